@@ -1,0 +1,59 @@
+# Citeloom: `make help` lists the targets.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+BIN := .venv/bin
+DEMO := demo-out
+
+.DEFAULT_GOAL := help
+.PHONY: help install dev demo test unit integration acceptance lint types contract check bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.venv/.core: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Citeloom needs Python 3.11 or newer; give one as PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/.dev: .venv/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	mkdir -p .typecheck && ln -sfn .. .typecheck/citeloom
+	@touch $@
+
+install: .venv/.core ## Set up .venv with what Citeloom needs
+
+dev: .venv/.dev ## Set up .venv for working on Citeloom
+
+demo: install ## Index the sample library and write a discussion from it (no key, no network)
+	$(BIN)/python cli.py --home $(DEMO)/.citeloom ingest examples/library --bib examples/library/library.bib
+	$(BIN)/python cli.py --home $(DEMO)/.citeloom discussion --exp examples/exp.json --out $(DEMO)
+
+test: dev ## Run all tests but the long ones
+	$(BIN)/python -m pytest tests/unit tests/integration
+
+unit: dev ## Run the fast tests
+	$(BIN)/python -m pytest tests/unit
+
+integration: dev ## Run the tests with real stores, sockets, processes and papers
+	$(BIN)/python -m pytest tests/integration
+
+acceptance: dev ## Run the long tests: all sections on the real papers, 200 adversarial runs, kills
+	$(BIN)/python -m pytest tests/acceptance
+
+lint: dev ## Run the linter and check the formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: dev ## Run the type checker
+	$(BIN)/mypy
+
+contract: dev ## Check that imports go down the layers only
+	$(BIN)/lint-imports
+
+check: lint types contract ## Linter, types and import contract
+
+bench: dev ## Measure the speed, as ratios; see docs/benchmarks.md
+	$(BIN)/python -m bench
+
+clean: ## Remove what was built, and the demo's output
+	rm -rf .venv .typecheck build dist *.egg-info $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache

@@ -1,0 +1,46 @@
+"""Citeloom writes paper sections whose every cited sentence opens to the words it rests on.
+
+Everything here is imported when it is first used, so that importing the package is cheap.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from citeloom.api import aingest, aopen_library, awrite_section, ingest, open_library, write_section
+    from citeloom.config import Settings
+    from citeloom.errors import CiteloomError
+    from citeloom.experiment import load_experiment
+    from citeloom.graph.section_graph import build_section_graph
+
+_HOMES = {
+    "CiteloomError": "citeloom.errors",
+    "Settings": "citeloom.config",
+    "aingest": "citeloom.api",
+    "aopen_library": "citeloom.api",
+    "awrite_section": "citeloom.api",
+    "build_section_graph": "citeloom.graph.section_graph",
+    "ingest": "citeloom.api",
+    "load_experiment": "citeloom.experiment",
+    "open_library": "citeloom.api",
+    "write_section": "citeloom.api",
+}
+
+__all__ = [
+    "CiteloomError",
+    "Settings",
+    "aingest",
+    "aopen_library",
+    "awrite_section",
+    "build_section_graph",
+    "ingest",
+    "load_experiment",
+    "open_library",
+    "write_section",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'citeloom' has no attribute {name!r}")

@@ -1,0 +1,144 @@
+"""Citeloom from Python: open a library, take papers in, write a section; each with a twin for async code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from citeloom.citations.export import prepare_folder
+from citeloom.config import Settings, load_settings
+from citeloom.errors import ConfigurationError
+from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
+from citeloom.graph.run import OnEvent, SectionRequest, run_section
+from citeloom.graph.saving import public_record, save_section
+from citeloom.graph.workbench import Workbench, open_workbench
+from citeloom.stores.home import find_home
+from citeloom.stores.ingest import ingest as ingest_papers
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+
+__all__ = ["aingest", "aopen_library", "awrite_section", "ingest", "open_library", "write_section"]
+
+
+@contextmanager
+def open_library(
+    home: Path | str | None = None,
+    *,
+    settings: Settings | None = None,
+    chat_model: BaseChatModel | None = None,
+    embeddings: Embeddings | None = None,
+) -> Iterator[Workbench]:
+    """The library of a home with the models that read and write over it, closed at the end.
+
+    Args:
+        home: its folder; found as on the command line when left out.
+        settings: all settings; from the environment when left out.
+        chat_model: any LangChain chat model, in place of the one that the settings name.
+        embeddings: any LangChain embeddings, in place of those that the settings name.
+
+    Raises `InputError` when home, store or settings cannot be used.
+    """
+    used = settings or load_settings()
+    found = find_home(Path(home) if home is not None else used.home)
+    with open_workbench(used, found, chat_model=chat_model, embeddings=embeddings) as bench:
+        yield bench
+
+
+@asynccontextmanager
+async def aopen_library(home: Path | str | None = None, **options: Any) -> AsyncIterator[Workbench]:
+    """`open_library` for async code."""
+    manager = open_library(home, **options)
+    bench = await asyncio.to_thread(manager.__enter__)
+    try:
+        yield bench
+    finally:
+        await asyncio.to_thread(manager.__exit__, None, None, None)
+
+
+async def aingest(
+    library: Workbench, paths: Sequence[Path | str], bib: Path | str | None = None, *, prune: bool = False
+) -> dict[str, Any]:
+    """Take papers in; the result is the JSON of `ingest --json`. Raises `InputError`."""
+    report = await ingest_papers(
+        library.library,
+        [Path(path) for path in paths],
+        bib=None if bib is None else Path(bib),
+        prune=prune,
+        chunk_tokens=library.settings.chunk_tokens,
+        chunk_overlap=library.settings.chunk_overlap,
+    )
+    return report.as_dict()
+
+
+async def awrite_section(
+    kind: SectionKind,
+    experiment: Experiment | dict[str, Any] | Path | str,
+    library: Workbench,
+    *,
+    out: Path | str | None = None,
+    fresh: bool = False,
+    on_event: OnEvent | None = None,
+) -> dict[str, Any]:
+    """Write a section, or go on with it; the result is the section's JSON.
+
+    Args:
+        kind: the section type.
+        experiment: an experiment, its plain data, or the path of an `exp.json`.
+        library: an open library.
+        out: folder for the three files; none are written when left out.
+        fresh: write anew, without answers of earlier runs.
+        on_event: told of each step.
+
+    Raises `InputError`, `PausedError`, or another `CiteloomError`.
+    """
+    given, source = _experiment(experiment)
+    if out is not None:
+        await asyncio.to_thread(prepare_folder, Path(out))
+    request = SectionRequest(kind, given, source, fresh)
+    finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
+    if out is None:
+        return public_record(finished.record)
+    return await save_section(finished.record, Path(out))
+
+
+def ingest(
+    library: Workbench, paths: Sequence[Path | str], bib: Path | str | None = None, *, prune: bool = False
+) -> dict[str, Any]:
+    """`aingest` for code without an event loop."""
+    return _run(aingest(library, paths, bib, prune=prune), "aingest")
+
+
+def write_section(
+    kind: SectionKind,
+    experiment: Experiment | dict[str, Any] | Path | str,
+    library: Workbench,
+    *,
+    out: Path | str | None = None,
+    fresh: bool = False,
+    on_event: OnEvent | None = None,
+) -> dict[str, Any]:
+    """`awrite_section` for code without an event loop."""
+    return _run(awrite_section(kind, experiment, library, out=out, fresh=fresh, on_event=on_event), "awrite_section")
+
+
+def _run(work: Any, twin: str) -> dict[str, Any]:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        result: dict[str, Any] = asyncio.run(work)
+        return result
+    work.close()
+    raise ConfigurationError("An event loop is running here.", help=f"Use 'await citeloom.{twin}(...)'.")
+
+
+def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:
+    if isinstance(given, Experiment):
+        return given, "experiment"
+    if isinstance(given, dict):
+        return parse_experiment(given), "experiment"
+    return load_experiment(given), str(given)

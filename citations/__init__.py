@@ -1,0 +1,25 @@
+"""Markers, checks, rendering, references, export: what makes a draft's citations true and traceable."""
+
+from citeloom.citations.checks import Problem, check_draft, neutralise
+from citeloom.citations.export import SectionDocument, write_files
+from citeloom.citations.markers import CitedSentence, marker_ids, normalise_markers, sentences_with_markers
+from citeloom.citations.references import Reference, References, build_references
+from citeloom.citations.styles import Citation, Rendered, render
+
+__all__ = [
+    "Citation",
+    "CitedSentence",
+    "Problem",
+    "Reference",
+    "References",
+    "Rendered",
+    "SectionDocument",
+    "build_references",
+    "check_draft",
+    "marker_ids",
+    "neutralise",
+    "normalise_markers",
+    "render",
+    "sentences_with_markers",
+    "write_files",
+]

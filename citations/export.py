@@ -1,0 +1,145 @@
+"""The files of a finished section: `discussion.md`, `discussion.bib`, `discussion.json`.
+
+Each is written beside its place and then moved there: a kill leaves the old file or the new one, never half.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from citeloom.citations.references import Reference
+from citeloom.citations.styles import Citation
+from citeloom.documents import Evidence, Paper
+from citeloom.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class SectionDocument:
+    """A rendered section with all that its files hold.
+
+    `papers` are the cited ones, `evidence` all that was gathered, `notice` one line on the mode.
+    """
+
+    thread_id: str
+    section: str
+    text: str
+    citations: Sequence[Citation] = ()
+    evidence: Sequence[Evidence] = ()
+    papers: Sequence[Paper] = ()
+    references: Sequence[Reference] = ()
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    notice: str = ""
+
+    def as_dict(self, files: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The section's JSON; `files` maps a format to the path of the file."""
+        return {
+            "thread_id": self.thread_id,
+            "section": self.section,
+            "text": self.text,
+            "citations": [citation.as_dict() for citation in self.citations],
+            "evidence": [item.as_dict() for item in self.evidence],
+            "references": [reference.as_dict() for reference in self.references],
+            "usage": dict(self.usage),
+            "warnings": list(self.warnings),
+            "files": dict(files or {}),
+        }
+
+
+def markdown_document(document: SectionDocument) -> str:
+    """Heading, text and references; notice and warnings in a comment, unseen in the paper."""
+    title = document.section.replace("_", " ").strip().capitalize()
+    lines = document.text.strip().splitlines()
+    if lines and lines[0].lstrip("# ").strip(":* ").casefold() == title.casefold():
+        lines = lines[1:]  # the writer gave the heading too
+    parts = [f"# {title}", "\n".join(lines).strip()]
+    if document.references:
+        parts.append("## References\n\n" + "\n".join(reference.line for reference in document.references))
+    said = [line for line in (document.notice, *document.warnings) if line.strip()]
+    if said:
+        # Two hyphens would end the comment.
+        body = "\n".join(" ".join(line.split()).replace("--", "- -") for line in said)
+        parts.append(f"<!--\n{body.replace('>', '&gt;')}\n-->")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def bibliography(papers: Sequence[Paper]) -> str:
+    """The entries of the cited papers as the user wrote them, each once, by key."""
+    unique = {paper.key: paper for paper in papers}
+    entries = [unique[key].bibtex.strip() for key in sorted(unique, key=lambda key: (key.casefold(), key))]
+    return "\n\n".join(entry for entry in entries if entry) + "\n"
+
+
+def prepare_folder(out_dir: Path) -> None:
+    """Make the folder for a section's files and prove that it can be written, before anything is paid for.
+
+    Raises InputError when it cannot.
+    """
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        write_atomically(out_dir / ".citeloom-write-test", "")
+        (out_dir / ".citeloom-write-test").unlink()
+    except OSError as error:
+        raise _not_writable(out_dir, error) from error
+
+
+def write_files(out_dir: Path, kind: str, document: SectionDocument) -> dict[str, str]:
+    """Write the three files named after `kind`; returns the path of each by format.
+
+    Raises InputError when the folder cannot be made or written.
+    """
+
+    def as_json(files: Mapping[str, str]) -> str:
+        return json.dumps(document.as_dict(files), ensure_ascii=False, indent=2) + "\n"
+
+    contents = {"md": markdown_document(document), "bib": bibliography(document.papers)}
+    return write_texts(out_dir, kind, contents, as_json)
+
+
+def write_texts(
+    out_dir: Path, kind: str, contents: Mapping[str, str], as_json: Callable[[Mapping[str, str]], str]
+) -> dict[str, str]:
+    """Write `contents` by suffix, and last the JSON, which is told where all files are; returns their paths.
+
+    Raises InputError when the folder cannot be made or written.
+    """
+    from pathvalidate import sanitize_filename
+
+    stem = sanitize_filename(kind, replacement_text="-", platform="universal").strip(". ") or "section"
+    paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, "json")}
+    files = {suffix: str(path) for suffix, path in paths.items()}
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        for suffix, text in {**contents, "json": as_json(files)}.items():
+            write_atomically(paths[suffix], text)
+    except OSError as error:
+        raise _not_writable(out_dir, error) from error
+    return files
+
+
+def _not_writable(out_dir: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{error.filename or out_dir}: cannot be written ({error.strerror or error}).",
+        help="Give another folder to --out.",
+    )
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file by `text` in one step, on disk before the old one goes; raises OSError."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        # "replace": a lone surrogate in a model's answer must not lose the section.
+        with temporary.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,161 @@
+"""Evidence markers in a draft: `[E3]`, and the sentences that they stand in.
+
+Writers put markers in many ways: `[E3, E5]`, `(E3)`, `[e3]`, `【E3】`, behind the full stop. One form is kept
+in state, `[E3][E5]` inside the sentence it supports; everything downstream reads that form only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from citeloom.citations.folding import fold
+from citeloom.documents.sentences import sentence_spans
+
+MARKER = re.compile(r"\[(E[1-9]\d{0,5})\]")
+_GROUP = re.compile(r"(?:\[E[1-9]\d{0,5}\])+")
+
+_LETTER = "[EeЕеΕ]"  # Latin, Cyrillic and Greek look the same
+_LEAD = r"(?:(?:see|also|cf\.?|e\.g\.,?|evidence|sources?|refs?\.?)[\s:]*)*"
+_ONE = rf"{_LEAD}[@#]?{_LETTER}\s?0*[1-9]\d{{0,5}}(?!\d)"
+_LOCATOR = r"(?:\s*,?\s*(?:pp?\.?|page|pages|sec\.?|section)\s*\d[\d\s,-]*)?"
+_MORE = rf"(?:\s*(?:[,;/&-]|and|to)+\s*(?:{_ONE}|[1-9]\d{{0,2}}(?!\d)){_LOCATOR})*"
+_BODY = rf"\s*{_ONE}{_LOCATOR}{_MORE}[\s,;.]*"
+# A group in brackets, in two brackets, as a superscript, or as a link to somewhere in the document.
+_WRITTEN = re.compile(rf"\^?(?:\[\s*\[{_BODY}\]\s*\]|\[{_BODY}\]|\({_BODY}\))(?:\(#[^()\s]*\))?\^?", re.IGNORECASE)
+_ITEM = re.compile(rf"(?P<to>(?:-|\bto)\s*)?(?:(?P<letter>{_LETTER})\s?0*|(?<![\w.]))(?P<number>[1-9]\d*)")
+_LOCATED = re.compile(r",?\s*\b(?:pp?\.?|page|pages|sec\.?|section)\s*\d[\d\s,-]*(?=[\s;,.\])]|$)", re.IGNORECASE)
+_LONGEST_RANGE = 12
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DRESSED = re.compile(r"(\*{1,3}|`+|\^|_{1,3})((?:\[E\d+\])+)\1")
+
+_SPACED = re.compile(r"[ \t]*((?:\[E\d+\](?:\s?,?[ \t]*(?=\[E\d+\]))?)+)")
+_BEHIND_STOP = re.compile(
+    r"(?P<stop>[.!?\u2026])(?P<close>[\"'\u201d\u2019)*_]*)[ \t]*(?P<group>(?:\[E\d+\])+)"
+    r"(?P<again>[.!?]?)(?=(?P<rest>\s+\S|\s*$|\S))"
+)
+_ABBREVIATED = re.compile(r"(?:\b(?:al|e\.g|i\.e|cf|vs|etc|approx|ca|Fig|Figs|Eq|Eqs|Dr|St|Jr)|\b[A-Z])$")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSentence:
+    """A sentence, `draft[start:end] == text`, and the evidence it cites, in order, each once."""
+
+    text: str
+    start: int
+    end: int
+    ids: tuple[str, ...]
+
+
+def normalise_markers(text: str) -> str:
+    """The draft with every marker as `[E3]`, side by side, inside its sentence. Idempotent."""
+    text = _SURROGATE.sub("\ufffd", text)  # half a character from a model's JSON; no file could hold it
+    for _ in range(8):  # nested brackets settle in two or three rounds
+        normal = _behind_stops(_spaced(_DRESSED.sub(r"\2", _rewritten(text))))
+        if normal == text:
+            break
+        text = normal
+    return text
+
+
+def marker_ids(text: str) -> tuple[str, ...]:
+    """The ids of all markers of a normalised draft, in order of first appearance, each once."""
+    return tuple(dict.fromkeys(MARKER.findall(text)))
+
+
+def sentences(text: str) -> list[CitedSentence]:
+    """All sentences of a normalised draft; a quotation with full stops inside does not cut one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sentence_spans(_SURROGATE.sub("\ufffd", text)):
+        if joined and _continues(text, joined[-1], start):
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return [CitedSentence(text[start:end], start, end, marker_ids(text[start:end])) for start, end in joined]
+
+
+def sentences_with_markers(text: str) -> list[CitedSentence]:
+    """The sentences of a normalised draft that cite evidence."""
+    return [sentence for sentence in sentences(text) if sentence.ids]
+
+
+def marker_groups(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Adjacent markers as one group: start, end, and the ids, each once."""
+    return [(match.start(), match.end(), marker_ids(match[0])) for match in _GROUP.finditer(text)]
+
+
+def _rewritten(text: str) -> str:
+    """Every way to write markers turned into `[E3][E5]`."""
+    view = fold(text)
+    pieces: list[str] = []
+    done = 0
+    for match in _WRITTEN.finditer(view.text):
+        start, end = view.span(match.start(), match.end())
+        ids = _ids(match[0])
+        if not ids or start < done or _is_canonical(text[start:end]):
+            continue
+        pieces += [text[done:start], "".join(f"[{identifier}]" for identifier in ids)]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _is_canonical(written: str) -> bool:
+    return MARKER.fullmatch(written) is not None
+
+
+def _ids(written: str) -> list[str]:
+    """The ids that one written group names; `E1-E3` is three."""
+    ids: list[int] = []
+    for item in _ITEM.finditer(_LOCATED.sub("", written.partition("(#")[0])):
+        number = int(item["number"])
+        if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:
+            ids.extend(range(ids[-1] + 1, number))
+        ids.append(number)
+    return [f"E{number}" for number in dict.fromkeys(ids)]
+
+
+def _spaced(text: str) -> str:
+    """Markers side by side, and one blank between them and the word before."""
+
+    def space(match: re.Match[str]) -> str:
+        ids = "".join(f"[{identifier}]" for identifier in marker_ids(match[1]))
+        before = text[match.start() - 1 : match.start()]
+        glued = not before or before == "\n" or (before in "([{\"'\u201c" and match[0] == match[1])
+        return ids if glued else f" {ids}"
+
+    return _SPACED.sub(space, text)
+
+
+def _behind_stops(text: str) -> str:
+    """Markers behind a full stop moved before it, unless they begin the next sentence."""
+
+    def move(match: re.Match[str]) -> str:
+        stop, close, group, again, rest = match.group("stop", "close", "group", "again", "rest")
+        if stop == "." and _ABBREVIATED.search(text, max(0, match.start() - 8), match.start()):
+            ends = not again and (not rest.strip() or (rest[0].isspace() and rest.strip()[0].isupper()))
+            return f"{stop}{close} {group}{'.' if ends else again}"
+        if not again and rest.strip() and not rest[0].isspace():
+            return match[0]  # "1.[E3]x": no sentence ends here
+        if not again and rest.strip()[:1].islower():
+            return match[0]  # "... end. [E3] shows that": the marker is the subject
+        return f"{close} {group}{stop}"
+
+    return _BEHIND_STOP.sub(move, text)
+
+
+def _continues(text: str, last: tuple[int, int], start: int) -> bool:
+    """Whether what begins at `start` belongs to the sentence before: a quotation in it is still open."""
+    between = text[last[1] : start]
+    if _BLANK_LINE.search(between):
+        return False
+    begun = text[last[0] : last[1]]
+    straight, opened = begun.count('"'), begun.count("\u201c") - begun.count("\u201d")
+    if straight % 2 == 1 and '"' in _paragraph_rest(text, start):
+        return True
+    return opened > 0 and "\u201d" in _paragraph_rest(text, start)
+
+
+def _paragraph_rest(text: str, start: int) -> str:
+    end = _BLANK_LINE.search(text, start)
+    return text[start : end.start() if end else len(text)]

@@ -1,0 +1,192 @@
+"""The list of cited papers, made by pandoc from a `.bib` of just these papers.
+
+pandoc runs once for all of them, sandboxed. A paper that it cannot read gets a plain line from its own
+metadata and a warning: a bad entry never loses a finished draft. This module blocks; call it in a thread.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from citeloom.config import CitationStyle
+from citeloom.documents import Paper
+from citeloom.errors import InputError
+
+_ENTRY_KEY = re.compile(r"(@\s*[A-Za-z]+\s*[{(]\s*)([^\s,{}()]+)(\s*,)")
+_HEX_ESCAPE = re.compile(r"\\x([89A-Fa-f][0-9A-Fa-f])")
+# "Ada B. Lovelace, Jr." must read "Lovelace, Jr., Ada B." or Jr. becomes the family name.
+_SUFFIXED = re.compile(
+    r"(?P<before>[{\"]|\band\s+)(?P<given>(?:(?!\sand\s)[^,{}\"=])+?)\s+(?P<family>[^\s,{}\"]+),\s*"
+    r"(?P<suffix>(?:Jr|Sr)\.?|I{2,3}|IV)(?=\s*(?:\band\b|[}\"]))"
+)
+_LISTED = re.compile(r'<div id="ref-r(\d+)"[^>]*>(.*?)(?=<div id="ref-r\d+"|\Z)', re.DOTALL)
+_DIV = re.compile(r"</?div\b[^>]*>")
+_SPAN = re.compile(r"</?span\b[^>]*>")
+_LABEL = re.compile(r"^\s*(?:\\?\[\d+\\?\]|\d+\\?\.|\(\d+\))\s+")
+_SOURCE = '---\nnocite: "@*"\n---\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One cited paper: `text` as the reader sees it, on one line; `label` its key or number."""
+
+    key: str
+    label: str
+    text: str
+    title: str
+    authors: tuple[str, ...]
+    year: int | None
+    doi: str
+    url: str
+
+    @property
+    def line(self) -> str:
+        """The reference as a markdown list item."""
+        return f"- **{self.label}**: {self.text}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the JSON output."""
+        return {
+            "key": self.key,
+            "label": self.label,
+            "text": self.text,
+            "title": self.title,
+            "authors": list(self.authors),
+            "year": self.year,
+            "doi": self.doi,
+            "url": self.url,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """The list in its stable order, and what could not be made as wished."""
+
+    entries: tuple[Reference, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def build_references(
+    papers: Sequence[Paper],
+    style: CitationStyle,
+    *,
+    numbers: Mapping[str, int] | None = None,
+    csl: Path | None = None,
+) -> References:
+    """The references of the cited papers: by key, or by number in the numeric style.
+
+    Args:
+        papers: the cited papers, each once.
+        style: of the citations in the text, which decides label and order.
+        numbers: of each key, for the numeric style.
+        csl: the user's own style file; the one that pandoc ships when left out.
+
+    Raises InputError when `csl` cannot be read.
+    """
+    if csl is not None and not csl.is_file():
+        raise InputError(f"{csl}: no such file.", help="Give the path of a .csl file.")
+    if not papers:
+        return References(())
+    written, warnings = _written_by_pandoc(papers, csl)
+    numbered = style == "numeric" and numbers is not None
+    entries = []
+    for paper in papers:
+        text = written.get(paper.key)
+        if text is None:
+            text = plain_reference(paper)
+            warnings.append(f"{paper.key}: its BibTeX entry could not be rendered; the reference is a plain line.")
+        label = str(numbers[paper.key]) if numbered and numbers else paper.key
+        entries.append(Reference(paper.key, label, text, paper.title, paper.authors, paper.year, paper.doi, paper.url))
+    entries.sort(key=lambda entry: (int(entry.label),) if numbered else (entry.key.casefold(), entry.key))
+    return References(tuple(entries), tuple(warnings))
+
+
+def plain_reference(paper: Paper) -> str:
+    """A reference from the paper's own metadata, on one line."""
+    names = ", ".join(paper.authors[:3]) + (" et al." if len(paper.authors) > 3 else "")
+    address = f"https://doi.org/{paper.doi}" if paper.doi else paper.url
+    parts = [
+        _escaped(names).rstrip("."),
+        str(paper.year) if paper.year else "n.d.",
+        f"“{_escaped(paper.title or paper.key).rstrip('.')}”",
+        f"*{_escaped(paper.venue)}*" if paper.venue else "",
+        f"<{address}>" if re.fullmatch(r"https?://[^\s<>]+", address) else _escaped(address),
+    ]
+    return ". ".join(part for part in parts if part) + "."
+
+
+def _written_by_pandoc(papers: Sequence[Paper], csl: Path | None) -> tuple[dict[str, str], list[str]]:
+    """Texts by key, for as many papers as pandoc can read, and warnings."""
+    readable = [paper for paper in papers if _ENTRY_KEY.search(paper.bibtex)]
+    if not readable:
+        return {}, []
+    try:
+        return _formatted(readable, csl), []
+    except OSError as error:
+        return {}, [f"pandoc could not be started ({error}); references are plain lines."]
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+    if csl is not None:
+        texts, warnings = _written_by_pandoc(papers, None)
+        return texts, [f"{csl}: pandoc refused it ({reason}); its own style was used.", *warnings]
+    if len(readable) == 1:
+        return {}, []
+    # One entry that cannot be read refuses the whole file: halve until it stands alone.
+    middle = len(readable) // 2
+    first, _ = _written_by_pandoc(readable[:middle], None)
+    second, _ = _written_by_pandoc(readable[middle:], None)
+    return first | second, []
+
+
+def _formatted(papers: Sequence[Paper], csl: Path | None) -> dict[str, str]:
+    """One run of pandoc; raises RuntimeError when it refuses an entry or the style."""
+    # Imported here: it looks for the binary, and most commands need no references.
+    import pypandoc
+
+    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+        bibliography = Path(folder) / "cited.bib"
+        # Keys of our own: whatever a library's keys contain, they come back as we gave them.
+        entries = [
+            _ENTRY_KEY.sub(rf"\g<1>r{number}\g<3>", _mended(paper.bibtex), count=1)
+            for number, paper in enumerate(papers)
+        ]
+        bibliography.write_text("\n\n".join(entries) + "\n", encoding="utf-8")
+        options = ["--citeproc", "--wrap=none", f"--bibliography={bibliography}"]
+        if csl is not None:
+            options.append(f"--csl={csl.resolve()}")
+        listed = pypandoc.convert_text(_SOURCE, "gfm", format="markdown", extra_args=options, sandbox=True)
+    texts: dict[str, str] = {}
+    for number, body in _LISTED.findall(listed):
+        paper = papers[int(number)]
+        text = _readable(body, paper, own_style=csl is None)
+        if text:
+            texts[paper.key] = text
+    return texts
+
+
+def _mended(bibtex: str) -> str:
+    """An entry as pandoc should read it; the user's own stays as it is in the exported `.bib`."""
+    text = _HEX_ESCAPE.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), bibtex)
+    return _SUFFIXED.sub(r"\g<before>\g<family>, \g<suffix>, \g<given>", text)
+
+
+def _readable(body: str, paper: Paper, *, own_style: bool) -> str:
+    """One entry of pandoc's list as one line of markdown."""
+    text = " ".join(html.unescape(_SPAN.sub("", _DIV.sub(" ", body))).split())
+    text = _LABEL.sub("", text)
+    if own_style:
+        # The label tells two papers of a year apart, and the letter would change with what else is cited.
+        text = re.sub(r"(\. (?:1[5-9]|20)\d\d)[a-z](?=\. )", r"\1", text, count=1)
+        if "ahead of print" not in paper.bibtex:
+            text = text.replace(", ahead of print.", ".")  # Chicago supposes so of any article without a volume
+    return text
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\*_\[\]<>`])", r"\\\1", " ".join(text.split()))

@@ -1,0 +1,202 @@
+"""Markers rendered at the edge: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
+
+Which words of which page a citation rests on is kept beside the text, one record for each citation in reading
+order, so that every rendered sentence opens to its evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from citeloom.citations.foreign import NEEDED
+from citeloom.citations.markers import marker_groups, normalise_markers, sentences
+from citeloom.config import CitationStyle
+from citeloom.documents import Evidence
+from citeloom.models.roles import Source, Verdict, VerdictLabel
+
+# The sentence as the judge saw it (with markers) and the evidence id.
+Verdicts = Mapping[tuple[str, str], Verdict]
+
+_PANDOC_KEY = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[:.#$%&+?<>~/-](?=[A-Za-z0-9_]))*")
+_TITLE_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A citation of the rendered text: `chunk.text[start:end] == quote`, `sentence` as the reader sees it."""
+
+    key: str
+    page: int | None
+    section: str
+    evidence_id: str
+    chunk_id: str
+    quote: str
+    start: int
+    end: int
+    sentence: str
+    verdict: VerdictLabel
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the JSON output."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedSentence:
+    """A sentence of the rendered text, `text[start:end]`, and the evidence it cites."""
+
+    start: int
+    end: int
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The section as the reader sees it; `keys` in order of first citation, so `keys[n - 1]` is number n."""
+
+    text: str
+    keys: tuple[str, ...]
+    citations: tuple[Citation, ...]
+    sentences: tuple[RenderedSentence, ...]
+
+    def number(self, key: str) -> int:
+        """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
+        return self.keys.index(key) + 1
+
+
+def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdicts: Verdicts | None = None) -> Rendered:
+    """The draft in one of the five citation styles.
+
+    A marker that names none of `sources` is shown as `[citation needed]`: it must not reach the output even
+    when a caller forgot to neutralise the draft.
+    """
+    text = normalise_markers(text)
+    evidence = {source.evidence.id: source.evidence for source in sources}
+    groups = marker_groups(text)
+    keys = tuple(dict.fromkeys(evidence[i].key for _, _, ids in groups for i in ids if i in evidence))
+    numbers = {key: number for number, key in enumerate(keys, 1)}
+    pieces: list[str] = []
+    moves: list[tuple[int, int]] = []  # from this position of the draft on, the shift of the rendered text
+    done = length = 0
+    for start, end, ids in groups:
+        cited = [evidence[identifier] for identifier in ids if identifier in evidence]
+        shown = _cite(cited, style, numbers) if cited else ""
+        if len(cited) < len(ids):
+            shown = f"{shown} {NEEDED}".strip()
+        pieces += [text[done:start], shown]
+        length += start - done + len(shown)
+        done = end
+        moves.append((end, length - end))
+    rendered = "".join([*pieces, text[done:]])
+    cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {})
+    return Rendered(rendered, keys, citations, cited_sentences)
+
+
+def _records(
+    text: str,
+    rendered: str,
+    moves: Sequence[tuple[int, int]],
+    evidence: Mapping[str, Evidence],
+    verdicts: Verdicts,
+) -> tuple[tuple[RenderedSentence, ...], tuple[Citation, ...]]:
+    """The sentences of the rendered text and a record for each citation in them."""
+
+    def moved(position: int) -> int:
+        return position + next((shift for end, shift in reversed(moves) if end <= position), 0)
+
+    spans: list[RenderedSentence] = []
+    records: list[Citation] = []
+    for sentence in sentences(text):
+        span = RenderedSentence(moved(sentence.start), moved(sentence.end), sentence.ids)
+        spans.append(span)
+        for identifier in sentence.ids:
+            found = evidence.get(identifier)
+            if found is not None:
+                verdict = verdicts.get((sentence.text, identifier), Verdict("unjudged"))
+                records.append(_record(found, rendered[span.start : span.end], verdict))
+    return tuple(spans), tuple(records)
+
+
+def _record(evidence: Evidence, sentence: str, verdict: Verdict) -> Citation:
+    return Citation(
+        key=evidence.key,
+        page=evidence.page,
+        section=evidence.section,
+        evidence_id=evidence.id,
+        chunk_id=evidence.chunk_id,
+        quote=evidence.quote,
+        start=evidence.start,
+        end=evidence.end,
+        sentence=sentence,
+        verdict=verdict.label,
+        reason=verdict.reason,
+    )
+
+
+def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str, int]) -> str:
+    """One group of adjacent markers in a style; a key is named once, with all its places."""
+    by_key: dict[str, list[Evidence]] = {}
+    for item in cited:
+        by_key.setdefault(item.key, []).append(item)
+    if style == "key":
+        return f"({'; '.join(by_key)})"
+    if style == "numeric":
+        return f"[{', '.join(str(number) for number in sorted(numbers[key] for key in by_key))}]"
+    if style == "latex":
+        return _latex(by_key)
+    named = [_named(key, items, style) for key, items in by_key.items()]
+    return f"[{'; '.join(named)}]"
+
+
+def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
+    """`@key, p. 4` or `key, page 4`; the section where the source has no pages."""
+    pages = _pages(items)
+    titles = list(dict.fromkeys(title for item in items if item.page is None and (title := _title(item.section))))
+    if style == "pandoc":
+        # "in section" is plain text to pandoc; "sec." would make it number and pluralise the title.
+        name = f"@{key}" if _PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
+        page = ("p. " if len(pages) == 1 else "pp. ") + ", ".join(map(str, pages))
+        section = "in section "
+    else:
+        name = key
+        page = ("page " if len(pages) == 1 else "pages ") + ", ".join(map(str, pages))
+        section = "section " if len(titles) < 2 else "sections "
+    if pages:
+        return f"{name}, {page}"
+    return f"{name}, {section}{', '.join(titles)}" if titles else name
+
+
+def _latex(by_key: Mapping[str, Sequence[Evidence]]) -> str:
+    r"""`\cite[p.~4]{a}`; neighbours without a page share one command."""
+    commands: list[str] = []
+    plain: list[str] = []
+    for key, items in by_key.items():
+        pages = _pages(items)
+        if not pages:
+            plain.append(key)
+            continue
+        if plain:
+            commands.append(rf"\cite{{{','.join(plain)}}}")
+            plain = []
+        page = ("p.~" if len(pages) == 1 else "pp.~") + ", ".join(map(str, pages))
+        commands.append(rf"\cite[{page}]{{{key}}}")
+    if plain:
+        commands.append(rf"\cite{{{','.join(plain)}}}")
+    return " ".join(commands)
+
+
+def _pages(items: Sequence[Evidence]) -> list[int]:
+    return sorted({item.page for item in items if item.page is not None})
+
+
+def _title(section: str) -> str:
+    """A section title that can stand inside a citation, in quotation marks; empty when there is none."""
+    plain = re.sub(r"[;@|{}<>\"\u201c\u201d\\`*$^~\[\]]|(?<!\w)_|_(?!\w)", "", section)
+    plain = " ".join(plain.split())
+    if len(plain) > _TITLE_LENGTH:
+        plain = plain[:_TITLE_LENGTH].rsplit(" ", 1)[0].rstrip(",:;-") + " …"
+    return f'"{plain}"' if plain else ""

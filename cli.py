@@ -1,0 +1,84 @@
+"""The command line of Citeloom: `python cli.py discussion --exp exp.json`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+try:
+    import typer
+
+    from citeloom.commands import diagnosis, library, runs, sections
+    from citeloom.commands.console import notice
+    from citeloom.commands.options import HomeOption, remember_home
+    from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
+except ModuleNotFoundError as missing:
+    sys.stderr.write(
+        f"Citeloom is not installed here ({missing.name} is missing): run 'make install', then use "
+        ".venv/bin/python, or run 'pip install -e .' in the folder of cli.py.\n"
+    )
+    raise SystemExit(2) from None
+
+app = typer.Typer(
+    name="citeloom",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Write paper sections whose every cited sentence opens to the words it rests on.\n\n"
+    "First index your papers, then write:\n\n"
+    "  python cli.py ingest my-library/ --bib my-library/library.bib\n\n"
+    "  python cli.py discussion --exp exp.json\n\n"
+    "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, the same command "
+    "goes on; 4 done, but some inputs were refused.",
+)
+library.register(app)
+sections.register(app)
+runs.register(app)
+diagnosis.register(app)
+
+
+@app.callback()
+def _everywhere(home: HomeOption = None) -> None:
+    remember_home(home)
+
+
+def main() -> None:
+    """Run the command line; ends with one of the exit codes of `citeloom.errors`."""
+    raise SystemExit(_run())
+
+
+def _run() -> int:
+    try:
+        return int(app(standalone_mode=False) or 0)
+    except CiteloomError as error:
+        notice(f"{'Paused' if error.exit_code == PAUSED else 'Error'}: {error}")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        notice("Paused: interrupted; everything answered is kept. Give the same command again to go on from here.")
+        return PAUSED
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  # the reader has gone; nothing more to say
+        return UNEXPECTED
+    except Exception as error:  # noqa: BLE001  # the one place where an error of ours becomes a line and exit code 1
+        return _refused(error)
+
+
+def _refused(error: Exception) -> int:
+    """A usage error in one line; anything else is ours, told in one line unless CITELOOM_DEBUG is set."""
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+        context = getattr(error, "ctx", None)
+        hint = f" See '{context.command_path} --help'." if context else ""
+        notice(f"Error: {error.format_message()}{hint}")
+        return WRONG_INPUT
+    if os.environ.get("CITELOOM_DEBUG"):
+        raise error
+    notice(
+        f"Unexpected error: {type(error).__name__}: {' '.join(str(error).split())} "
+        "(set CITELOOM_DEBUG=1 for the traceback; please report it)."
+    )
+    return UNEXPECTED
+
+
+if __name__ == "__main__":
+    main()

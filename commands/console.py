@@ -1,0 +1,144 @@
+"""What a person sees: notices and progress on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from citeloom.graph.events import ProgressEvent
+    from citeloom.stores.progress import IngestEvent
+
+
+# Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own.
+TEXTS_PER_SECOND = 22
+
+
+def notice(text: str) -> None:
+    """One line on stderr."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def result(text: str) -> None:
+    """A result on stdout."""
+    print(text, flush=True)  # noqa: T201
+
+
+def result_json(record: Any) -> None:
+    """One JSON object on stdout."""
+    result(json.dumps(record, ensure_ascii=False, indent=2))
+
+
+def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """A table on stdout; where that is no terminal, as wide as its longest row."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    drawn = Table(title=title, title_justify="left")
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    console.print(drawn, markup=False)
+
+
+def named_home(root: Path, *, exists: bool) -> None:
+    """The first line of every command: which home it works on."""
+    notice(f"Home: {root}{'' if exists else ' (new)'}")
+
+
+@contextmanager
+def section_progress() -> Iterator[Any]:
+    """A callback for the events of a section's run: a spinner on a terminal, plain lines elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda event: notice(f"  {_shortened(event['text'], 110)}")
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("starting", spinner="dots") as status:
+
+        def show(event: ProgressEvent) -> None:
+            counted = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
+            line = f"{event['stage']}{counted}: {_shortened(event['text'], console.width - 24)}"
+            status.update(_escaped(line))
+            if event["stage"] not in ("searched",):
+                console.print(f"  {_escaped(event['text'])}", style="dim", highlight=False)
+
+        yield show
+
+
+@contextmanager
+def ingest_progress() -> Iterator[Any]:
+    """A callback for the events of an ingest: a bar whose whole length stands before the work starts."""
+    if not sys.stderr.isatty():
+        yield _IngestLines().show
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from citeloom.stores.progress import Embedded, Planned, Stored
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(event: IngestEvent) -> None:
+            if isinstance(event, Planned):
+                bar.update(task, description="embedding", total=event.texts, completed=0)
+            elif isinstance(event, Embedded):
+                bar.advance(task, event.count)
+            line = _ingest_line(event)
+            if line and not isinstance(event, Stored):
+                bar.console.print(_escaped(line), style="dim", highlight=False)
+
+        yield show
+
+
+class _IngestLines:
+    """Ten lines for a whole ingest, for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._done = self._total = 0
+        self._tenth = 0
+
+    def show(self, event: IngestEvent) -> None:
+        from citeloom.stores.progress import Embedded, Planned, Stored
+
+        if isinstance(event, Planned):
+            self._total = event.texts
+        if isinstance(event, Embedded):
+            self._done += event.count
+            tenth = 10 * self._done // max(1, self._total)
+            if tenth > self._tenth:
+                self._tenth = tenth
+                notice(f"  embedded {self._done} of {self._total} texts")
+        elif not isinstance(event, Stored) and (line := _ingest_line(event)):
+            notice(f"  {line}")
+
+
+def _ingest_line(event: IngestEvent) -> str:
+    from citeloom.stores.progress import Planned, Waiting
+
+    if isinstance(event, Waiting):
+        return f"waiting for the lock held by process {event.pid or 'unknown'}"
+    if isinstance(event, Planned):
+        estimate = f", about {event.texts / TEXTS_PER_SECOND:.0f} s with the bundled model" if event.texts > 100 else ""
+        return f"{event.files} files, {event.papers} papers to index, {event.texts} texts to embed{estimate}"
+    return ""
+
+
+def _shortened(text: str, width: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= max(20, width) else f"{flat[: max(19, width - 1)]}…"
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

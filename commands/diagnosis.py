@@ -1,0 +1,82 @@
+"""doctor: which home, which settings, and whether the library is sound."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from citeloom.commands.console import result, result_json
+from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("doctor", rich_help_panel="Library")(doctor)
+
+
+def doctor(
+    mend: Annotated[bool, typer.Option("--mend", help="Mend what can be mended.")] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Check the library's stores against each other, and show the settings in force.
+
+    The home is the one that this command works on; the LangGraph server opens the same when it is started in the
+    same folder with the same environment. Exit code 1 when something is wrong that was not mended.
+    """
+    settings, found = resolve(home)
+    record: dict[str, Any] = {"home": str(found.root), "settings": _in_force(settings), "findings": []}
+    if found.exists():
+        from citeloom.stores.doctor import examine
+        from citeloom.stores.doctor import mend as mend_library
+
+        with workbench(settings, found, create=False) as bench:
+            library = bench.library
+            record["library"] = {
+                "papers": len(library.papers()),
+                "chunks": library.chunk_count(),
+                "embedding": library.embedding.name,
+                "version": library.version(),
+            }
+            done = asyncio.run(mend_library(library)) if mend else []
+            record["findings"] = [asdict(finding) for finding in [*done, *examine(library)]]
+    if as_json:
+        result_json(record)
+    else:
+        _show(record)
+    if any(finding["level"] == "problem" for finding in record["findings"]):
+        raise typer.Exit(1)
+
+
+def _show(record: dict[str, Any]) -> None:
+    result(f"Home: {record['home']}")
+    for name, (value, origin) in record["settings"].items():
+        result(f"  {name} = {value}  ({origin})")
+    library = record.get("library")
+    if library is None:
+        result("There is no library here yet: python cli.py ingest PAPERS --bib FILE.")
+        return
+    result(f"Library: {library['papers']} papers, {library['chunks']} chunks, embedding {library['embedding']}")
+    for finding in record["findings"]:
+        remedy = f" {finding['remedy']}" if finding["remedy"] else ""
+        result(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}")
+
+
+def _in_force(settings: Any) -> dict[str, tuple[str, str]]:
+    """Every setting with its value and where it comes from; keys are shown as set or not."""
+    from citeloom.config import origins
+
+    where = origins()
+    shown: dict[str, tuple[str, str]] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if name.endswith("_api_key"):
+            value = "set" if value else "not set"
+        shown[name] = (
+            str(value),
+            where.get(name, "flag" if name == "home" and value is not None else "default"),
+        )
+    return shown

@@ -1,0 +1,186 @@
+"""ingest and papers: what is in the library."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from citeloom.commands.console import ingest_progress, notice, result, result_json, table
+from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.errors import DONE_WITH_REFUSALS
+
+papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and remove papers.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("ingest", rich_help_panel="Library")(ingest)
+    app.add_typer(papers_app, name="papers", rich_help_panel="Library")
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Markdown files, or folders to walk.", show_default=False)],
+    bib: Annotated[
+        Path | None,
+        typer.Option("--bib", help="BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder."),
+    ] = None,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove papers whose files are gone.")] = False,
+    summarize: Annotated[
+        bool,
+        typer.Option("--summarize", help="Have the summarizing model summarize each new paper (costs calls)."),
+    ] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Index papers: find their sections, cut them into chunks, embed what is new.
+
+    A second ingest embeds nothing; an edited file embeds what changed. A paper is matched to its BibTeX entry by
+    file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
+    that some files or entries were refused, each named with its reason; the others are indexed.
+
+    Example: python cli.py ingest my-library/ --bib my-library/library.bib
+    """
+    record = asyncio.run(_ingest(paths, bib, prune, summarize, home))
+    if as_json:
+        result_json(record)
+    else:
+        result(
+            f"{record['papers_added']} papers added, {record['papers_updated']} updated, "
+            f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
+            f"{record['chunks_embedded']} chunks embedded in {record['seconds']:.1f} s."
+        )
+    if record["refused"]:
+        raise typer.Exit(DONE_WITH_REFUSALS)
+
+
+async def _ingest(
+    paths: list[Path], bib: Path | None, prune: bool, summarize: bool, home: Path | None
+) -> dict[str, Any]:
+    from citeloom.stores.ingest import ingest as ingest_papers
+
+    settings, found = resolve(home)
+    with workbench(settings, found) as bench:
+        summarizer = (await bench.roles_of("ingest")).summarizer.summarize if summarize else None
+        with ingest_progress() as show:
+            report = await ingest_papers(
+                bench.library,
+                paths,
+                bib=bib,
+                prune=prune,
+                summarize=summarizer,
+                on_event=show,
+                chunk_tokens=settings.chunk_tokens,
+                chunk_overlap=settings.chunk_overlap,
+            )
+    for warning in report.warnings:
+        notice(f"Warning: {warning}")
+    for refusal in report.refused:
+        notice(f"Refused: {refusal.path}: {refusal.reason}")
+    return report.as_dict()
+
+
+@papers_app.command("list")
+def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """List the papers with their keys."""
+    settings, found = resolve(home)
+    with workbench(settings, found, create=False) as bench:
+        library = bench.library
+        records: list[dict[str, Any]] = [
+            {
+                "key": paper.key,
+                "authors": list(paper.authors),
+                "year": paper.year,
+                "title": paper.title,
+                "venue": paper.venue,
+                "chunks": library.chunk_count(paper.key),
+                "source": paper.source,
+            }
+            for paper in library.papers()
+        ]
+    if as_json:
+        result_json(records)
+        return
+    rows = [
+        [
+            record["key"],
+            _first(record["authors"]),
+            str(record["year"] or ""),
+            record["title"],
+            str(record["chunks"]),
+        ]
+        for record in records
+    ]
+    table(f"{len(rows)} papers", ["key", "authors", "year", "title", "chunks"], rows)
+
+
+@papers_app.command("show")
+def show_paper(
+    key: Annotated[str, typer.Argument(help="Citation key.")],
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Show one paper: metadata, summary, and its sections with their chunks."""
+    from dataclasses import asdict
+
+    settings, found = resolve(home)
+    with workbench(settings, found, create=False) as bench:
+        library = bench.library
+        paper = library.paper(key)
+        sections = library.sections(key)
+        chunks = library.paper_chunks(key)
+        summary = library.summary(key)
+    counts = {section.index: 0 for section in sections}
+    for chunk in chunks:
+        inside = [section for section in sections if section.start <= chunk.start < max(section.end, section.start + 1)]
+        if inside:
+            counts[inside[-1].index] += 1
+    record = {
+        **asdict(paper),
+        "summary": summary,
+        "chunks": len(chunks),
+        "sections": [
+            {
+                "title": section.title,
+                "level": section.level,
+                "category": section.category.name.lower(),
+                "searchable": section.searchable,
+                "chunks": counts[section.index],
+            }
+            for section in sections
+        ],
+    }
+    if as_json:
+        result_json(record)
+        return
+    result(f"{paper.key}: {paper.title}")
+    result(
+        f"{', '.join(paper.authors) or 'no authors'} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip()
+    )
+    result(f"File: {paper.source}\n\n{' '.join(summary.split())}\n")
+    for section in record["sections"]:
+        state = f"{section['chunks']} chunks" if section["searchable"] else "not searched"
+        result(
+            f"{'  ' * max(0, section['level'] - 1)}{section['title'] or '(untitled)'} [{section['category']}, {state}]"
+        )
+
+
+@papers_app.command("remove")
+def remove_papers(keys: Annotated[list[str], typer.Argument(help="Citation keys.")], home: HomeOption = None) -> None:
+    """Remove papers from the library; their files stay where they are."""
+    from citeloom.stores.ingest import remove
+
+    settings, found = resolve(home)
+    with workbench(settings, found, create=False) as bench:
+        library = bench.library
+        for key in keys:
+            library.paper(key)
+        for key in keys:
+            asyncio.run(remove(library, key))
+            result(f"Removed {key}.")
+
+
+def _first(authors: list[str]) -> str:
+    return "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} and {len(authors) - 1} more"

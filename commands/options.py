@@ -1,0 +1,56 @@
+"""Options that many commands share, and the place where they become settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from citeloom.commands.console import named_home
+
+if TYPE_CHECKING:
+    from citeloom.config import Settings
+    from citeloom.graph.workbench import Workbench
+    from citeloom.stores.home import Home
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        help="Folder that holds library, journal and runs. Default: CITELOOM_HOME, else the nearest .citeloom "
+        "upwards from here, else a new one here.",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
+
+_before_command: list[Path] = []
+
+
+def remember_home(home: Path | None) -> None:
+    """Keep the `--home` that stood before the command."""
+    _before_command[:] = [home] if home is not None else []
+
+
+def resolve(home: Path | None, **overrides: Any) -> tuple[Settings, Home]:
+    """Settings and home of a command; names the home on stderr. Raises `ConfigurationError`."""
+    from citeloom.config import load_settings
+    from citeloom.stores.home import find_home
+
+    given = home or (_before_command[0] if _before_command else None)
+    settings = load_settings(home=given, **overrides)
+    found = find_home(settings.home)
+    named_home(found.root, exists=found.exists())
+    return settings, found
+
+
+@contextmanager
+def workbench(settings: Settings, home: Home, *, create: bool = True) -> Iterator[Workbench]:
+    """Library, models and journal for one command, closed at its end; raises `InputError`."""
+    from citeloom.graph.workbench import open_workbench
+
+    with open_workbench(settings, home, create=create) as bench:
+        yield bench

@@ -1,0 +1,173 @@
+"""One command for each section type, and `paper` for all six."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from citeloom.commands.console import notice, result, result_json, section_progress
+from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+
+if TYPE_CHECKING:
+    from citeloom.experiment import Experiment, SectionKind
+
+# The kinds are spelled out here, so that `--help` needs no model of an experiment.
+PURPOSES: dict[str, str] = {
+    "introduction": "the problem, what is open, and the hypothesis, beside earlier work",
+    "methods": "what was done and how, beside comparable methods",
+    "results": "what came out, with the experiment's numbers",
+    "discussion": "what the results mean, beside earlier findings",
+    "conclusion": "the verdict and what follows from it",
+    "abstract": "the whole paper in one paragraph",
+}
+NEEDS: dict[str, str] = {
+    "introduction": "paper_concept.description; hypothesis.description or paper_concept.open_questions",
+    "methods": "experimental_plan or hypothesis.method_combination",
+    "results": "results, execution_result.stdout or metrics",
+    "discussion": "reasoning, results or summary",
+    "conclusion": "paper_concept.description; reasoning, summary or results",
+    "abstract": "paper_concept.description; summary, results or reasoning",
+}
+
+ExpOption = Annotated[Path, typer.Option("--exp", help="The experiment, as JSON.", show_default=False)]
+OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; made when it is not there.")]
+StyleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cite-style",
+        help="key (smith2024), pandoc [@smith2024, p. 4], latex \\cite[p.~4]{smith2024}, numeric [3], "
+        "or key-page [smith2024, page 4].",
+        show_default="key",
+    ),
+]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Write anew, without answers of earlier runs.")]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", help="Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL.", show_default=False),
+]
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--base-url", help="OpenAI-compatible endpoint. Default: CITELOOM_CHAT_BASE_URL.", show_default=False),
+]
+WordsOption = Annotated[int | None, typer.Option("--words", help="Length asked of the section.", show_default=False)]
+SearchesOption = Annotated[
+    int | None, typer.Option("--max-searches", help="Custom searches of the agent.", show_default="5")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the section commands to the command line."""
+    for kind in PURPOSES:
+        app.command(kind, help=_help(kind), rich_help_panel="Write")(_command(kind))
+    app.command("paper", help="Write all six sections, with one set of citation keys.", rich_help_panel="Write")(paper)
+
+
+def _help(kind: str) -> str:
+    return (
+        f"Write the {kind}: {PURPOSES[kind]}.\n\n"
+        f"Writes {kind}.md, {kind}.bib (the cited entries) and {kind}.json, and prints the text. A killed or paused "
+        "run goes on when the same command is given again; a finished one is not paid for twice.\n\n"
+        f"exp.json needs: {NEEDS[kind]}. All other fields are optional: paper_concept{{title, description, "
+        "open_questions[]}, hypothesis{description, method_combination}, experimental_plan, experiment_code, "
+        "execution_result{stdout, stderr, returncode}, metrics{}, plots[{path, caption}], verdict, reasoning, "
+        f"results, summary.\n\nExample: python cli.py {kind} --exp exp.json --out paper/ --cite-style pandoc"
+    )
+
+
+def _command(kind: str) -> Any:
+    def section(
+        exp: ExpOption,
+        out: OutOption = Path(),
+        cite_style: StyleOption = None,
+        fresh: FreshOption = False,
+        model: ModelOption = None,
+        base_url: UrlOption = None,
+        words: WordsOption = None,
+        max_searches: SearchesOption = None,
+        as_json: JsonOption = False,
+        home: HomeOption = None,
+    ) -> None:
+        settings = {
+            "cite_style": cite_style,
+            "chat_model": model,
+            "chat_base_url": base_url,
+            "section_words": words,
+            "max_search_iterations": max_searches,
+        }
+        records = asyncio.run(_write((kind,), exp, out, fresh, home, settings))
+        result_json(records[0]) if as_json else _show(records)
+
+    section.__name__ = kind
+    return section
+
+
+def paper(
+    exp: ExpOption,
+    out: OutOption = Path(),
+    cite_style: StyleOption = None,
+    fresh: FreshOption = False,
+    model: ModelOption = None,
+    base_url: UrlOption = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Write all six sections one after the other; each can be killed and gone on with."""
+    settings = {"cite_style": cite_style, "chat_model": model, "chat_base_url": base_url}
+    records = asyncio.run(_write(tuple(PURPOSES), exp, out, fresh, home, settings))
+    result_json({"sections": records}) if as_json else _show(records)
+
+
+async def _write(
+    kinds: tuple[str, ...], exp: Path, out: Path, fresh: bool, home: Path | None, overrides: dict[str, Any]
+) -> list[dict[str, Any]]:
+    from citeloom.experiment import load_experiment, require_fields
+
+    settings, found = resolve(home, **overrides)
+    experiment = load_experiment(exp)
+    for kind in kinds:
+        require_fields(experiment, kind, source=str(exp))  # type: ignore[arg-type]
+    with workbench(settings, found) as bench:
+        return [await write_one(kind, experiment, str(exp), out, fresh, bench) for kind in kinds]
+
+
+async def write_one(
+    kind: str, experiment: Experiment, source: str, out: Path, fresh: bool, bench: Any
+) -> dict[str, Any]:
+    """One section with its files; says what happened on stderr."""
+    from citeloom.graph.run import SectionRequest, run_section
+    from citeloom.graph.saving import prepare_folder, save_section
+
+    await asyncio.to_thread(prepare_folder, out)
+    if bench.notice:
+        notice(bench.notice)
+    request = SectionRequest(_kind(kind), experiment, source, fresh)
+    with section_progress() as show:
+        finished = await run_section(request, bench, on_event=show, on_notice=notice)
+    record = await save_section(finished.record, out)
+    if finished.finished_earlier:
+        notice(f"Run {record['thread_id']} was finished earlier; --fresh writes anew.")
+    for warning in record["warnings"]:
+        notice(f"Note: {warning}")
+    usage = record["usage"]
+    papers = len({citation["key"] for citation in record["citations"]})
+    notice(
+        f"{kind}: {len(record['citations'])} citations of {papers} papers; {usage['llm_calls']} model calls, "
+        f"{usage['journal_hits']} answers from the journal, {usage['input_tokens'] + usage['output_tokens']} tokens."
+    )
+    notice("Files: " + ", ".join(record["files"].values()))
+    return record
+
+
+def _kind(kind: str) -> SectionKind:
+    return kind  # type: ignore[return-value]  # the keys of PURPOSES are the kinds; a test holds them together
+
+
+def _show(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        result(f"\n# {record['section'].capitalize()}\n\n{record['text']}\n")
+        if record["references"]:
+            result("## References\n")
+            result("\n".join(f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]))

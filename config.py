@@ -1,0 +1,158 @@
+"""Every knob, with its bounds and a sentence on what it does.
+
+Precedence: an argument or flag, then `CITELOOM_*` in the environment, then `.env`, then `citeloom.toml` in
+the working directory, then the default. Settings hold values, nothing that runs.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from citeloom.errors import ConfigurationError
+
+CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
+RoleName = Literal["agent", "reader", "writer", "judge", "summarizer"]
+
+EXTRACTIVE = "extractive"
+LOCAL_EMBEDDING = "local"
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+
+
+class Settings(BaseSettings):
+    """All settings of Citeloom; each is `CITELOOM_` plus its name in the environment."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="CITELOOM_",
+        env_file=".env",
+        toml_file="citeloom.toml",
+        extra="ignore",
+        frozen=True,
+    )
+
+    home: Path | None = Field(None, description="Folder that holds library, journal and runs.")
+
+    chat_model: str = Field(
+        EXTRACTIVE,
+        min_length=1,
+        description="Chat model name at the endpoint, or 'extractive' to work without one.",
+    )
+    chat_base_url: str = Field(OPENAI_BASE_URL, description="OpenAI-compatible endpoint of the chat model.")
+    chat_api_key: SecretStr | None = Field(None, description="Key for the chat endpoint.")
+    agent_model: str | None = Field(None, description="Overrides chat_model for the search planner.")
+    agent_base_url: str | None = Field(None, description="Overrides chat_base_url for the search planner.")
+    agent_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for the search planner.")
+    reader_model: str | None = Field(None, description="Overrides chat_model for reading evidence.")
+    reader_base_url: str | None = Field(None, description="Overrides chat_base_url for reading evidence.")
+    reader_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for reading evidence.")
+    writer_model: str | None = Field(None, description="Overrides chat_model for writing sections.")
+    writer_base_url: str | None = Field(None, description="Overrides chat_base_url for writing sections.")
+    writer_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for writing sections.")
+    judge_model: str | None = Field(None, description="Overrides chat_model for judging support.")
+    judge_base_url: str | None = Field(None, description="Overrides chat_base_url for judging support.")
+    judge_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for judging support.")
+    summarizer_model: str | None = Field(None, description="Overrides chat_model for paper summaries.")
+    summarizer_base_url: str | None = Field(None, description="Overrides chat_base_url for paper summaries.")
+    summarizer_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for paper summaries.")
+
+    embedding_model: str = Field(
+        LOCAL_EMBEDDING,
+        min_length=1,
+        description="'local' for the bundled model, or a model name at the embedding endpoint.",
+    )
+    embedding_base_url: str = Field(OPENAI_BASE_URL, description="OpenAI-compatible embedding endpoint.")
+    embedding_api_key: SecretStr | None = Field(None, description="Key for the embedding endpoint.")
+
+    temperature: float = Field(0.2, ge=0, le=2, description="Sampling temperature of the chat models.")
+    request_timeout: float = Field(120, ge=1, le=3600, description="Seconds before one model call is given up.")
+    max_retries: int = Field(6, ge=0, le=20, description="Tries after the first on 429 and 5xx answers.")
+    max_concurrency: int = Field(20, ge=1, le=256, description="Model calls under way at once, per endpoint.")
+
+    top_k_initial: int = Field(20, ge=1, le=200, description="Chunks read for each query.")
+    top_k_final: int = Field(8, ge=1, le=50, description="Pieces of evidence kept for each query.")
+    per_paper: int = Field(2, ge=1, le=20, description="Pieces of evidence of one paper kept for each query.")
+    vector_weight: float = Field(0.4, ge=0, le=1, description="Weight of the cosine in the combined score.")
+    llm_weight: float = Field(0.6, ge=0, le=1, description="Weight of the reader's score.")
+    score_threshold: float = Field(0.35, ge=0, le=1, description="Reader's score below which a chunk is dropped.")
+    max_search_iterations: int = Field(5, ge=0, le=50, description="Custom searches that the agent may make.")
+    max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")
+    summary_words: int = Field(60, ge=10, le=300, description="Length of an evidence summary, in words.")
+    section_words: int = Field(500, ge=80, le=5000, description="Length asked of a section, in words.")
+    max_output_tokens: int = Field(4000, ge=100, le=100_000, description="Tokens that one answer may have.")
+    prompts_dir: Path | None = Field(None, description="Folder whose prompt files replace those shipped.")
+    cite_style: CitationStyle = Field("key", description="How a citation is shown in the text.")
+
+    chunk_tokens: int = Field(400, ge=100, le=480, description="Tokens that a chunk aims at.")
+    chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, dotenv_settings, TomlConfigSettingsSource(settings_cls)
+
+    def role_endpoint(self, role: RoleName) -> tuple[str, str, SecretStr | None]:
+        """Model, base URL and key for a role: its own where set, else those of the chat model."""
+        model = getattr(self, f"{role}_model") or self.chat_model
+        own_url = getattr(self, f"{role}_base_url")
+        url = own_url or self.chat_base_url
+        key = getattr(self, f"{role}_api_key")
+        if key is None and (own_url is None or own_url == self.chat_base_url):
+            key = self.chat_api_key
+        return model, url, key or ambient_key(url)
+
+    def embedding_endpoint(self) -> tuple[str, str, SecretStr | None]:
+        """Model, base URL and key for embeddings."""
+        url = self.embedding_base_url
+        return self.embedding_model, url, self.embedding_api_key or ambient_key(url)
+
+
+def origins() -> dict[str, str]:
+    """Where each setting that is not a default comes from; raises `ConfigurationError` for an unreadable file."""
+    sources: tuple[tuple[str, PydanticBaseSettingsSource], ...] = (
+        ("citeloom.toml", TomlConfigSettingsSource(Settings)),
+        (".env", DotEnvSettingsSource(Settings)),
+        ("environment", EnvSettingsSource(Settings)),
+    )
+    return {name: origin for origin, source in sources for name in source()}
+
+
+def ambient_key(base_url: str) -> SecretStr | None:
+    """`OPENAI_API_KEY`, but for OpenAI's own address only."""
+    if urlsplit(base_url).hostname != urlsplit(OPENAI_BASE_URL).hostname:
+        return None
+    key = os.environ.get("OPENAI_API_KEY", "").strip()
+    return SecretStr(key) if key else None
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Settings from all sources; raises `ConfigurationError` naming the field and its bounds."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(
+            f"Setting {name} (CITELOOM_{name.upper()}): {first['msg']}, got {first.get('input')!r}.",
+            help="See 'python cli.py doctor' for the settings in force.",
+        ) from error
+    except ValueError as error:  # citeloom.toml that is not TOML
+        raise ConfigurationError(f"citeloom.toml: {error}.", help="Mend or remove the file.") from error

@@ -1,0 +1,55 @@
+"""How a paper's authors are named inside a sentence: "Lee", "Lee and Gitter", "Lee et al."."""
+
+from __future__ import annotations
+
+import re
+
+from citeloom.documents.model import Paper
+
+_TITLE_WORDS = 6
+_PARTICLES = frozenset({"van", "von", "der", "den", "de", "del", "della", "di", "da", "du", "la", "le", "ter", "ten"})
+_SUFFIX = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
+_TITLE_BREAK = re.compile(r"\s*(?:[:?!.]\s|\s[\u2013\u2014-]\s)")
+
+
+def family_name(author: str) -> str:
+    """The family name of a display name, with its particles ("Ludwig van Beethoven" -> "van Beethoven").
+
+    A corporate author in braces ("{The ENCODE Consortium}") is one name and comes back whole.
+    """
+    name = author.strip()
+    if name.startswith("{") and name.endswith("}"):
+        return name[1:-1].strip()
+    if "," in name:
+        head, _, rest = name.partition(",")
+        if not _SUFFIX.match(rest.strip()):
+            return head.strip()
+        name = head
+    words = name.split()
+    while len(words) > 1 and _SUFFIX.match(words[-1]):
+        words.pop()
+    start = len(words) - 1
+    while start > 1 and words[start - 1].lower() in _PARTICLES:
+        start -= 1
+    return " ".join(words[max(start, 0) :])
+
+
+def in_text_name(paper: Paper) -> str:
+    """The name a sentence calls the paper by; its quoted short title when it names no author."""
+    families = paper.family_names or tuple(family_name(author) for author in paper.authors)
+    said = [name.strip("{} ") for name in families if name.strip("{} ")]
+    names = [name for name in said if name.lower() != "others"]
+    if not names:
+        return f"\u201c{short_title(paper)}\u201d"
+    if len(said) > 2 or len(names) < len(said):
+        return f"{names[0]} et al."
+    return " and ".join(names)
+
+
+def short_title(paper: Paper) -> str:
+    """The title up to its first break, at most six words; the key when there is no title."""
+    title = _TITLE_BREAK.split(paper.title.strip(), maxsplit=1)[0].strip()
+    words = title.split()
+    if not words:
+        return paper.key
+    return " ".join(words) if len(words) <= _TITLE_WORDS else " ".join(words[:_TITLE_WORDS]) + " \u2026"

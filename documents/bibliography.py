@@ -1,0 +1,239 @@
+"""Reads a BibTeX library: keys verbatim, readable metadata, and each entry as the user wrote it.
+
+An entry that cannot be read, and the second of two with one key, is refused by name; the others are kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING
+
+from citeloom.documents.bibtex import (
+    author_names,
+    field_value,
+    readable,
+    render_entry,
+    uses_macros,
+)
+from citeloom.documents.front_matter import find_doi
+from citeloom.documents.model import Paper
+from citeloom.errors import InputError
+
+if TYPE_CHECKING:
+    from bibtexparser.model import Block, Entry
+
+_YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
+_ENTRY_KEY = re.compile(r"@\s*\w+\s*[{(]\s*([^\s,{}()]+)")
+_VENUE_FIELDS = (
+    "journal",
+    "journaltitle",
+    "booktitle",
+    "series",
+    "school",
+    "institution",
+    "howpublished",
+    "publisher",
+)
+_TITLE_ENOUGH = 12  # letters and digits that a title must have to identify a paper
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An input that was not taken, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bibliography:
+    """The papers of a `.bib` by key; `files` names the files that its entries point to (base names)."""
+
+    papers: Mapping[str, Paper] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
+        """The entry of a paper's file: by key, by the `file` field, by DOI, by title, in this order."""
+        found = self.papers.get(path.stem)
+        if found is None:
+            stem = path.stem.lower()
+            found = self._only(paper for key, paper in self.papers.items() if key.lower() == stem)
+        if found is None:
+            found = self.papers.get(self.files.get(path.name.lower(), ""))
+        if found is None and doi:
+            found = self._only(paper for paper in self.papers.values() if paper.doi == doi.lower())
+        wanted = _letters(title)
+        if found is None and len(wanted) >= _TITLE_ENOUGH:
+            found = self._only(paper for paper in self.papers.values() if _letters(paper.title) == wanted)
+        return found
+
+    @staticmethod
+    def _only(papers: Iterable[Paper]) -> Paper | None:
+        found = list(papers)
+        return found[0] if len(found) == 1 else None
+
+
+def _letters(title: str) -> str:
+    return "".join(character for character in title.casefold() if character.isalnum())
+
+
+def read_bibliography(path: Path) -> Bibliography:
+    """The entries of a `.bib` file; raises `InputError` when there is no such file or it is no text."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file.", help="Give the path of your .bib file to --bib.") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, no .bib file.", help="Give the file itself to --bib.") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+    if b"\0" in data:
+        raise InputError(f"{path}: is no text file.", help="Export your library as BibTeX or BibLaTeX.")
+    warnings: tuple[str, ...] = ()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+        warnings = (f"{path}: is not UTF-8 and was read as Latin-1.",)
+    return parse_bibliography(text, source=str(path), warnings=warnings)
+
+
+def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()) -> Bibliography:
+    """The entries of a BibTeX text; `source` names it in refusals."""
+    from bibtexparser.entrypoint import parse_string
+
+    # Its log says again, in its own words, what the refusals say.
+    logging.getLogger("bibtexparser").addHandler(logging.NullHandler())
+    logging.getLogger("bibtexparser").propagate = False
+    library = parse_string(text, parse_stack=[])
+    macros = {name.lower(): field_value(string.value, {}) for name, string in library.strings_dict.items()}
+    papers: dict[str, Paper] = {}
+    files: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    refused: list[Refusal] = []
+    said = list(warnings)
+    for block in library.blocks:
+        line = (block.start_line or 0) + 1
+        try:
+            entry = _entry(block, lines)
+        except _EntryRefusedError as error:
+            refused.append(Refusal(source, f"line {line}: {error}"))
+            continue
+        if entry is None:
+            continue
+        lines[entry.key] = line
+        if entry is not block:
+            said.append(f"{source}: line {line}: {entry.key}: a field is given twice; the first counts.")
+        papers[entry.key] = _paper(entry, macros, as_written=entry is block)
+        for name in _file_names(field_value(_fields(entry).get("file", ""), macros)):
+            files.setdefault(name, entry.key)
+    return Bibliography(papers, files, tuple(refused), tuple(said))
+
+
+class _EntryRefusedError(Exception):
+    """An entry that is not taken; the message is the reason."""
+
+
+def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
+    """The entry in a block, None for comments and macros; raises `_EntryRefusedError`."""
+    from bibtexparser import model
+
+    entry: object = block
+    if isinstance(block, model.DuplicateBlockKeyBlock):
+        entry = block.ignore_error_block
+        if isinstance(entry, model.String):
+            return None
+    elif isinstance(block, model.DuplicateFieldKeyBlock):
+        entry = _first_of_each(block.ignore_error_block)
+    elif isinstance(block, model.ParsingFailedBlock):
+        raise _EntryRefusedError(f"entry {_raw_key(block.raw)} cannot be read as BibTeX")
+    if not isinstance(entry, model.Entry):
+        return None
+    key = entry.key
+    if not key or re.search(r"[\s{}\\\"#%~,]", key):
+        raise _EntryRefusedError(f"entry without a usable key ({key or 'none'})")
+    if key in lines:
+        raise _EntryRefusedError(f"duplicate key {key} (first on line {lines[key]}); the first entry is kept")
+    return entry
+
+
+def _raw_key(raw: str | None) -> str:
+    match = _ENTRY_KEY.search(raw or "")
+    return match.group(1) if match else "without a key"
+
+
+def _first_of_each(block: object) -> Entry | None:
+    from bibtexparser import model
+
+    if not isinstance(block, model.Entry):
+        return None
+    kept: dict[str, model.Field] = {}
+    for item in block.fields:
+        kept.setdefault(item.key.lower(), item)
+    return model.Entry(block.entry_type, block.key, list(kept.values()), block.start_line, block.raw)
+
+
+def _fields(entry: Entry) -> dict[str, str]:
+    """The raw values of an entry by lower-case name."""
+    return {item.key.lower(): str(item.value) for item in entry.fields}
+
+
+def _paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Paper:
+    raw = _fields(entry)
+
+    def text(name: str) -> str:
+        return readable(field_value(raw.get(name, ""), macros))
+
+    authors, families = author_names(field_value(raw.get("author", raw.get("editor", "")), macros))
+    year = _YEAR.search(text("year")) or _YEAR.search(text("date"))
+    url = _link(field_value(raw.get("url", ""), macros))
+    subtitle = text("subtitle")
+    title = text("title")
+    return Paper(
+        key=entry.key,
+        title=f"{title}: {subtitle}" if title and subtitle else title,
+        authors=authors,
+        family_names=families,
+        year=int(year.group(1)) if year else None,
+        venue=next(filter(None, map(text, _VENUE_FIELDS)), ""),
+        doi=find_doi(_link(field_value(raw.get("doi", ""), macros))) or _doi_of_link(url),
+        url=url,
+        abstract=text("abstract"),
+        bibtex=_source(entry, raw, macros, as_written=as_written),
+    )
+
+
+def _link(value: str) -> str:
+    r"""An address without LaTeX escapes and `\url{...}`."""
+    inner = re.sub(r"^\\url\{(.*)\}$", r"\1", value.strip())
+    return re.sub(r"\\([_%#&~])", r"\1", inner).replace(r"{\_}", "_").strip()
+
+
+def _doi_of_link(url: str) -> str:
+    return find_doi(url) if "doi.org/" in url else ""
+
+
+def _source(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str], *, as_written: bool) -> str:
+    """The entry verbatim; written anew when it would not stand alone (macros) or parse (double fields)."""
+    verbatim = (entry.raw or "").strip()
+    if as_written and verbatim and not any(uses_macros(value) for value in raw.values()):
+        return verbatim
+    fields = {name: field_value(value, macros) for name, value in raw.items()}
+    return render_entry(entry.entry_type, entry.key, fields)
+
+
+def _file_names(value: str) -> list[str]:
+    """Base names in a `file` field, as Zotero ("name:path:type;...") and JabRef (":path:PDF") write it."""
+    names: list[str] = []
+    for part in re.split(r"(?<!\\);", value):
+        for piece in re.split(r"(?<!\\):", part):
+            name = PureWindowsPath(re.sub(r"\\([:;_&%$#{}\\])", r"\1", piece)).name.strip().lower()
+            if re.search(r"\.\w{1,8}$", name):
+                names.append(name)
+    return names

@@ -1,0 +1,230 @@
+"""What a section of a paper is about, told from its heading and the headings above it.
+
+A title that says it outright ("Methods", "Results") decides by itself, a keyword in it only where the section
+above says nothing: "Evaluation of model accuracy" inside "Materials and Methods" is method. Sections that a
+library must not quote from, because they are no statement of the paper (reference lists, contributor lists,
+letters to and from reviewers, file lists), are not searchable, nor is anything below them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from citeloom.documents.model import Category
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What is decided about a section; `appended` holds for supplements and appendices, and inside them."""
+
+    category: Category
+    searchable: bool = True
+    appended: bool = False
+
+
+def _pattern(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{alternative})" for alternative in alternatives))
+
+
+# Letters are the one case that also takes what follows: their own headings are often of the first level.
+_LETTERS = _pattern(
+    r"^(?:point.by.point )?(?:author )?(?:responses?|repl(?:y|ies)|answers?) (?:to|for) (?:the )?"
+    r"(?:reviewers?|referees?|editors?|(?:decision|reviewer?|referee)s?'? (?:letter|comments|reports?))",
+    r"^(?:reviewers?|referees?)(?: (?:comments?|reports?|no|number))? ?#? ?\d+\b",
+    r"^(?:decision|rebuttal|cover|review) letter",
+    r"^peer.review (?:file|history|reports?)",
+)
+
+_UNSEARCHABLE = _pattern(
+    r"^(?:list of )?references?(?: list| cited| annotations?)?$",
+    r"^(?:annotated )?(?:references|bibliography)$",
+    r"^(?:literature|works|sources|references) cited$",
+    r"^acknowledge?ments?\b",
+    r"^(?:credit )?authors?'? ?s?'? (?:contributions?|information|details|affiliations?|roles|notes?)\b",
+    r"^(?:list of )?(?:contributors?|contributor roles?)$",
+    r"^(?:the )?(?:[\w-]+ )?consorti(?:a|um)(?: members?)?$",
+    r"\bfunding(?: (?:statement|information|sources?|acknowledge?ments?))?$",
+    r"^(?:financial (?:support|disclosures?)|grant (?:support|information))",
+    r"\b(?:competing|conflicts? of|conflicting|(?:declarations?|disclosure) of)(?: \w+)? interests?\b",
+    r"^(?:declarations?|disclosures?|disclaimer)$",
+    r"^ethic(?:s|al)\b(?: (?:approval|declarations?|statements?|considerations? statement).*)?$",
+    r"^(?:informed )?consent (?:for|to|statement)",
+    r"^institutional review board",
+    r"^inclusion and diversity",
+    r"^(?:supporting information|electronic supplementary material)\b",
+    r"^additional files?\b",
+    r"^supplement\w* (?:tables?|files?|videos?|movies?|data(?:sets?)?)(?: \w?\d+)?$",
+    r"^supplement\w* .*titles and legends$",
+    r"\b(?:data|code|software|materials?|resources?)\b.*\bavailability$",
+    r"^(?:data|code|software|resources?) access(?:ibility)?(?: statement)?$",
+    r"^availability\b",
+    r"\bavailability (?:statement|of (?:data|code|software|materials?|supporting))",
+    r"\baccessions?(?: numbers?| codes?)?$",
+    r"^(?:lead contact|contact(?: information| for reagent.*)?|corresponding authors?|correspondence)$",
+    r"^(?:data releases|key resources table|data deposition)$",
+    r"^(?:key ?words?|index terms|subject (?:areas|terms)|(?:list of )?abbreviations?|nomenclature)$",
+    r"^(?:session|computing) info(?:rmation)?$",
+    r"^(?:copyright|licen[cs]e|open access|publisher'?s note|about the authors?|table of contents|contents)$",
+    # Chat logs in a supplement are what a program said, not what the paper says.
+    r"^(?:conversations?|message from .*|chatgpt(?: [\d.]+)?)$",
+)
+
+_APPENDED = _pattern(
+    r"^(?:online |electronic )?supplement\w*(?! (?:/|and) )\b(?!.*\bmethods?$)", r"^appendi(?:x|ces)\b"
+)
+
+_STRONG: tuple[tuple[Category, re.Pattern[str]], ...] = (
+    (
+        Category.RELATED_WORK,
+        _pattern(
+            r"^related (?:works?|literature|research|surveys?|studies|approaches)\b",
+            r"\brelation(?:ship)?s? to (?:the )?(?:prior|previous|existing|related|other|earlier) \w+$",
+            r"^(?:prior|previous|earlier) (?:works?|art|research)$",
+            r"\bliterature review$|^review of (?:the )?literature",
+        ),
+    ),
+    (
+        Category.ABSTRACT,
+        _pattern(
+            r"^(?:graphical |structured |extended |visual |short )?abstract$",
+            r"^(?:author|authors|author's|authors'|lay|plain.language|editor's) summary$",
+            r"^(?:in brief|highlights|significance(?: statement)?|key (?:points|messages)|synopsis)$",
+        ),
+    ),
+    (
+        Category.INTRODUCTION,
+        _pattern(r"^(?:general )?introduction\b", r"^background(?: and \w+)?$", r"^motivation(?: and \w+)?$"),
+    ),
+    (
+        Category.CONCLUSION,
+        _pattern(
+            r"^(?:general )?discussion(?:$| and | & |, )",
+            r"^conclu(?:sions?|ding remarks?)\b",
+            r"^(?:study )?limitations?(?: of (?:the |this |our )?\w+)?$",
+            r"^future (?:works?|directions?|perspectives?|research)$",
+            r"^(?:closing|final) (?:thoughts?|remarks?|notes?)$",
+            r"^(?:outlook|perspectives?|summary and (?:conclusions?|discussion|outlook))$",
+        ),
+    ),
+    (
+        Category.EVALUATION,
+        _pattern(
+            r"^(?:(?:main|key|core|empirical|experimental|numerical|simulation) )?results?(?:$|[ :]?/| and )",
+            r"^findings$",
+            r"^(?:empirical |experimental |performance )?evaluations?(?:$| of )",
+            r"^(?:(?:numerical|simulation|computational|synthetic|empirical) )?(?:experiments?|simulations?)"
+            r"(?: and results)?$",
+            r"^simulation stud(?:y|ies)$",
+            r"^(?:\w+ )?case.stud(?:y|ies)\b",
+            r"^(?:ablations?(?: stud(?:y|ies))?|applications?|validation|benchmarks?)$",
+        ),
+    ),
+    (
+        Category.METHOD,
+        _pattern(
+            r"^(?:\(?[\w/ ]{0,40}\)? )?methods?$",
+            r"^(?:materials?|patients?|subjects|data|participants) and methods?\b|^methods? and \w+$",
+            r"^methodolog(?:y|ies|ical \w+)$|^experimental (?:procedures?|set.?up|design|section|methods?)$",
+            r"^(?:the |our |proposed )*(?:approach|models?|algorithms?|architecture|framework)$",
+            r"^implementation$",
+            r"^(?:theoretical|mathematical|conceptual) (?:framework|background|model)$",
+            r"^numerical (?:scheme|methods?)$",
+            r"^problem (?:setting|statement|formulation|definition|setup)\b|^(?:preliminaries|notations?)$",
+            r"^study design$",
+        ),
+    ),
+)
+
+_WEAK: tuple[tuple[Category, re.Pattern[str]], ...] = (
+    (Category.CONCLUSION, re.compile(r"\b(?:conclusions?|discussion|future (?:directions|work|trends))\b")),
+    (
+        Category.EVALUATION,
+        re.compile(
+            r"\b(?:experiments?|results?|evaluat(?:ion|ions|ing)|ablation|comparisons?|benchmark(?:s|ing)?"
+            r"|case.stud(?:y|ies))\b"
+        ),
+    ),
+    (
+        Category.METHOD,
+        re.compile(
+            r"\b(?:methods?|methodology|algorithms?|architecture|framework|implementation|data ?sets?"
+            r"|scheme)\b"
+        ),
+    ),
+)
+
+# A usual part of a paper may stand inside another part only near the top ("Case study > Methods").
+_TOP_LEVELS = 2
+_INHERITING = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION, Category.CONCLUSION})
+
+
+def plain_title(title: str) -> str:
+    """A heading in lower case without numbering, attributes, emphasis and closing marks, for comparison."""
+    text = re.sub(r"\{[^{}]*\}\s*$", "", title)
+    text = re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
+    text = re.sub(r"[*_`\\]", "", text).replace("\u2605", " ").replace("\u2019", "'")
+    text = re.sub(r"\s+", " ", text.replace("&", " and ")).strip().lower()
+    text = re.sub(r"^(?:section |chapter )?(?:\d+(?:\.\d+)*\.?|[ivx]{1,5}\.|[a-z]\.(?:\d+\.?)*)\s+", "", text)
+    return text.strip(" .:;-\u2013\u2014")
+
+
+def opens_letters(title: str) -> bool:
+    """Whether the heading begins letters to or from reviewers; all that follows it belongs to them."""
+    return bool(_LETTERS.search(plain_title(title)))
+
+
+def said_outright(title: str) -> Category | None:
+    """The category of a title that names a usual part of a paper, else None."""
+    plain = plain_title(title)
+    return next((category for category, pattern in _STRONG if pattern.search(plain)), None)
+
+
+def place(title: str, level: int, above: Sequence[Placement] = (), *, body_begun: bool = False) -> Placement:
+    """Category and searchability of a section.
+
+    Args:
+        title: the heading as written.
+        level: its level, 1 for the highest.
+        above: the placements of the sections that hold it, outermost first.
+        body_begun: whether an introduction, method or result has come before; "Summary" means the
+            abstract before and a conclusion after.
+    """
+    plain = plain_title(title)
+    parent = above[-1] if above else None
+    if parent is not None and not parent.searchable:
+        return parent
+    in_abstract = parent is not None and parent.category is Category.ABSTRACT
+    unsearchable = _LETTERS.search(plain) or _UNSEARCHABLE.search(plain)
+    if unsearchable or (in_abstract and plain.startswith("supplement")):
+        return Placement(Category.OTHER, searchable=False)
+    if in_abstract:
+        return Placement(Category.ABSTRACT)
+    if _APPENDED.search(plain) or (parent is not None and parent.appended):
+        return Placement(Category.OTHER, appended=True)
+    return Placement(_category(plain, level, parent, body_begun))
+
+
+def _category(plain: str, level: int, parent: Placement | None, body_begun: bool) -> Category:
+    strong = said_outright(plain)
+    if plain in {"summary", "overview"}:
+        strong = Category.CONCLUSION if body_begun else Category.ABSTRACT
+    if parent is None or parent.category not in _INHERITING:
+        if strong is Category.ABSTRACT and body_begun:
+            strong = None
+        return strong if strong is not None else _weak(plain, parent)
+    if strong is Category.RELATED_WORK:
+        return strong
+    if strong is Category.CONCLUSION and parent.category is Category.EVALUATION:
+        return strong
+    if strong is not None and strong is not Category.ABSTRACT and level <= _TOP_LEVELS:
+        return strong
+    return parent.category
+
+
+def _weak(plain: str, parent: Placement | None) -> Category:
+    for category, pattern in _WEAK:
+        if pattern.search(plain):
+            return category
+    return parent.category if parent is not None else Category.OTHER

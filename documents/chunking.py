@@ -1,0 +1,213 @@
+"""Cuts the searchable sections of a paper into chunks that an embedding can take.
+
+Every chunk is a slice of the paper's text. Chunks of one section are about equally long, overlap by whole
+sentences and never cross into the next section; formulas, code and tables stay whole unless they are far
+longer than a chunk, and then are cut at line ends, since the embedding reads only 512 tokens.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from citeloom.documents.markdown import Block, ParsedPaper
+from citeloom.documents.model import Chunk, Section, chunk_id
+from citeloom.documents.sentences import sentence_spans
+
+# Chunks made by another version are made anew when their paper is ingested.
+CHUNKING_VERSION = "1"
+
+_WORD = re.compile(r"\S+")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|$)")
+_PICTURE = re.compile(r"!\[\]\([^()]*\)(?:\{[^{}]*\})?")  # without a caption
+_GAP = re.compile(r"[\s*_-]*")
+_MOST = 1.25  # times the target: the longest chunk that is not one whole block
+_WHOLE = 2.0  # times the target: the longest block that stays whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The smallest thing a chunk is made of: a sentence, or a whole block."""
+
+    start: int
+    end: int
+    tokens: int
+    overlaps: bool
+
+
+def chunk_paper(
+    key: str,
+    paper: ParsedPaper,
+    count_tokens: Callable[[str], int],
+    *,
+    target: int = 400,
+    overlap: int = 100,
+) -> list[Chunk]:
+    """The chunks of all searchable sections, with indices 0, 1, 2 ...; `chunk.text == paper.text[start:end]`.
+
+    Args:
+        key: the paper's key.
+        paper: the parsed text.
+        count_tokens: tokens of a text by the embedding's tokenizer; called once for each sentence.
+        target: tokens that a chunk aims at; none but a whole block has more than 1.25 times as many.
+        overlap: tokens, about, that neighbouring chunks of a section share.
+    """
+    chunks: list[Chunk] = []
+    for section in paper.sections:
+        if not section.searchable:
+            continue
+        for run in _runs(paper, section):
+            pieces = [piece for block in run for piece in _pieces(paper.text, block, count_tokens, target)]
+            for first, last in _spans(pieces, target, overlap):
+                tokens = sum(piece.tokens for piece in pieces[first : last + 1])
+                start, end = pieces[first].start, pieces[last].end
+                chunks.append(_chunk(key, len(chunks), paper.text, section, start, end, tokens))
+    return chunks
+
+
+def _chunk(key: str, index: int, text: str, section: Section, start: int, end: int, tokens: int) -> Chunk:
+    return Chunk(
+        id=chunk_id(key, index),
+        key=key,
+        index=index,
+        text=text[start:end],
+        section=section.title,
+        parent=section.parent,
+        category=section.category,
+        level=section.level,
+        page=None,
+        start=start,
+        end=end,
+        tokens=tokens,
+    )
+
+
+def _runs(paper: ParsedPaper, section: Section) -> Iterator[list[Block]]:
+    """Neighbouring blocks of a section; what a reader does not see stands in no chunk and so parts them."""
+    run: list[Block] = []
+    for block in paper.blocks_of(section):
+        # Between blocks stand rules, and link definitions, which are no text of the paper either.
+        apart = bool(run) and not _GAP.fullmatch(paper.text, run[-1].end, block.start)
+        if run and (apart or block.kind == "hidden"):
+            yield run
+            run = []
+        if block.kind != "hidden":
+            run.append(block)
+    if run:
+        yield run
+
+
+def _pieces(text: str, block: Block, count_tokens: Callable[[str], int], target: int) -> Iterator[_Piece]:
+    whole = text[block.start : block.end]
+    if not any(character.isalnum() for character in _PICTURE.sub("", whole)):
+        return
+    if block.kind in {"prose", "list"}:
+        yield from _sentence_pieces(text, block.start, block.end, count_tokens, target)
+        return
+    tokens = count_tokens(whole)
+    if tokens <= _WHOLE * target:
+        yield _Piece(block.start, block.end, tokens, overlaps=False)
+    else:
+        yield from _line_pieces(text, block.start, block.end, count_tokens, target)
+
+
+def _sentence_pieces(
+    text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int
+) -> Iterator[_Piece]:
+    """Sentences, each with the list marker or white space marks before it, so that nothing is left out."""
+    begin = start
+    spans = sentence_spans(text[start:end])
+    for number, (_, stop) in enumerate(spans):
+        right = end if number == len(spans) - 1 else start + stop
+        while begin < right and text[begin].isspace():
+            begin += 1
+        tokens = count_tokens(text[begin:right])
+        if tokens <= target:
+            yield _Piece(begin, right, tokens, overlaps=True)
+        else:
+            yield from _word_pieces(text, begin, right, count_tokens, target)
+        begin = right
+
+
+def _line_pieces(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[_Piece]:
+    """A giant table or piece of code, cut at line ends into pieces of at most `target` tokens."""
+    begin, gathered, stop = start, 0, start
+    for match in _LINE.finditer(text, start, end):
+        line = match.group()
+        if not line.strip():
+            continue
+        tokens = count_tokens(line)
+        if gathered and gathered + tokens > target:
+            yield _Piece(begin, stop, gathered, overlaps=False)
+            gathered = 0
+        if not gathered:
+            begin = match.start() + len(line) - len(line.lstrip())
+        stop = match.start() + len(line.rstrip())
+        gathered += tokens
+        if gathered > _WHOLE * target:
+            yield from _word_pieces(text, begin, stop, count_tokens, target)
+            gathered = 0
+    if gathered:
+        yield _Piece(begin, stop, gathered, overlaps=False)
+
+
+def _word_pieces(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[_Piece]:
+    """A sentence or line longer than a chunk, cut between words; a word longer than that is cut anywhere."""
+    half = max(1, target // 2)
+    begin, gathered, stop = start, 0, start
+    for match in _WORD.finditer(text, start, end):
+        # No token is shorter than a character, so a piece of so many characters cannot be too long.
+        for left in range(match.start(), match.end(), half):
+            right = min(left + half, match.end())
+            tokens = count_tokens(text[left:right])
+            if gathered and gathered + tokens > half:
+                yield _Piece(begin, stop, gathered, overlaps=True)
+                begin, gathered = left, 0
+            elif not gathered:
+                begin = left
+            stop = right
+            gathered += tokens
+    if gathered or stop > begin:
+        yield _Piece(begin, stop, gathered, overlaps=True)
+
+
+def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """First and last piece of each chunk; every piece is in at least one."""
+    most = _MOST * target
+    left = sum(piece.tokens for piece in pieces)  # from `first` on
+    first = 0
+    while first < len(pieces):
+        if left <= most:
+            yield first, len(pieces) - 1
+            return
+        # Equal shares of what is left, so that no short rest remains.
+        count = max(2, math.ceil((left - overlap) / max(1, target - overlap)))
+        share = (left + (count - 1) * overlap) / count
+        last, gathered = first, pieces[first].tokens
+        while last + 1 < len(pieces):
+            more = pieces[last + 1].tokens
+            if gathered + more > most or (gathered + more / 2 > share and gathered >= share / 2):
+                break
+            last += 1
+            gathered += more
+        yield first, last
+        following = _next_first(pieces, first, last, overlap, most)
+        left -= sum(piece.tokens for piece in pieces[first:following])
+        first = following
+
+
+def _next_first(pieces: Sequence[_Piece], first: int, last: int, overlap: int, most: float) -> int:
+    """Where the next chunk begins: some sentences back, unless a large block leaves no room for them."""
+    if last + 1 >= len(pieces):
+        return len(pieces)
+    room = most - pieces[last + 1].tokens
+    begin, shared = last + 1, 0
+    while begin - 1 > first and pieces[begin - 1].overlaps:
+        more = pieces[begin - 1].tokens
+        if shared + more / 2 > overlap or shared + more > room:
+            break
+        begin -= 1
+        shared += more
+    return begin

@@ -1,0 +1,97 @@
+"""The YAML block at the head of a markdown paper, read leniently and safely."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass
+
+import yaml
+
+_YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
+_DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>{}]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """What a paper says of itself; what is missing or of an odd form is empty.
+
+    `problem` tells why the block could not be read; `hides_code` that Quarto shows no code cells.
+    """
+
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    year: int | None = None
+    doi: str = ""
+    venue: str = ""
+    abstract: str = ""
+    hides_code: bool = False
+    problem: str = ""
+
+
+def read_front_matter(source: str) -> FrontMatter:
+    """Metadata from YAML; a block that is no YAML gives an empty one that names the problem."""
+    try:
+        data = yaml.safe_load(source)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = re.sub(r"\s+", " ", str(error))[:160]
+        return FrontMatter(problem=f"front matter is not YAML ({reason})")
+    if not isinstance(data, dict):
+        return FrontMatter()
+    fields = {str(name).lower(): value for name, value in data.items()}
+    execute = fields.get("execute")
+    return FrontMatter(
+        title=_text(fields.get("title")),
+        authors=_authors(fields.get("author", fields.get("authors"))),
+        year=_year(fields.get("year")) or _year(fields.get("date")) or _year(fields.get("published")),
+        doi=find_doi(_text(fields.get("doi"))),
+        venue=_text(fields.get("journal")) or _text(fields.get("venue")),
+        abstract=_text(fields.get("abstract")),
+        hides_code=isinstance(execute, dict) and execute.get("echo") is False,
+    )
+
+
+def find_doi(text: str) -> str:
+    """The DOI in a text or link, in lower case; empty when there is none."""
+    match = _DOI.search(text)
+    return match.group(0).rstrip(".,;)]").lower() if match else ""
+
+
+def _text(value: object) -> str:
+    """A scalar as one line, paragraphs kept apart; empty for anything else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    paragraphs = re.split(r"\n\s*\n", str(value))
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
+
+
+def _year(value: object) -> int | None:
+    if isinstance(value, datetime.date):
+        return value.year
+    match = _YEAR.search(_text(value))
+    return int(match.group(1)) if match else None
+
+
+def _authors(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        parts = re.split(r"\s+and\s+|\s*;\s*|\n", value)
+        if len(parts) == 1 and value.count(",") > 1:
+            parts = value.split(",")
+        return tuple(" ".join(part.split()) for part in parts if part.strip())
+    if isinstance(value, dict):
+        name = _author(value)
+        return (name,) if name else ()
+    if isinstance(value, list):
+        return tuple(name for name in map(_author, value) if name)
+    return ()
+
+
+def _author(value: object) -> str:
+    if not isinstance(value, dict):
+        return _text(value)
+    name = value.get("name", value)
+    if isinstance(name, dict):
+        given = _text(name.get("given", name.get("first", "")))
+        family = _text(name.get("family", name.get("last", "")))
+        return f"{given} {family}".strip() or _text(name.get("literal"))
+    return _text(name)

@@ -1,0 +1,233 @@
+"""A paper in markdown, as sections and blocks with exact places in its text.
+
+Nothing is rewritten: every span is an offset into the text as given, so that `text[start:end]` is what the
+author wrote. Headings inside code fences, comments and formulas are none (half of the `#` lines of a Quarto
+paper are comments in R).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from markdown_it.token import Token
+
+from citeloom.documents.blocks import markdown_tokens
+from citeloom.documents.categories import Placement, opens_letters, place, said_outright
+from citeloom.documents.front_matter import FrontMatter, read_front_matter
+from citeloom.documents.model import Category, Section
+
+BlockKind = Literal["prose", "list", "table", "code", "math", "html", "hidden"]
+
+_KINDS: dict[str, BlockKind] = {
+    "paragraph_open": "prose",
+    "blockquote_open": "prose",
+    "bullet_list_open": "list",
+    "ordered_list_open": "list",
+    "table_open": "table",
+    "fence": "code",
+    "code_block": "code",
+    "display_math": "math",
+    "html_block": "html",
+}
+_LINE_END = re.compile(r"\r\n?|\n")
+_COMMENT = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
+_ATTRIBUTES = re.compile(r"\s*\{[^{}]*\}\s*$")
+# Code that the published paper does not show: Quarto and R Markdown cells with echo or include off.
+_CELL = re.compile(r"\{[^}]*\}")
+_HIDDEN_CELL = re.compile(r"\b(?:include|echo)\s*=\s*F(?:ALSE)?\b|^#\|\s*(?:include|echo):\s*false", re.M)
+_HIDE_ALL = re.compile(r"opts_chunk\$set\([^)]*\becho\s*=\s*F(?:ALSE)?\b")
+# In a list of annotated references each heading is another paper's title, with its citation alone below.
+_LONE_CITATION = re.compile(r"\s*\[@[^\[\]]+\][ \t]*(?:\r?\n|$)")
+# Sections of code alone: a program in an appendix, the setup of a notebook.
+_CODE_SHARE = 0.7
+_APPENDED_CODE_SHARE = 0.3
+_PROSE_ENOUGH = 400  # characters
+_BODY = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION})
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, list, table, formula or piece of code; `section` is the index of its section.
+
+    "hidden" is what a reader of the paper does not see: comments, and code cells that are not shown.
+    """
+
+    kind: BlockKind
+    start: int
+    end: int
+    section: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPaper:
+    """The structure of one paper; offsets are into `text`."""
+
+    text: str
+    title: str
+    front_matter: FrontMatter
+    sections: tuple[Section, ...]
+    blocks: tuple[Block, ...]
+
+    def blocks_of(self, section: Section) -> list[Block]:
+        """The blocks under a heading, up to the next heading of any level."""
+        return [block for block in self.blocks if block.section == section.index]
+
+    def abstract(self) -> str:
+        """The abstract: from the front matter, else the sections of that category, as plain paragraphs."""
+        if self.front_matter.abstract:
+            return self.front_matter.abstract
+        parts = [
+            self.text[block.start : block.end].strip()
+            for section in self.sections
+            if section.searchable and section.category is Category.ABSTRACT
+            for block in self.blocks_of(section)
+            if block.kind == "prose"
+        ]
+        return "\n\n".join(part for part in parts if not part.startswith("!["))
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    """A heading as written, and where its line begins and the text below it."""
+
+    title: str
+    level: int
+    line_start: int
+    body_start: int
+
+
+def parse_markdown(text: str) -> ParsedPaper:
+    """Structure of a paper; any text can be parsed, one without headings is one section."""
+    tokens = markdown_tokens(text)
+    lines = _line_starts(text)
+    front = FrontMatter()
+    headings: list[_Heading] = []
+    loose: list[tuple[BlockKind, int, int]] = []
+    hide_all = bool(_HIDE_ALL.search(text))
+    for number, token in enumerate(tokens):
+        if token.level != 0 or token.map is None:
+            continue
+        start, end = lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)]
+        if token.type == "front_matter":
+            front = read_front_matter(token.content)
+            hide_all = hide_all or front.hides_code
+        elif token.type == "heading_open":
+            headings.append(_Heading(_plain(tokens[number + 1]), int(token.tag[1]), start, end))
+        elif token.type in _KINDS:
+            left, right = _trimmed(text, start, end)
+            if right > left:
+                loose.append((_kind(token.type, token.info, text[left:right], hide_all), left, right))
+    title, has_title_heading = _title(text, front, headings, loose)
+    sections = tuple(_sections(text, title, has_title_heading, headings, loose))
+    return ParsedPaper(text, title, front, sections, tuple(_blocks(sections, loose)))
+
+
+def _line_starts(text: str) -> list[int]:
+    """Offset of each line, and the length of the text behind the last one."""
+    return [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span without the white space around it."""
+    end = start + len(text[start:end].rstrip())
+    return end - len(text[start:end].lstrip()), end
+
+
+def _plain(inline: Token) -> str:
+    """A heading's words without markup and attributes."""
+    words = "".join(
+        " " if child.type in {"softbreak", "hardbreak"} else child.content
+        for child in inline.children or []
+        if child.type != "html_inline"
+    )
+    return re.sub(r"\s+", " ", _ATTRIBUTES.sub("", words or inline.content)).strip()
+
+
+def _kind(token_type: str, info: str, raw: str, hide_all: bool) -> BlockKind:
+    kind = _KINDS[token_type]
+    if kind in {"html", "prose"} and _COMMENT.fullmatch(raw):
+        return "hidden"
+    if kind == "code" and _CELL.match(info.strip()) and (hide_all or _HIDDEN_CELL.search(raw)):
+        return "hidden"
+    return kind
+
+
+def _title(
+    text: str, front: FrontMatter, headings: list[_Heading], loose: list[tuple[BlockKind, int, int]]
+) -> tuple[str, bool]:
+    """The paper's title, and whether the first heading is that title rather than a section."""
+    if not headings:
+        return front.title, False
+    first = headings[0]
+    opens = not any(start < first.line_start for kind, start, _ in loose if kind != "hidden")
+    is_title = first.level == 1 and opens and said_outright(first.title) is None and bool(first.title)
+    if front.title:
+        return front.title, is_title and first.title.casefold() == front.title.casefold()
+    return (first.title, True) if is_title else ("", False)
+
+
+def _sections(
+    text: str,
+    title: str,
+    has_title_heading: bool,
+    headings: list[_Heading],
+    loose: list[tuple[BlockKind, int, int]],
+) -> Iterator[Section]:
+    """The sections in order; what stands before the first heading is one of its own."""
+    if not headings or any(start < headings[0].line_start for _, start, _ in loose):
+        lead_start = min((start for _, start, _ in loose), default=0)
+        headings = [_Heading(title, 1, lead_start, lead_start), *headings]
+        has_title_heading = True
+    above: list[tuple[_Heading, Placement]] = []
+    in_letters = body_begun = False
+    for index, heading in enumerate(headings):
+        end = headings[index + 1].line_start if index + 1 < len(headings) else len(text)
+        if index == 0 and has_title_heading:
+            lead = Category.INTRODUCTION if len(headings) > 1 else Category.OTHER
+            yield Section(0, heading.title, "", heading.level, lead, heading.body_start, end)
+            continue
+        while above and above[-1][0].level >= heading.level:
+            above.pop()
+        in_letters = in_letters or opens_letters(heading.title)
+        placement = place(heading.title, heading.level, [kept for _, kept in above], body_begun=body_begun)
+        hidden = in_letters or _is_no_prose(text, heading.body_start, end, loose, placement.appended)
+        if hidden:
+            placement = Placement(Category.OTHER, searchable=False)
+        parent = above[-1][0].title if above else ""
+        body_begun = body_begun or placement.category in _BODY
+        # A section of code alone hides itself, not the prose in its subsections.
+        above.append((heading, placement if not hidden or in_letters else Placement(Category.OTHER)))
+        yield Section(
+            index,
+            heading.title,
+            parent,
+            heading.level,
+            placement.category,
+            heading.body_start,
+            end,
+            placement.searchable,
+        )
+
+
+def _is_no_prose(text: str, start: int, end: int, loose: list[tuple[BlockKind, int, int]], appended: bool) -> bool:
+    """Whether a section is an annotated reference, or code with hardly a sentence around it."""
+    if _LONE_CITATION.match(text, start, end):
+        return True
+    inside = [(kind, right - left) for kind, left, right in loose if start <= left < end and kind != "hidden"]
+    code = sum(size for kind, size in inside if kind == "code")
+    prose = sum(size for kind, size in inside if kind in {"prose", "list"})
+    total = sum(size for _, size in inside)
+    if appended:
+        return code > _APPENDED_CODE_SHARE * total > 0
+    return code > _CODE_SHARE * total and prose < _PROSE_ENOUGH
+
+
+def _blocks(sections: tuple[Section, ...], loose: list[tuple[BlockKind, int, int]]) -> Iterator[Block]:
+    index = 0
+    for kind, start, end in sorted(loose, key=lambda block: block[1]):
+        while index + 1 < len(sections) and sections[index].end <= start:
+            index += 1
+        yield Block(kind, start, end, index)

@@ -1,0 +1,93 @@
+"""The things a library holds: papers, their sections, their chunks.
+
+All are frozen. Metadata lives once, on the paper; a chunk names its paper by key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Category(IntEnum):
+    """What a section of a paper is about; the numbers are stored and must not change."""
+
+    ABSTRACT = 0
+    INTRODUCTION = 1
+    METHOD = 2
+    EVALUATION = 3
+    CONCLUSION = 4
+    OTHER = 5
+    RELATED_WORK = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and the text under it, up to the next heading of any level.
+
+    `start` and `end` are character offsets of the body in the paper's text. `searchable` is False for what
+    a library must not quote from: reference lists, contributor lists, letters to and from reviewers.
+    """
+
+    index: int
+    title: str
+    parent: str
+    level: int
+    category: Category
+    start: int
+    end: int
+    searchable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage of one section: `text == paper_text[start:end]`."""
+
+    id: str
+    key: str
+    index: int
+    text: str
+    section: str
+    parent: str
+    category: Category
+    level: int
+    page: int | None
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper's metadata; `authors` are display names ("Ada Lovelace"), family name last.
+
+    `content_hash` is the sha256 of the text as indexed, `bibtex` the entry as the user wrote it (or one made
+    from the front matter), `venue` the journal or book title.
+    """
+
+    key: str
+    title: str
+    authors: tuple[str, ...] = ()
+    year: int | None = None
+    venue: str = ""
+    doi: str = ""
+    url: str = ""
+    abstract: str = ""
+    bibtex: str = ""
+    source: str = ""
+    content_hash: str = ""
+    pages: int | None = None
+    family_names: tuple[str, ...] = field(default=())
+
+
+def chunk_id(key: str, index: int) -> str:
+    """The id of the chunk at `index` (0, 1, 2 ... over the whole paper)."""
+    return f"{key}:{index:05d}"
+
+
+def split_chunk_id(identifier: str) -> tuple[str, int]:
+    """The paper's key and the chunk's index; raises ValueError when `identifier` is not a chunk id."""
+    key, separator, index = identifier.rpartition(":")
+    if not separator or not index.isdigit():
+        raise ValueError(f"not a chunk id: {identifier!r}")
+    return key, int(index)

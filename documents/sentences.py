@@ -1,0 +1,147 @@
+"""Where the sentences of a paper's markdown begin and end.
+
+Quotes are sliced by these spans, so they are exact: `text[start:end]` is the sentence without the white space
+or list marker around it. The boundaries come from `sentencex`; what it does not know about papers is mended
+here: "Eq. 4", citations that follow the full stop, math, code and links that hold full stops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+# A line of its own kind (heading, list item, table row) never shares a sentence with the line before.
+_LINE_START = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]|[-*+][ \t]|\d{1,3}[.)][ \t]|\||>|:::|```|~~~|\[[^\[\]\n]+\]:)")
+_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}[ \t]+|[-*+][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?))+")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+
+# Full stops inside these end no sentence.
+_PROTECTED = re.compile(
+    r"""
+      `[^`\n]+`
+    | \$\$.+?\$\$ | \$(?![\s\d])[^$\n]{1,300}?\$
+    | !?\[[^\[\]]{0,600}\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+"[^"]*")?\)|\{[^{}\n]*\})?
+    | \\\[[^\[\]]{0,300}?\\\]
+    | <?https?://[^\s<>]*[^\s<>.,;:!?)\]]
+    | <[a-zA-Z/][^<>]{0,300}>
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+# Citations that stand behind the full stop belong to the sentence before.
+_TRAILING_CITATION = re.compile(
+    r"""\s?(?:\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;\u2013-]*\\\]|\^\[?\d[\d,\s\u2013-]*\]?\^|<sup>.{1,60}?</sup>)[.]?""",
+    re.VERBOSE,
+)
+
+_ABBREVIATION = re.compile(
+    r"""(?:^|[\s(\[,;~*_"'\u201c\u2013-])(?:
+        al|cf|ca|e\.g|i\.e|eg|ie|etc(?=\.,)|vs|viz|approx|resp|incl|excl|est|esp
+      | [Ff]igs?|[Ee]qs?|[Ee]qns?|[Rr]efs?|[Ss]ecs?|[Ss]ects?|[Tt]abs?|[Cc]hs?|[Cc]haps?|[Ss]uppl?|[Ee]xt
+      | [Aa]lgs?|[Aa]pp
+      | [Dd]efs?|[Pp]rops?|[Tt]hms?|[Ll]em|[Vv]ols?|pp|[Ee]ds?|[Dd]ept|[Uu]niv
+      | Dr|Drs|Prof|Mr|Mrs|Ms|St|Jr|Sr|[Ss]pp?|subsp|var|cv|str
+      | [A-Z](?:\.\s?[A-Z])*
+    )\.[*_]*$""",
+    re.VERBOSE,
+)
+# These are abbreviations before a number only ("no. 3"), else words ("The answer is no.").
+_BEFORE_NUMBER = re.compile(r"(?:^|[\s(\[])(?:[Nn]os?|[Nn]r|p|[Ss]t|[Vv]er|[Ii]ss)\.$")
+# A name in capitals that ends a sentence ("vitamin C.", "panel B.") looks like an initial.
+_LETTERED = re.compile(
+    r"(?i:vitamin|hepatitis|influenza|panel|type|group|class|table|figure|fig\.?|phase|appendix|box|case|step|model"
+    r"|set|condition|cluster|option|method|part|equation|in|and|of|or)\s+[A-Z]\.$"
+)
+_LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
+_CLOSING = re.compile(r"[)\]\"'\u201d\u2019*_]+(?=\s|$)")
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Character spans of the sentences of `text`, in order and without overlap; none is empty."""
+    spans: list[tuple[int, int]] = []
+    for start, end in _passages(text):
+        for left, right in _sentences(text, start, end):
+            span = _trim(text, left, right)
+            if span is not None:
+                spans.append(span)
+    return spans
+
+
+def _passages(text: str) -> Iterator[tuple[int, int]]:
+    """Stretches that no sentence crosses: paragraphs, list items, table rows."""
+    cuts = {0, len(text)}
+    cuts.update(match.end() for match in _BLANK_LINE.finditer(text))
+    cuts.update(match.start() for match in _LINE_START.finditer(text))
+    # The line after a heading, table row or fence begins something new as well.
+    cuts.update(match.end() for match in re.finditer(r"(?m)^[ \t]*(?:#{1,6}[ \t]|\||:::|```|~~~).*\n", text))
+    ordered = sorted(cuts)
+    yield from pairwise(ordered)
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The spans of sentences in one passage, still with white space around them."""
+    # Imported late: sentencex loads the rules of all its languages.
+    from sentencex import get_sentence_boundaries
+
+    passage = text[start:end]
+    if not passage.strip():
+        return
+    protected = [match.span() for match in _PROTECTED.finditer(passage)]
+    begin = 0
+    for boundary in get_sentence_boundaries("en", passage):
+        cut = int(boundary["end_index"])
+        if cut <= begin or cut >= len(passage):
+            continue
+        cut = _behind_citations(passage, cut)
+        if cut >= len(passage):
+            break
+        inside = any(left < cut < right for left, right in protected)
+        if inside or not _ends_sentence(passage[begin:cut], passage[cut:]):
+            continue
+        yield start + begin, start + cut
+        begin = cut
+    yield start + begin, end
+
+
+def _behind_citations(passage: str, cut: int) -> int:
+    """Move a cut behind closing marks and citations that belong to the sentence before it."""
+    stop = len(passage[:cut].rstrip())
+    closing = _CLOSING.match(passage, stop)
+    if closing:
+        stop = closing.end()
+    moved = stop
+    while match := _TRAILING_CITATION.match(passage, moved):
+        moved = match.end()
+    # "[@a] showed that ..." starts a sentence with its citation as subject.
+    if moved > stop and _LOWERCASE_WORD.match(passage[moved:].lstrip()):
+        return cut
+    return max(cut, moved)
+
+
+def _ends_sentence(before: str, after: str) -> bool:
+    """Whether a boundary that sentencex proposes is one in a paper."""
+    left, right = before.rstrip(), after.lstrip()
+    if not left or not right:
+        return True
+    if right[0] in ",;:.)]!?" or (left[-1] == "!" and right[0] == "[" and after[0] == "["):
+        return False  # "![" opens a picture
+    if _LOWERCASE_WORD.match(right) and not left.endswith(("?", "!")):
+        return False
+    if _BEFORE_NUMBER.search(left) and right[0].isdigit():
+        return False
+    if re.search(r"(?:^|\s)\(?\d{1,2}[.)]$", left) and len(left) <= 4:
+        return False  # "1." at the start of a passage numbers what follows
+    return not (_ABBREVIATION.search(left[-24:]) and not _LETTERED.search(left[-32:]))
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """The span without white space and leading list markers; None when nothing is left."""
+    marker = _MARKER.match(text, start, end)
+    if marker:
+        start = marker.end()
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return (start, end) if start < end else None

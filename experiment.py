@@ -1,0 +1,143 @@
+"""The experiment behind a paper (`exp.json`): what was asked, done and found.
+
+Unknown fields are kept and allowed. A wrong type, or a field that the asked section cannot do without, is one
+clear error with the path of the field.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from citeloom.errors import InputError
+
+SectionKind = Literal["introduction", "methods", "results", "discussion", "conclusion", "abstract"]
+SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+
+class PaperConcept(_Record):
+    """What the paper is about."""
+
+    title: str = ""
+    description: str = ""
+    open_questions: list[str] = Field(default_factory=list)
+
+
+class Hypothesis(_Record):
+    """What was expected, and the combination of methods that tests it."""
+
+    description: str = ""
+    method_combination: str = ""
+
+
+class ExecutionResult(_Record):
+    """What the run of the experiment's code printed."""
+
+    stdout: str = ""
+    stderr: str = ""
+    returncode: int | None = None
+
+
+class Plot(_Record):
+    """A figure of the experiment."""
+
+    path: str = ""
+    caption: str = ""
+
+
+class Experiment(_Record):
+    """One finished experiment; every text field may be empty unless the asked section needs it."""
+
+    paper_concept: PaperConcept = Field(default_factory=PaperConcept)
+    hypothesis: Hypothesis = Field(default_factory=Hypothesis)
+    experimental_plan: str = ""
+    experiment_code: str = ""
+    execution_result: ExecutionResult = Field(default_factory=ExecutionResult)
+    metrics: dict[str, Any] = Field(default_factory=dict)
+    plots: list[Plot | str] = Field(default_factory=list)
+    verdict: str = ""
+    reasoning: str = ""
+    results: str = ""
+    summary: str = ""
+
+    def text_at(self, path: str) -> str:
+        """The text of a field by its path (`paper_concept.description`); lists are joined by blanks."""
+        value: Any = self
+        for name in path.split("."):
+            value = getattr(value, name)
+        if isinstance(value, dict):
+            return "; ".join(f"{name.replace('_', ' ')}: {number}" for name, number in value.items())
+        if isinstance(value, list):
+            return " ".join(item.caption if isinstance(item, Plot) else str(item) for item in value)
+        return str(value)
+
+    def captions(self) -> list[str]:
+        """The captions of all plots that have one."""
+        return [plot.caption if isinstance(plot, Plot) else plot for plot in self.plots]
+
+
+class ExperimentError(InputError):
+    """`exp.json` cannot be read or lacks what the section needs."""
+
+    default_help = "See 'python cli.py discussion --help' for the fields of exp.json."
+
+
+# A section can be written when each group has at least one field with text.
+REQUIRED: dict[SectionKind, tuple[tuple[str, ...], ...]] = {
+    "introduction": (
+        ("paper_concept.description",),
+        ("hypothesis.description", "paper_concept.open_questions"),
+    ),
+    "methods": (("experimental_plan", "hypothesis.method_combination"),),
+    "results": (("results", "execution_result.stdout", "metrics"),),
+    "discussion": (("reasoning", "results", "summary"),),
+    "conclusion": (("paper_concept.description",), ("reasoning", "summary", "results")),
+    "abstract": (("paper_concept.description",), ("summary", "results", "reasoning")),
+}
+
+
+def load_experiment(path: Path | str) -> Experiment:
+    """Read `exp.json`; raises `ExperimentError` naming file, field and what was expected."""
+    source = Path(path)
+    try:
+        raw = source.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ExperimentError(f"{source}: no such file.", help="Give the path of your exp.json to --exp.") from None
+    except IsADirectoryError:
+        raise ExperimentError(f"{source}: is a folder, not a JSON file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"{source}: cannot be read as UTF-8 text ({error}).") from error
+    try:
+        data = json.loads(raw)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ExperimentError(f"{source}: not JSON ({error}).", help="Check the file with a JSON editor.") from error
+    return parse_experiment(data, source=str(source))
+
+
+def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
+    """An experiment from plain data; raises `ExperimentError` naming `source` and the field."""
+    if not isinstance(data, dict):
+        raise ExperimentError(f"{source}: expected a JSON object at the top, got {type(data).__name__}.")
+    try:
+        return Experiment.model_validate(data)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(str(part) for part in problem["loc"] if part not in ("Plot", "str"))
+        raise ExperimentError(
+            f"{source}: field {field}: {problem['msg'].lower()}, got {type(problem['input']).__name__}."
+        ) from error
+
+
+def require_fields(experiment: Experiment, kind: SectionKind, *, source: str = "experiment") -> None:
+    """Raise `ExperimentError` when a field is empty that a section of `kind` cannot do without."""
+    for group in REQUIRED[kind]:
+        if not any(experiment.text_at(path).strip() for path in group):
+            fields = " or ".join(group)
+            raise ExperimentError(f"{source}: field {fields}: is missing or empty, but {kind} needs it.")

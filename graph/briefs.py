@@ -1,0 +1,98 @@
+"""From plain state to what a role is told: evidence with its texts, fetched from the library by id."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from citeloom.documents import Chunk, Evidence, text_hash
+from citeloom.errors import InputError
+from citeloom.experiment import parse_experiment
+from citeloom.graph.state import DraftRecord, SectionState
+from citeloom.graph.workbench import Workbench
+from citeloom.models.roles import Draft, QuoteSpan, SectionBrief, Source
+from citeloom.stores.library import Library
+
+
+async def brief_of(state: SectionState, bench: Workbench) -> tuple[SectionBrief, list[str]]:
+    """The brief for the state as it stands, and a warning for each piece of evidence that is gone."""
+    evidence = [Evidence.from_dict(record) for record in state.get("evidence", [])]
+    sources, gone = await asyncio.to_thread(sources_for, bench.library, evidence)
+    known = set(state.get("warnings", []))
+    return (
+        SectionBrief(
+            kind=state["section"],
+            experiment=parse_experiment(state["experiment"]),
+            sources=tuple(sources),
+            queries=tuple(record["query"] for record in state.get("queries", [])),
+            searches_left=max(0, bench.settings.max_search_iterations - state.get("searches_used", 0)),
+            words=bench.settings.section_words,
+        ),
+        [warning for warning in gone if warning not in known],
+    )
+
+
+def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
+    """Sources whose chunk still holds the quote, in order, and a line for each that is lost.
+
+    Chunk ids shift when a paper is edited, so evidence is found by its chunk's hash, else by its quote.
+    """
+    by_id = {chunk.id: chunk for chunk in library.chunks([item.chunk_id for item in evidence])}
+    sources: list[Source] = []
+    lost: list[str] = []
+    for item in evidence:
+        chunk = by_id.get(item.chunk_id)
+        if chunk is None or text_hash(chunk.text) != item.chunk_hash:
+            chunk = _found_again(library, item)
+        if chunk is None:
+            lost.append(f"Source changed: the words of {item.id} are no longer in {item.key}; it is left out.")
+            continue
+        start = item.start if chunk.text[item.start : item.end] == item.quote else chunk.text.index(item.quote)
+        moved = replace(item, chunk_id=chunk.id, start=start, end=start + len(item.quote))
+        sources.append(Source(moved, library.paper(item.key), chunk.text, chunk.category))
+    return sources, lost
+
+
+def _found_again(library: Library, item: Evidence) -> Chunk | None:
+    try:
+        chunks = library.paper_chunks(item.key)
+    except InputError:
+        return None
+    same = [chunk for chunk in chunks if text_hash(chunk.text) == item.chunk_hash]
+    holding = [chunk for chunk in chunks if item.quote in chunk.text]
+    return next(iter([*same, *holding]), None)
+
+
+def draft_of(state: SectionState) -> Draft:
+    """The latest draft as a typed value."""
+    record = state["draft"]
+    return Draft(
+        record["text"],
+        truncated=record["truncated"],
+        quotes=tuple(QuoteSpan(*span) for span in record["quotes"]),
+        notes=tuple(record["notes"]),
+    )
+
+
+def record_of(draft: Draft) -> DraftRecord:
+    """The draft as the state holds it."""
+    return {
+        "text": draft.text,
+        "truncated": draft.truncated,
+        "quotes": [(span.evidence_id, span.start, span.end) for span in draft.quotes],
+        "notes": list(draft.notes),
+    }
+
+
+def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:
+    """The sources with the words that the writer chose, where it chose others than the reader."""
+    spans = {span.evidence_id: span for span in draft.quotes}
+    chosen = []
+    for source in sources:
+        span = spans.get(source.evidence.id)
+        if span is not None:
+            quote = source.text[span.start : span.end]
+            source = replace(source, evidence=replace(source.evidence, quote=quote, start=span.start, end=span.end))
+        chosen.append(source)
+    return chosen

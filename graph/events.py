@@ -1,0 +1,27 @@
+"""What a run tells while it goes on; the command line draws it, Studio and parent graphs stream it."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+Stage = Literal["queries", "searched", "planning", "writing", "checked", "judged", "repairing", "rendered"]
+
+
+class ProgressEvent(TypedDict):
+    """One step of a run; `text` is a line for a person, the counts are for a progress bar."""
+
+    source: Literal["citeloom"]
+    stage: Stage
+    text: str
+    done: NotRequired[int]
+    total: NotRequired[int]
+
+
+def progress(stage: Stage, text: str, *, done: int | None = None, total: int | None = None) -> ProgressEvent:
+    """The event as plain data."""
+    event: ProgressEvent = {"source": "citeloom", "stage": stage, "text": text}
+    if done is not None:
+        event["done"] = done
+    if total is not None:
+        event["total"] = total
+    return event

@@ -1,0 +1,62 @@
+"""When two commands ask for the same run: a fingerprint of all that can change the text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Final
+
+from citeloom.config import Settings
+from citeloom.experiment import Experiment, SectionKind
+
+# Settings that change which evidence is found or what is written of it. The citation style is applied to the
+# finished text, and concurrency or retries change how long it takes.
+TEXT_SETTINGS: Final = (
+    "temperature",
+    "top_k_initial",
+    "top_k_final",
+    "per_paper",
+    "vector_weight",
+    "llm_weight",
+    "score_threshold",
+    "max_search_iterations",
+    "max_repairs",
+    "summary_words",
+    "section_words",
+    "max_output_tokens",
+)
+_ROLES: Final = ("agent", "reader", "writer", "judge")
+
+
+def fingerprint(
+    kind: SectionKind,
+    experiment: Experiment,
+    *,
+    library_version: str,
+    settings: Settings,
+    prompts_hash: str,
+    handed_in: str = "",
+) -> str:
+    """The section's name and sixteen hex digits; `handed_in` names a chat model given as an object."""
+    models = {role: list(settings.role_endpoint(role)[:2]) for role in _ROLES}
+    return _digest(
+        kind,
+        {
+            "experiment": experiment.model_dump(mode="json"),
+            "library": library_version,
+            "settings": {name: getattr(settings, name) for name in TEXT_SETTINGS},
+            "models": models,
+            "prompts": prompts_hash,
+            "handed_in": handed_in,
+        },
+    )
+
+
+def question_of(kind: SectionKind, experiment: Experiment) -> str:
+    """What is asked regardless of library and settings: tells a changed library from a new question."""
+    return _digest(kind, {"experiment": experiment.model_dump(mode="json")})
+
+
+def _digest(kind: SectionKind, record: dict[str, Any]) -> str:
+    canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return f"{kind}-{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"

@@ -1,0 +1,186 @@
+"""agent, guard and tools: searching on for what the section still lacks, within a budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.runtime import Runtime
+
+from citeloom.documents import Chunk
+from citeloom.graph.briefs import brief_of
+from citeloom.graph.events import progress
+from citeloom.graph.numbering import number_evidence
+from citeloom.graph.repeats import answered_before
+from citeloom.graph.state import QueryRecord, SectionState, Update
+from citeloom.graph.workbench import Workbench
+from citeloom.models.concurrency import all_settled
+from citeloom.tools import ToolRequestError, parse_request, search_evidence
+from citeloom.tools.reading import Passages, read_introduction, read_summaries, read_window
+from citeloom.tools.requests import (
+    COUNTED,
+    ContextWindow,
+    PaperIntroduction,
+    Request,
+    SearchEvidence,
+    SearchSummaries,
+)
+
+BUDGET_USED = "Not carried out: the search budget of this section is used up. Stop searching."
+
+
+async def agent(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """One turn of the planner; its opening messages are kept in the state, so that they never change."""
+    roles = await bench.roles(runtime)
+    brief, warnings = await brief_of(state, bench)
+    known: list[BaseMessage] = list(state.get("messages", []))
+    opening = [] if known else roles.planner.open(brief)
+    answer = await roles.planner.plan(await _with_texts([*opening, *known], bench), brief)
+    asked = len(answer.tool_calls) + len(answer.invalid_tool_calls)
+    runtime.stream_writer(progress("planning", f"planner asks for {asked} more" if asked else "planner has enough"))
+    return {"messages": [*opening, answer], "agent_turns": 1, "warnings": warnings}
+
+
+async def guard(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Let calls through while the budget allows; every other call is answered here, so that none stays open."""
+    message = state["messages"][-1]
+    refused: list[ToolMessage] = []
+    allowed: list[dict[str, Any]] = []
+    used = state.get("searches_used", 0)
+    mistakes = 0
+    if not isinstance(message, AIMessage):
+        return {"pending_calls": [], "searching": False}
+    for broken in message.invalid_tool_calls:
+        mistakes += 1
+        refused.append(_answer(broken.get("id"), f"The arguments are not JSON: {broken.get('error') or 'unreadable'}."))
+    for call in message.tool_calls:
+        try:
+            request = parse_request(call["name"], call["args"])
+        except ToolRequestError as error:
+            mistakes += 1
+            refused.append(_answer(call["id"], str(error)))
+            continue
+        earlier = _repeats(request, state.get("queries", []))
+        counted = call["name"] in COUNTED and earlier is None
+        if counted and used >= bench.settings.max_search_iterations:
+            refused.append(_answer(call["id"], BUDGET_USED))
+            continue
+        used += counted
+        allowed.append({"name": call["name"], "args": call["args"], "id": call["id"], "counted": counted})
+    again = mistakes > 0 and _may_go_on(state, bench, used)
+    return {"messages": refused, "pending_calls": allowed, "searching": again}
+
+
+def after_guard(state: SectionState) -> Literal["tools", "agent", "generate"]:
+    """To the tools when a call was let through, back to a planner that only made mistakes, else on to write."""
+    if state.get("pending_calls"):
+        return "tools"
+    return "agent" if state.get("searching") else "generate"
+
+
+def _may_go_on(state: SectionState, bench: Workbench, used: int) -> bool:
+    """True while searches are left; turns are bounded too, since reading and repeating cost no search."""
+    budget = bench.settings.max_search_iterations
+    return used < budget and state.get("agent_turns", 0) < 2 * budget + 2
+
+
+async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Carry out the allowed calls together; ids and answers follow the order of the calls."""
+    roles = await bench.roles(runtime)
+    calls = state["pending_calls"]
+    requests = [parse_request(call["name"], call["args"]) for call in calls]
+    records = state.get("queries", [])
+
+    async def carry_out(request: Request) -> Any:
+        if isinstance(request, SearchEvidence):
+            if _repeats(request, records):
+                return None
+            return await search_evidence(bench.library, roles.reader, request.query, request.scope(), bench.limits)
+        return await _read(request, bench)
+
+    outcomes = await all_settled(carry_out(request) for request in requests)
+    searched = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, list)]
+    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in searched])
+    ids_of = dict(zip(searched, ids, strict=True))
+    everything = {record["id"]: record for record in [*state["evidence"], *new]}
+    answers: list[ToolMessage] = []
+    answered: list[QueryRecord] = []
+    for number, (call, request, outcome) in enumerate(zip(calls, requests, outcomes, strict=True)):
+        if isinstance(request, SearchEvidence):
+            earlier = _repeats(request, records)
+            found = ids_of[number] if earlier is None else earlier["evidence_ids"]
+            lead = "" if earlier is None else f"This repeats the query {earlier['query']!r}; its evidence again.\n"
+            answers.append(_answer(call["id"], lead + _listed([everything[item] for item in found])))
+            if earlier is None:
+                answered.append(
+                    {
+                        "query": request.query,
+                        "origin": "custom",
+                        "scope": request.scope().as_dict(),
+                        "evidence_ids": found,
+                    }
+                )
+            runtime.stream_writer(progress("searched", f"{len(found)} passages for: {request.query}"))
+        else:
+            answers.append(_answer(call["id"], outcome.lead, outcome.chunk_ids))
+    made = sum(bool(call["counted"]) for call in calls)
+    return {
+        "messages": answers,
+        "evidence": new,
+        "queries": answered,
+        "searches_used": made,
+        "pending_calls": [],
+        "searching": _may_go_on(state, bench, state.get("searches_used", 0) + made),
+    }
+
+
+async def _read(request: ContextWindow | SearchSummaries | PaperIntroduction, bench: Workbench) -> Passages:
+    if isinstance(request, ContextWindow):
+        return await asyncio.to_thread(read_window, bench.library, request.chunk_id, request.window)
+    if isinstance(request, PaperIntroduction):
+        return await asyncio.to_thread(read_introduction, bench.library, request.key)
+    return await read_summaries(bench.library, request.query)
+
+
+def _repeats(request: Request, records: Sequence[QueryRecord]) -> QueryRecord | None:
+    if not isinstance(request, SearchEvidence):
+        return None
+    return answered_before(request.query, request.scope().as_dict(), records)
+
+
+def _listed(records: Sequence[dict[str, Any]]) -> str:
+    if not records:
+        return "Nothing in the library bears on this query."
+    return "\n".join(
+        f"[{record['id']}] {record['key']}, chunk {record['chunk_id']}, section {record['section'] or '-'}: "
+        f"{' '.join(record['summary'].split())}"
+        for record in records
+    )
+
+
+def _answer(call_id: str | None, text: str, chunk_ids: Sequence[str] = ()) -> ToolMessage:
+    return ToolMessage(text, tool_call_id=call_id or "", artifact={"chunks": list(chunk_ids)} if chunk_ids else None)
+
+
+async def _with_texts(messages: Sequence[BaseMessage], bench: Workbench) -> list[BaseMessage]:
+    """Messages as the model reads them: passages by id become their texts, which the state never holds."""
+    wanted = [
+        item
+        for message in messages
+        if isinstance(message, ToolMessage) and message.artifact
+        for item in message.artifact["chunks"]
+    ]
+    if not wanted:
+        return list(messages)
+    chunks = await asyncio.to_thread(bench.library.chunks, list(dict.fromkeys(wanted)))
+    by_id: dict[str, Chunk] = {chunk.id: chunk for chunk in chunks}
+    shown: list[BaseMessage] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.artifact:
+            parts = [by_id[item] for item in message.artifact["chunks"] if item in by_id]
+            shown.append(message.model_copy(update={"content": bench.show_passages(str(message.content), parts)}))
+        else:
+            shown.append(message)
+    return shown

@@ -1,0 +1,79 @@
+"""render: from markers to citations, references and the section's record."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from citeloom.citations import SectionDocument, build_references, neutralise
+from citeloom.citations import render as render_text
+from citeloom.citations.export import bibliography, markdown_document
+from citeloom.documents import Evidence
+from citeloom.graph.briefs import brief_of, draft_of, with_chosen_quotes
+from citeloom.graph.events import progress
+from citeloom.graph.nodes.writing import experiment_text
+from citeloom.graph.state import SectionState, Update
+from citeloom.graph.workbench import Workbench
+from citeloom.models.roles import Verdict
+
+
+async def render(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """The finished section: no marker is left, and nothing that the library does not hold."""
+    result = await rendered(state, bench)
+    runtime.stream_writer(progress("rendered", f"{len(result['citations'])} citations rendered"))
+    return {"text": result["text"], "result": result}
+
+
+async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
+    """The section's record in the citation style of the settings; takes no model call.
+
+    `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
+    when a paper leaves the library.
+    """
+    brief, lost = await brief_of(state, bench)
+    draft = draft_of(state)
+    sources = with_chosen_quotes(brief.sources, draft)
+    keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
+    text, marked = neutralise(draft.text, sources, experiment_text(brief.experiment), known_keys=keys)
+    verdicts = {
+        (record["sentence"], record["evidence_id"]): Verdict(record["label"], record["reason"])
+        for record in state.get("verdicts", [])
+    }
+    style = bench.settings.cite_style
+    shown = render_text(text, sources, style, verdicts=verdicts)
+    papers = [bench.library.paper(key) for key in shown.keys]
+    numbers = {key: shown.number(key) for key in shown.keys}
+    references = await asyncio.to_thread(build_references, papers, style, numbers=numbers)
+    document = SectionDocument(
+        thread_id="",
+        section=state["section"],
+        text=shown.text,
+        citations=shown.citations,
+        evidence=[Evidence.from_dict(record) for record in state.get("evidence", [])],
+        papers=papers,
+        references=references.entries,
+        warnings=_warnings(state, lost, [problem.message for problem in marked], draft.notes, references.warnings),
+        notice=bench.notice,
+    )
+    return {
+        **document.as_dict(),
+        "cite_style": style,
+        "markdown": markdown_document(document),
+        "bibliography": bibliography(papers),
+    }
+
+
+def _warnings(state: SectionState, *more: Any) -> list[str]:
+    """All that the user should know, each once: what was lost, marked, left out, or judged not to hold."""
+    lines = [*state.get("warnings", [])]
+    for group in more:
+        lines += group
+    lines += [f"The draft still had this problem: {problem['message']}" for problem in state.get("problems", [])]
+    lines += [
+        f"Judged {record['label']}: {record['sentence']} [{record['evidence_id']}]"
+        for record in state.get("verdicts", [])
+        if record["label"] in ("unsupported", "contradicted", "off-topic")
+    ]
+    return list(dict.fromkeys(lines))

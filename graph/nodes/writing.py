@@ -1,0 +1,109 @@
+"""generate, check and repair: a draft, what is wrong with it, and bounded mending."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+
+from citeloom.citations import check_draft, normalise_markers, sentences_with_markers
+from citeloom.experiment import Experiment
+from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
+from citeloom.graph.events import progress
+from citeloom.graph.state import SectionState, Update
+from citeloom.graph.workbench import Workbench
+from citeloom.models.concurrency import all_settled
+from citeloom.models.roles import Draft, Source, SupportJudge
+
+
+async def generate(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Write the section from the evidence."""
+    roles = await bench.roles(runtime)
+    brief, warnings = await brief_of(state, bench)
+    runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.sources)} passages"))
+    draft = await roles.writer.write(brief)
+    return {"draft": record_of(_normalised(draft)), "warnings": warnings}
+
+
+async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """What is wrong with the draft; once nothing is, each cited sentence is judged against its sources."""
+    brief, warnings = await brief_of(state, bench)
+    draft = draft_of(state)
+    problems = check_draft(draft, brief.sources, kind=brief.kind, experiment_text=experiment_text(brief.experiment))
+    runtime.stream_writer(progress("checked", f"{len(problems)} problems" if problems else "no problem found"))
+    verdicts: list[dict[str, Any]] = []
+    repairing = bool(problems) and state.get("repairs", 0) < bench.settings.max_repairs
+    if not repairing:
+        roles = await bench.roles(runtime)
+        verdicts = await judged(roles.judge, draft, with_chosen_quotes(brief.sources, draft))
+        runtime.stream_writer(progress("judged", f"{len(verdicts)} citations judged"))
+    return {
+        "problems": [{"code": problem.code, "message": problem.message} for problem in problems],
+        "verdicts": verdicts,
+        "repairing": repairing,
+        "warnings": warnings,
+    }
+
+
+def to_repair_or_render(state: SectionState) -> Literal["repair", "render"]:
+    """To the writer while a problem is left and a repair allowed; a check judges only when it ends the loop."""
+    return "repair" if state.get("repairing") else "render"
+
+
+async def repair(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Have the writer mend what the check named."""
+    roles = await bench.roles(runtime)
+    brief, warnings = await brief_of(state, bench)
+    problems = [problem["message"] for problem in state["problems"]]
+    runtime.stream_writer(progress("repairing", f"mending {len(problems)} problems"))
+    draft = await roles.writer.repair(brief, draft_of(state), problems)
+    return {
+        "draft": record_of(_normalised(draft)),
+        "repairs": state.get("repairs", 0) + 1,
+        "warnings": warnings,
+    }
+
+
+async def judged(judge: SupportJudge, draft: Draft, sources: list[Source]) -> list[dict[str, Any]]:
+    """A verdict for every pair of cited sentence and source, in the order of the text."""
+    known = {source.evidence.id: source for source in sources}
+    pairs = [
+        (sentence, known[identifier])
+        for sentence in sentences_with_markers(draft.text)
+        for identifier in sentence.ids
+        if identifier in known
+    ]
+    verdicts = await all_settled(judge.judge(sentence.text, source) for sentence, source in pairs)
+    return [
+        {
+            "sentence": sentence.text,
+            "evidence_id": source.evidence.id,
+            "label": verdict.label,
+            "reason": verdict.reason,
+        }
+        for (sentence, source), verdict in zip(pairs, verdicts, strict=True)
+    ]
+
+
+def experiment_text(experiment: Experiment) -> str:
+    """All words of the experiment: what stands there is the user's own."""
+    texts: list[str] = []
+    _collect(json.loads(experiment.model_dump_json()), texts)
+    return "\n".join(texts)
+
+
+def _collect(value: Any, texts: list[str]) -> None:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            texts.append(str(name))
+            _collect(item, texts)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(item, texts)
+    elif value is not None:
+        texts.append(str(value))
+
+
+def _normalised(draft: Draft) -> Draft:
+    return Draft(normalise_markers(draft.text), draft.truncated, draft.quotes, draft.notes)

@@ -1,0 +1,200 @@
+"""Running a section so that it can be killed at any moment and gone on with by the same command."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from citeloom.errors import CiteloomError, InputError, PausedError
+from citeloom.experiment import Experiment, SectionKind, require_fields
+from citeloom.graph.events import ProgressEvent
+from citeloom.graph.identity import fingerprint, question_of
+from citeloom.graph.nodes.rendering import rendered
+from citeloom.graph.section_graph import SectionGraph, build_section_graph
+from citeloom.graph.workbench import Workbench
+from citeloom.stores.checkpoints import open_checkpoints
+from citeloom.stores.home import Home
+from citeloom.stores.lock import run_lock
+from citeloom.stores.runs import Run, RunRegister
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+OnEvent = Callable[[ProgressEvent], None]
+OnNotice = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRequest:
+    """What is asked for; `source` names the experiment in errors, `fresh` sets answers of earlier runs aside."""
+
+    kind: SectionKind
+    experiment: Experiment
+    source: str = "experiment"
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SectionResult:
+    """A finished section: its JSON record without files, and whether an earlier run had finished it."""
+
+    record: dict[str, Any]
+    finished_earlier: bool
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+async def run_section(
+    request: SectionRequest, bench: Workbench, *, on_event: OnEvent = _ignore, on_notice: OnNotice = _ignore
+) -> SectionResult:
+    """Write a section, go on with it, or give the finished one.
+
+    Raises `ExperimentError` or another `InputError` before anything was kept, `PausedError` when the run can be
+    gone on with, and other `CiteloomError`s for what cannot be mended by trying again.
+    """
+    require_fields(request.experiment, request.kind, source=request.source)
+    await bench.require_papers()
+    register = await asyncio.to_thread(RunRegister, bench.home.runs)
+    run = await asyncio.to_thread(_begin, request, bench, register, on_notice)
+    async with run_lock(bench.home, run.thread_id, on_wait=on_notice):
+        run = await asyncio.to_thread(register.get, run.thread_id)
+        bench.set_scope(run.thread_id, ignore_before=run.started_at if run.fresh else None)
+        async with open_checkpoints(bench.home.checkpoints) as saver:
+            if run.status == "finished" and run.result is not None:
+                return await _finished_earlier(run, bench, saver)
+            return await _go_on(request, run, bench, register, saver, on_event, on_notice)
+
+
+def _begin(request: SectionRequest, bench: Workbench, register: RunRegister, on_notice: OnNotice) -> Run:
+    version = bench.library.version()
+    mark = _mark(request.kind, request.experiment, bench)
+    latest = register.latest(mark)
+    going_on = latest is not None and (not request.fresh or (latest.fresh and latest.status != "finished"))
+    if latest is not None and going_on:
+        return latest
+    question = question_of(request.kind, request.experiment)
+    before = next((run for run in register.all() if run.request.get("question") == question), None)
+    if before is not None and before.library_version != version:
+        on_notice(
+            f"The library changed since run {before.thread_id}: this is a new run; answers on unchanged passages "
+            "are taken from the journal."
+        )
+    return register.begin(
+        thread_id=mark if latest is None else f"{mark}-{int(time.time() * 1000):x}",
+        fingerprint=mark,
+        section=request.kind,
+        title=request.experiment.paper_concept.title,
+        request={
+            "question": question,
+            "source": request.source,
+            "experiment": request.experiment.model_dump(mode="json"),
+        },
+        library_version=version,
+        fresh=request.fresh,
+    )
+
+
+def _mark(kind: SectionKind, experiment: Experiment, bench: Workbench) -> str:
+    return fingerprint(
+        kind,
+        experiment,
+        library_version=bench.library.version(),
+        settings=bench.settings,
+        prompts_hash=bench.prompts.fingerprint(),
+        handed_in=bench.handed_in,
+    )
+
+
+def same_run(run: Run, experiment: Experiment, bench: Workbench) -> bool:
+    """Whether giving the command again, as things stand, would go on with this run; blocks."""
+    return run.fingerprint == _mark(cast(SectionKind, run.section), experiment, bench)
+
+
+async def _go_on(
+    request: SectionRequest,
+    run: Run,
+    bench: Workbench,
+    register: RunRegister,
+    saver: AsyncSqliteSaver,
+    on_event: OnEvent,
+    on_notice: OnNotice,
+) -> SectionResult:
+    graph = build_section_graph(_given(bench)).compile(checkpointer=saver, name="section")
+    config: Any = {"configurable": {"thread_id": run.thread_id}}
+    state = await graph.aget_state(config)
+    given: Any = None
+    if not state.values and not state.next:
+        given = {"section": request.kind, "experiment": request.experiment.model_dump(mode="json")}
+    elif state.next:
+        on_notice(f"Going on with run {run.thread_id} at {', '.join(state.next)}.")
+    try:
+        async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
+            on_event(cast(ProgressEvent, event))
+        values = (await graph.aget_state(config)).values
+    except BaseException as error:
+        await asyncio.shield(_note_stop(error, run, bench, register, saver))
+        raise
+    record = await _complete(values["result"], run, bench)
+    await asyncio.to_thread(register.mark, run.thread_id, "finished", result=record)
+    return SectionResult(record, finished_earlier=False)
+
+
+async def _note_stop(
+    error: BaseException, run: Run, bench: Workbench, register: RunRegister, saver: AsyncSqliteSaver
+) -> None:
+    """Note why a run stopped; one that was refused before its first answer leaves nothing behind."""
+    usage = await bench.usage(run.thread_id)
+    if isinstance(error, InputError) and not usage["llm_calls"]:
+        await saver.adelete_thread(run.thread_id)
+        await asyncio.to_thread(register.delete, run.thread_id)
+        return
+    paused = isinstance(error, PausedError | asyncio.CancelledError | KeyboardInterrupt)
+    detail = error.message if isinstance(error, CiteloomError) else type(error).__name__
+    await asyncio.to_thread(register.mark, run.thread_id, "paused" if paused else "failed", detail=detail)
+
+
+async def _finished_earlier(run: Run, bench: Workbench, saver: AsyncSqliteSaver) -> SectionResult:
+    """The stored result; in another citation style the text is rendered anew, which takes no model call."""
+    record = dict(run.result or {})
+    if record.get("cite_style") != bench.settings.cite_style:
+        graph: SectionGraph = build_section_graph(_given(bench)).compile(checkpointer=saver, name="section")
+        state = await graph.aget_state({"configurable": {"thread_id": run.thread_id}})
+        record = await _complete(await rendered(state.values, bench), run, bench)  # type: ignore[arg-type]
+    return SectionResult(record, finished_earlier=True)
+
+
+async def _complete(result: dict[str, Any], run: Run, bench: Workbench) -> dict[str, Any]:
+    return {"thread_id": run.thread_id, **result, "usage": await bench.usage(run.thread_id)}
+
+
+def _given(bench: Workbench) -> Any:
+    async def provide(_: object) -> Workbench:
+        return bench
+
+    return provide
+
+
+async def delete_run(home: Home, thread_id: str) -> Run:
+    """Forget a run and its checkpoints; the journal keeps the answers that were paid for.
+
+    Raises `UnknownRunError`.
+    """
+    register = await asyncio.to_thread(RunRegister, home.runs)
+    run = await asyncio.to_thread(register.get, thread_id)
+    async with run_lock(home, run.thread_id), open_checkpoints(home.checkpoints) as saver:
+        await saver.adelete_thread(run.thread_id)
+        await asyncio.to_thread(register.delete, run.thread_id)
+    return run
+
+
+async def state_values(home: Home, thread_id: str) -> dict[str, Any]:
+    """The values of a run's latest checkpoint, for a person to look at."""
+    async with open_checkpoints(home.checkpoints) as saver:
+        graph = build_section_graph().compile(checkpointer=saver, name="section")
+        config: Any = {"configurable": {"thread_id": thread_id}}
+        return dict((await graph.aget_state(config)).values)

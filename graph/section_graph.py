@@ -1,0 +1,77 @@
+"""The section graph: from default queries over an agent with tools to a checked and rendered section.
+
+    START -> default_queries -> gather -> agent -> guard -> tools -> agent ...
+                                              guard -> generate -> check -> repair -> check ... -> render -> END
+
+`build_section_graph()` gives an uncompiled builder, which the command line compiles with a checkpointer of its
+own; `section_graph()` gives the graph compiled without one, for the LangGraph server, which brings its own, and
+for a parent graph, whose checkpointer it inherits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from citeloom.graph import nodes
+from citeloom.graph.context import SectionContext
+from citeloom.graph.state import SectionInput, SectionOutput, SectionState, Update
+from citeloom.graph.workbench import Workbench, shared_workbench
+
+BenchProvider = Callable[[Runtime[Any]], Awaitable[Workbench]]
+_Node = Callable[[SectionState, Runtime[Any], Workbench], Awaitable[Update]]
+
+SectionGraph = CompiledStateGraph[SectionState, Any, SectionInput, SectionOutput]
+
+
+def build_section_graph(
+    workbench: BenchProvider = shared_workbench,
+) -> StateGraph[SectionState, Any, SectionInput, SectionOutput]:
+    """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
+
+    def bound(node: _Node) -> Callable[..., Awaitable[Update]]:
+        async def run(state: SectionState, runtime: Runtime[Any]) -> Update:
+            bench = await workbench(runtime)
+            return await node(state, runtime, bench)
+
+        run.__name__ = node.__name__
+        run.__doc__ = node.__doc__
+        return run
+
+    graph = StateGraph(
+        SectionState, context_schema=SectionContext, input_schema=SectionInput, output_schema=SectionOutput
+    )
+    for node in (
+        nodes.default_queries,
+        nodes.gather,
+        nodes.agent,
+        nodes.guard,
+        nodes.tools,
+        nodes.generate,
+        nodes.check,
+        nodes.repair,
+        nodes.render,
+    ):
+        graph.add_node(node.__name__, bound(node))
+    graph.add_edge(START, "default_queries")
+    graph.add_edge("default_queries", "gather")
+    graph.add_conditional_edges("gather", nodes.to_agent_or_generate)
+    graph.add_edge("agent", "guard")
+    graph.add_conditional_edges("guard", nodes.after_guard)
+    graph.add_conditional_edges("tools", nodes.to_agent_or_generate)
+    graph.add_edge("generate", "check")
+    graph.add_conditional_edges("check", nodes.to_repair_or_render)
+    graph.add_edge("repair", "check")
+    graph.add_edge("render", END)
+    return graph
+
+
+@lru_cache(maxsize=1)
+def section_graph() -> SectionGraph:
+    """The graph compiled without a checkpointer."""
+    return build_section_graph().compile(name="section")

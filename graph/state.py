@@ -1,0 +1,87 @@
+"""What a section's run remembers between steps: plain values only, texts stay in the library.
+
+Checkpoints hold the whole state, so a chunk's text in here would be written once for every step of the run.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypedDict
+
+from langchain_core.messages import AnyMessage
+from langgraph.graph.message import add_messages
+
+from citeloom.experiment import SectionKind
+
+
+class QueryRecord(TypedDict):
+    """A search that was answered, and the evidence that answered it, best first."""
+
+    query: str
+    origin: Literal["default", "custom"]
+    scope: dict[str, Any]
+    evidence_ids: list[str]
+
+
+class DraftRecord(TypedDict):
+    """The latest draft: text with markers, whether it was cut off, spans chosen by the writer, notes."""
+
+    text: str
+    truncated: bool
+    quotes: list[tuple[str, int, int]]
+    notes: list[str]
+
+
+class ProblemRecord(TypedDict):
+    """What a check found in the draft."""
+
+    code: str
+    message: str
+
+
+def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Append evidence whose id is not there yet; ids keep their first meaning for the whole thread."""
+    ids = {record["id"] for record in known}
+    return known + [record for record in new if record["id"] not in ids]
+
+
+class SectionInput(TypedDict):
+    """What a caller gives: the kind of section and the experiment as plain JSON data."""
+
+    section: SectionKind
+    experiment: dict[str, Any]
+
+
+class SectionOutput(TypedDict):
+    """What a caller gets; `result` is the section's JSON without files and usage."""
+
+    section: SectionKind
+    text: str
+    result: dict[str, Any]
+
+
+class SectionState(TypedDict, total=False):
+    """The state of one section's run."""
+
+    section: SectionKind
+    experiment: dict[str, Any]
+    messages: Annotated[list[AnyMessage], add_messages]
+    queries: Annotated[list[QueryRecord], operator.add]
+    evidence: Annotated[list[dict[str, Any]], merge_evidence]
+    searches_used: Annotated[int, operator.add]
+    agent_turns: Annotated[int, operator.add]
+    pending_calls: list[dict[str, Any]]
+    searching: bool
+    draft: DraftRecord
+    problems: list[ProblemRecord]
+    repairs: int
+    repairing: bool
+    verdicts: list[dict[str, Any]]
+    warnings: Annotated[list[str], operator.add]
+    text: str
+    result: dict[str, Any]
+
+
+# What a node returns: some of the state's fields, or `Overwrite` of one that a reducer would add to.
+Update = dict[str, Any]

@@ -1,0 +1,243 @@
+"""What the nodes of a run work with: library, roles, journal and settings, opened once and shared.
+
+The command line opens one for each command. A graph that runs on the LangGraph server or inside a parent graph
+takes the process's shared one, opened on first use by the settings of its context.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from langgraph.runtime import Runtime
+
+from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, RoleName, Settings
+from citeloom.documents import Chunk
+from citeloom.errors import InputError
+from citeloom.graph.context import settings_of
+from citeloom.models.calls import ChatCaller
+from citeloom.models.chat import chat_roles
+from citeloom.models.chat.presenting import show_passages
+from citeloom.models.embedding import EmbeddingModel
+from citeloom.models.extractive import extractive_roles
+from citeloom.models.journal import Journal
+from citeloom.models.records import RunScope
+from citeloom.models.roles import Roles
+from citeloom.prompts import PromptLibrary
+from citeloom.stores.home import Home, find_home
+from citeloom.stores.library import Library
+from citeloom.tools import TOOL_SPECS, EvidenceLimits
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+
+ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
+_LATEST_RUNS = 16
+# Vectors belong to the library, not to a run: whichever run asks first pays, and none asks again.
+_EMBEDDING_SCOPE = RunScope("embedding")
+
+
+class EmptyLibraryError(InputError):
+    """There is nothing to cite from."""
+
+    default_help = "Index your papers first: python cli.py ingest PAPERS --bib FILE."
+
+
+@dataclass
+class Workbench:
+    """Shared by all runs of a process on one home; roles are made for each run, since the journal counts by run."""
+
+    settings: Settings
+    home: Home
+    library: Library
+    journal: Journal
+    prompts: PromptLibrary
+    chat_model: BaseChatModel | None = None
+    _scopes: dict[str, RunScope] = field(default_factory=dict)
+    _roles: dict[str, Roles] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> EvidenceLimits:
+        """The settings of a search."""
+        names = EvidenceLimits.__dataclass_fields__
+        return EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
+
+    @property
+    def handed_in(self) -> str:
+        """Names a chat model that was given as an object; empty when the settings name it."""
+        if self.chat_model is None:
+            return ""
+        from citeloom.models.identity import key_of
+        from citeloom.models.journaled_chat import identity_of
+
+        identity = identity_of(self.chat_model)
+        return key_of([identity.endpoint, identity.model, identity.parameters])[:16]
+
+    @property
+    def extractive(self) -> frozenset[RoleName]:
+        """The roles that work without a chat model."""
+        if self.chat_model is not None:
+            return frozenset()
+        return frozenset(name for name in ROLE_NAMES if self.settings.role_endpoint(name)[0] == EXTRACTIVE)
+
+    @property
+    def notice(self) -> str:
+        """One line about what the extractive mode is not; empty when chat models write."""
+        return extractive_roles(self.library.embedding, summary_words=60).notice if self.extractive else ""
+
+    def close(self) -> None:
+        """Let go of library and journal."""
+        self.library.close()
+        self.journal.close()
+
+    async def require_papers(self) -> None:
+        """Raise `EmptyLibraryError` when no paper is ready."""
+        if not await asyncio.to_thread(self.library.papers):
+            raise EmptyLibraryError(f"{self.home.root}: the library is empty.")
+
+    def set_scope(self, run_id: str, *, ignore_before: float | None) -> None:
+        """Say which answers a run may take from the journal, before its first call."""
+        self._scopes[run_id] = RunScope(run_id, ignore_before)
+
+    def scope(self, run_id: str) -> RunScope:
+        """The run's part of the journal."""
+        return self._scopes.setdefault(run_id, RunScope(run_id))
+
+    async def usage(self, run_id: str) -> dict[str, Any]:
+        """What the run cost so far, over all the times it was taken up."""
+        return asdict(await self.journal.usage(self.scope(run_id)))
+
+    async def roles(self, runtime: Runtime[Any]) -> Roles:
+        """The roles of the run that `runtime` belongs to."""
+        info = runtime.execution_info
+        return await self.roles_of((info.thread_id if info else None) or "unthreaded")
+
+    async def roles_of(self, run_id: str) -> Roles:
+        """The roles of a run; those without a chat model are extractive."""
+        if run_id not in self._roles:
+            self._roles[run_id] = await asyncio.to_thread(self._make_roles, run_id)
+            while len(self._roles) > _LATEST_RUNS:
+                self._roles.pop(next(iter(self._roles)))
+        return self._roles[run_id]
+
+    def show_passages(self, lead: str, chunks: list[Chunk]) -> str:
+        """Passages as a model reads them: fenced, and told apart from instructions."""
+        return show_passages(lead, chunks)
+
+    def _make_roles(self, run_id: str) -> Roles:
+        bare = extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
+        missing = self.extractive
+        if len(missing) == len(ROLE_NAMES):
+            return bare
+        callers = {name: self._caller(name, run_id) for name in ROLE_NAMES if name not in missing}
+        some = next(iter(callers.values()))
+        chat = chat_roles(
+            {name: callers.get(name, some) for name in ROLE_NAMES},
+            self.prompts,
+            summary_words=self.settings.summary_words,
+            tool_specs=TOOL_SPECS,
+            max_output_tokens=self.settings.max_output_tokens,
+        )
+
+        def pick(name: RoleName, attribute: str) -> Any:
+            return getattr(bare if name in missing else chat, attribute)
+
+        return Roles(
+            reader=pick("reader", "reader"),
+            planner=pick("agent", "planner"),
+            writer=pick("writer", "writer"),
+            judge=pick("judge", "judge"),
+            summarizer=pick("summarizer", "summarizer"),
+            notice=self.notice,
+        )
+
+    def _caller(self, role: RoleName, run_id: str) -> ChatCaller:
+        from citeloom.models.endpoint import caller_for, chat_caller
+
+        scope = self.scope(run_id)
+        if self.chat_model is not None:
+            return caller_for(self.chat_model, self.settings, journal=self.journal, scope=scope)
+        return chat_caller(self.settings, role, journal=self.journal, scope=scope)
+
+
+@contextmanager
+def open_workbench(
+    settings: Settings,
+    home: Home,
+    *,
+    chat_model: BaseChatModel | None = None,
+    embeddings: Embeddings | None = None,
+    create: bool = True,
+) -> Iterator[Workbench]:
+    """A workbench, closed at the end; blocks, but nothing is loaded before it is used.
+
+    Raises `InputError` for a home, store or prompts folder that cannot be used, and when there is no library and
+    `create` is off.
+    """
+    bench = _open(settings, home, chat_model, embeddings, create)
+    try:
+        yield bench
+    finally:
+        bench.close()
+
+
+def _open(
+    settings: Settings,
+    home: Home,
+    chat_model: BaseChatModel | None = None,
+    embeddings: Embeddings | None = None,
+    create: bool = True,
+) -> Workbench:
+    loaded = PromptLibrary(settings.prompts_dir)
+    home.prepare()
+    journal = Journal.open(home.journal)
+    try:
+        library = Library.open(home, embedding_model(settings, journal, embeddings), create=create)
+    except BaseException:
+        journal.close()
+        raise
+    return Workbench(settings, home, library, journal, loaded, chat_model)
+
+
+def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:
+    """The embedding that was handed in, else the one that the settings name."""
+    from citeloom.models.endpoint_embedding import embedding_for, endpoint_embedding
+    from citeloom.models.local_embedding import LocalEmbedding
+
+    if embeddings is not None:
+        return embedding_for(embeddings, settings, journal=journal, scope=_EMBEDDING_SCOPE)
+    if settings.embedding_model == LOCAL_EMBEDDING:
+        return LocalEmbedding()
+    return endpoint_embedding(settings, journal=journal, scope=_EMBEDDING_SCOPE)
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[Workbench]]] = WeakKeyDictionary()
+
+
+async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
+    """The process's workbench for the settings of a run's context; one for each event loop and home."""
+    settings, home = await asyncio.to_thread(_settings_and_home, runtime.context)
+    benches = _shared.setdefault(asyncio.get_running_loop(), {})
+    mark = f"{home.root}\n{settings.model_dump_json()}"
+    if mark not in benches:
+        benches[mark] = asyncio.ensure_future(asyncio.to_thread(_open, settings, home))
+    try:
+        return await asyncio.shield(benches[mark])
+    except BaseException:
+        benches.pop(mark, None)
+        raise
+
+
+def _settings_and_home(context: object) -> tuple[Settings, Home]:
+    settings = settings_of(context)
+    return settings, find_home(settings.home)
+
+
+def role_models(settings: Settings) -> Mapping[RoleName, str]:
+    """The model of each role, for `doctor`."""
+    return {name: settings.role_endpoint(name)[0] for name in ROLE_NAMES}

@@ -1,0 +1,47 @@
+"""The five chat-model roles put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from citeloom.config import RoleName
+from citeloom.models.calls import ChatCaller
+from citeloom.models.chat.judge import ChatJudge
+from citeloom.models.chat.planner import ChatPlanner
+from citeloom.models.chat.reader import ChatReader
+from citeloom.models.chat.structured import Note, log_note
+from citeloom.models.chat.summarizer import ChatSummarizer
+from citeloom.models.chat.writer import ChatWriter
+from citeloom.models.roles import Roles
+from citeloom.prompts import PromptLibrary
+
+# The summary of a whole paper, against that of one passage.
+_PAPER_SUMMARY_FACTOR = 2
+
+
+def chat_roles(
+    callers: Mapping[RoleName, ChatCaller],
+    prompts: PromptLibrary,
+    *,
+    summary_words: int,
+    tool_specs: Sequence[Mapping[str, Any]],
+    max_output_tokens: int,
+    note: Note = log_note,
+) -> Roles:
+    """All five roles on chat models; `callers` holds one caller for each role, which may be the same."""
+    return Roles(
+        reader=ChatReader(
+            callers["reader"], prompts, summary_words=summary_words, max_tokens=max_output_tokens, note=note
+        ),
+        planner=ChatPlanner(callers["agent"], prompts, tool_specs, max_tokens=max_output_tokens),
+        writer=ChatWriter(callers["writer"], prompts, max_tokens=max_output_tokens),
+        judge=ChatJudge(callers["judge"], prompts, max_tokens=max_output_tokens),
+        summarizer=ChatSummarizer(
+            callers["summarizer"],
+            prompts,
+            words=_PAPER_SUMMARY_FACTOR * summary_words,
+            max_tokens=max_output_tokens,
+            note=note,
+        ),
+    )

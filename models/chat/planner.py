@@ -1,0 +1,97 @@
+"""The search planner on a chat model that calls tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import json_repair
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages.tool import ToolCall, tool_call
+
+from citeloom.models.calls import ChatCaller
+from citeloom.models.chat.presenting import (
+    PLANNER_FIELD_TOKENS,
+    present_evidence,
+    present_experiment,
+    present_queries,
+)
+from citeloom.models.roles import SectionBrief
+from citeloom.prompts import PromptLibrary
+
+
+class ChatPlanner:
+    """Plans searches with a chat model.
+
+    Args:
+        tool_specs: OpenAI function specifications of the tools; they are the graph's, not the planner's.
+        max_tokens: limit of one answer, in tokens of the model.
+    """
+
+    def __init__(
+        self,
+        caller: ChatCaller,
+        prompts: PromptLibrary,
+        tool_specs: Sequence[Mapping[str, Any]],
+        *,
+        max_tokens: int,
+    ) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._tool_specs = tuple(tool_specs)
+        self._max_tokens = max_tokens
+
+    def open(self, brief: SectionBrief) -> list[BaseMessage]:
+        """What the planner starts from. Later turns only append, so that a local server reuses the prefix."""
+        task = self._prompts["planner_task"].render(
+            kind=brief.kind,
+            needs=self._prompts[f"planner_needs_{brief.kind}"].render(),
+            experiment=present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS),
+            queries=present_queries(brief.queries),
+            evidence=present_evidence(brief.sources),
+            searches_left=brief.searches_left,
+        )
+        return [SystemMessage(self._prompts["planner_system"].render()), HumanMessage(task)]
+
+    async def plan(self, messages: Sequence[BaseMessage], brief: SectionBrief) -> AIMessage:
+        """The next turn; each of its tool calls has an id of its own and a dict of arguments.
+
+        The tools stay on offer when the budget is spent: taking them away would change the prefix, and the
+        guard answers what is asked beyond it.
+        """
+        answer = await self._caller.call(messages, tools=self._tool_specs, max_tokens=self._max_tokens)
+        return _answerable(answer.message, messages)
+
+
+def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage:
+    """The message with every call in a form that can be answered.
+
+    A call whose arguments are no JSON would be sent back to the server unanswered, which refuses such a
+    conversation. Its arguments are repaired, or left empty for the tool to complain about. Some servers leave
+    ids out or use them again.
+    """
+    used = {call["id"] for turn in earlier if isinstance(turn, AIMessage) for call in turn.tool_calls}
+    asked = [(call["name"], call["args"], call["id"]) for call in message.tool_calls]
+    asked += [
+        (call["name"] or "", _arguments(call["args"]), call["id"]) for call in message.invalid_tool_calls
+    ]
+    calls: list[ToolCall] = []
+    for index, (name, arguments, given) in enumerate(asked):
+        identifier = given if given and given not in used else f"call_{len(earlier)}_{index}"
+        used.add(identifier)
+        calls.append(tool_call(name=name, args=arguments, id=identifier))
+    return AIMessage(
+        content=message.content,
+        tool_calls=calls,
+        response_metadata=message.response_metadata,
+        usage_metadata=message.usage_metadata,
+        id=message.id,
+    )
+
+
+def _arguments(raw: str | None) -> dict[str, Any]:
+    try:
+        data = json_repair.loads(raw or "")
+    except (ValueError, RecursionError):
+        return {}
+    return {str(name): value for name, value in data.items()} if isinstance(data, dict) else {}

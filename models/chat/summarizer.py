@@ -1,0 +1,48 @@
+"""The summarizer of papers on a chat model, used by `ingest --summarize` only."""
+
+from __future__ import annotations
+
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from citeloom.documents import Paper
+from citeloom.models.calls import ChatCaller
+from citeloom.models.chat.answers import cut_off, prose
+from citeloom.models.chat.presenting import one_line, present_paper
+from citeloom.models.chat.structured import Note, log_note
+from citeloom.prompts import PromptLibrary
+
+
+class ChatSummarizer:
+    """Summarizes papers with a chat model.
+
+    Args:
+        words: length asked of a summary.
+        max_tokens: limit of one answer, in tokens of the model.
+        note: told, in one line, of each paper that the model gave no summary of.
+    """
+
+    def __init__(
+        self,
+        caller: ChatCaller,
+        prompts: PromptLibrary,
+        *,
+        words: int,
+        max_tokens: int,
+        note: Note = log_note,
+    ) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._max_tokens = max_tokens
+        self._note = note
+        self._system = SystemMessage(prompts["summarizer_system"].render(words=words))
+
+    async def summarize(self, paper: Paper, text: str) -> str:
+        """One paragraph from the beginning of the paper's `text`; its abstract when the model gave none."""
+        task = self._prompts["summarizer_task"].render(paper=present_paper(paper, text))
+        answer = await self._caller.call([self._system, HumanMessage(task)], max_tokens=self._max_tokens)
+        summary = one_line(prose(answer.message))
+        if summary and not cut_off(answer.message):
+            return summary
+        await self._caller.reject(answer)
+        self._note(f"Paper {paper.key}: the model gave no whole summary, so its abstract is used.")
+        return one_line(paper.abstract)

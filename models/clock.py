@@ -1,0 +1,36 @@
+"""Time, as something that is handed in, so that no test ever waits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the journal and the retries know of time."""
+
+    def time(self) -> float:
+        """Seconds since the epoch; the same for all processes."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow; for waiting."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class SystemClock:
+    """The real time."""
+
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -1,0 +1,117 @@
+"""A conversation as the journal sees it, and an answer as the journal keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages.tool import invalid_tool_call, tool_call
+
+from citeloom.models.identity import ModelIdentity, canonical_json, key_of
+
+# Bumped when the same conversation would be put to a model in another way.
+_KEY_VERSION = 1
+_FINISH_REASONS = ("finish_reason", "stop_reason", "done_reason")
+
+
+def request_key(
+    identity: ModelIdentity,
+    messages: Sequence[BaseMessage],
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    schema: Mapping[str, Any] | None = None,
+    max_tokens: int | None = None,
+) -> str:
+    """The journal key of a call: endpoint, model, parameters, schema, tools and what was said.
+
+    Usage, response metadata and ids do not count. The id of a tool call is replaced by its place in the
+    conversation, so that two runs whose servers invent other ids have the same key.
+    """
+    return key_of(
+        {
+            "version": _KEY_VERSION,
+            "endpoint": identity.endpoint,
+            "model": identity.model,
+            "parameters": identity.parameters,
+            "max_tokens": max_tokens,
+            "tools": list(tools),
+            "schema": schema,
+            "messages": _canonical(messages),
+        }
+    )
+
+
+def _canonical(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    places: dict[str | None, int] = {}
+    said: list[dict[str, Any]] = []
+    for message in messages:
+        entry: dict[str, Any] = {"role": message.type, "content": _without_ids(message.content)}
+        if message.name:
+            entry["name"] = message.name
+        if isinstance(message, AIMessage):
+            calls = [*message.tool_calls, *message.invalid_tool_calls]
+            if calls:
+                entry["calls"] = [[call["name"], call["args"]] for call in calls]
+            for call in calls:
+                places[call["id"]] = len(places)
+        if isinstance(message, ToolMessage):
+            entry["answers"] = places.get(message.tool_call_id, -1)
+        said.append(entry)
+    return said
+
+
+def _without_ids(content: str | list[Any]) -> object:
+    if isinstance(content, str):
+        return content
+    return [
+        {name: value for name, value in block.items() if name != "id"} if isinstance(block, dict) else block
+        for block in content
+    ]
+
+
+def payload_of(message: AIMessage, key: str) -> str:
+    """The answer as JSON: content, tool calls, usage and why it ended.
+
+    The ids of tool calls are made anew from the key: some servers leave them out or give each call the same
+    one, and an answer that is replayed must not differ from run to run. Nine letters and digits suit all
+    servers.
+    """
+    metadata = message.response_metadata
+    finish = next((metadata[name] for name in _FINISH_REASONS if metadata.get(name)), None)
+    return canonical_json(
+        {
+            "content": message.content,
+            "tool_calls": [
+                {"name": call["name"], "args": call["args"], "id": f"{key[:7]}{place:02d}"}
+                for place, call in enumerate(message.tool_calls)
+            ],
+            "invalid_tool_calls": [
+                {
+                    "name": call["name"],
+                    "args": call["args"],
+                    "id": f"{key[:7]}{place:02d}",
+                    "error": call["error"],
+                }
+                for place, call in enumerate(message.invalid_tool_calls, start=len(message.tool_calls))
+            ],
+            "usage": message.usage_metadata,
+            "finish_reason": finish,
+            "refusal": message.additional_kwargs.get("refusal"),
+        }
+    )
+
+
+def message_of(payload: str) -> AIMessage:
+    """The answer again; paid and replayed answers both go this way, so that they are equal."""
+    data = json.loads(payload)
+    refusal = data["refusal"]
+    return AIMessage(
+        content=data["content"],
+        tool_calls=[tool_call(**call) for call in data["tool_calls"]],
+        invalid_tool_calls=[invalid_tool_call(**call) for call in data["invalid_tool_calls"]],
+        usage_metadata=data["usage"],
+        response_metadata={"finish_reason": data["finish_reason"]} if data["finish_reason"] else {},
+        additional_kwargs={"refusal": refusal} if refusal else {},
+    )

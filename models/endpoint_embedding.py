@@ -1,0 +1,195 @@
+"""Embeddings from an endpoint, or from any LangChain `Embeddings`, behind the journal.
+
+Texts go out in batches, but each has its own key in the journal: whatever the batches are next time, no text
+is paid for twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from citeloom.config import Settings
+from citeloom.errors import CiteloomError
+from citeloom.models.concurrency import all_settled
+from citeloom.models.embedding import Vector, Vectors, normalised
+from citeloom.models.endpoint import check_url, limiter_for
+from citeloom.models.errors import BrokenAnswerError
+from citeloom.models.identity import ModelIdentity, endpoint_name, key_of
+from citeloom.models.journal import Journal
+from citeloom.models.records import CallRecord, Outcome, RunScope
+from citeloom.models.refusals import given_up
+from citeloom.models.retry import CallFailedError, Limiter
+from citeloom.models.weights import count_tokens
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+BATCH: Final = 64  # texts in a request
+BATCHES_AT_ONCE: Final = 8
+
+TextKind = Literal["document", "query"]
+VectorSource = Callable[[Sequence[str], TextKind], Awaitable[Sequence[Sequence[float]]]]
+
+
+class JournaledEmbedding:
+    """Implements `EmbeddingModel` on a source of vectors that costs money or time."""
+
+    def __init__(
+        self,
+        source: VectorSource,
+        *,
+        identity: ModelIdentity,
+        journal: Journal,
+        scope: RunScope,
+        limiter: Limiter,
+    ) -> None:
+        self.name: Final = f"{identity.model} at {identity.endpoint}"
+        self._source = source
+        self._identity = identity
+        self._journal = journal
+        self._scope = scope
+        self._limiter = limiter
+        self._dimensions: int | None = None
+
+    @property
+    def dimensions(self) -> int | None:
+        """Length of a vector; None before the first answer."""
+        return self._dimensions
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens by the bundled tokenizer; raises `WeightsError`."""
+        return count_tokens(text)
+
+    async def embed_documents(
+        self, texts: Sequence[str], on_done: Callable[[int], None] | None = None
+    ) -> Vectors:
+        """Vectors of `texts`, [n, d].
+
+        Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError` and `JournalPausedError`.
+        """
+        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+
+        failed = False
+
+        async def embed(batch: Sequence[str]) -> list[Vector]:
+            nonlocal failed
+            async with turn:
+                if failed:  # what is under way ends and is kept, but nothing more is begun
+                    return []
+                try:
+                    vectors = await self._embed(batch, "document")
+                except CiteloomError:
+                    failed = True
+                    raise
+            if on_done is not None:
+                on_done(len(batch))
+            return vectors
+
+        turn = asyncio.Semaphore(BATCHES_AT_ONCE)
+        done = await all_settled(embed(batch) for batch in batches)
+        rows = [vector for batch_vectors in done for vector in batch_vectors]
+        return np.stack(rows) if rows else np.zeros((0, self._dimensions or 0), dtype=np.float32)
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a query, [d]; raises as `embed_documents`."""
+        return (await self._embed([text], "query"))[0]
+
+    async def _embed(self, texts: Sequence[str], kind: TextKind) -> list[Vector]:
+        identity = self._identity
+        records = [
+            CallRecord(
+                key_of(["embedding", identity.endpoint, identity.model, identity.parameters, kind, text]),
+                "embedding",
+                identity.endpoint,
+                identity.model,
+            )
+            for text in texts
+        ]
+
+        async def ask(positions: Sequence[int]) -> list[Outcome]:
+            # Servers refuse an empty text.
+            wanted = [texts[position] if texts[position].strip() else "-" for position in positions]
+            return [
+                Outcome(_payload(row)) for row in await self._limiter.run(lambda: self._ask(wanted, kind))
+            ]
+
+        try:
+            replays = await self._journal.once_each(records, self._scope, ask)
+        except CallFailedError as failed:
+            used = await self._journal.usage(self._scope)
+            answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
+            raise given_up(failed, identity, answered=answered) from failed
+        vectors = [_vector(replay.payload) for replay in replays]
+        self._dimensions = len(vectors[0])
+        return vectors
+
+    async def _ask(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        try:
+            rows = np.asarray(await self._source(texts, kind), dtype=np.float32)
+        except (ValueError, TypeError) as error:
+            raise BrokenAnswerError(f"vectors that cannot be read: {error}") from error
+        if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
+            raise BrokenAnswerError(
+                f"{len(texts)} texts were sent, but vectors of shape {rows.shape} came back"
+            )
+        if self._dimensions not in (None, rows.shape[1]):
+            raise BrokenAnswerError(f"vectors of {rows.shape[1]} numbers instead of {self._dimensions}")
+        if not np.isfinite(rows).all():
+            raise BrokenAnswerError("a vector with a number that is not finite")
+        return normalised(rows)
+
+
+def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope) -> JournaledEmbedding:
+    """The embedding model at the endpoint that the settings name; raises `ConfigurationError`."""
+    model, url, key = settings.embedding_endpoint()
+    identity = ModelIdentity(
+        endpoint=endpoint_name(url),
+        model=model,
+        url_setting="CITELOOM_EMBEDDING_BASE_URL",
+        model_setting="CITELOOM_EMBEDDING_MODEL",
+        key_setting="CITELOOM_EMBEDDING_API_KEY",
+        secret=key,
+    )
+    check_url(url, identity.url_setting)
+
+    async def source(texts: Sequence[str], _: TextKind) -> Sequence[Sequence[float]]:
+        from citeloom.models.connections import openai_client
+
+        client = openai_client(url, key, settings.request_timeout)
+        answer = await client.embeddings.create(model=model, input=list(texts), encoding_format="float")
+        return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+
+    limiter = limiter_for(settings, identity)
+    return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
+
+
+def embedding_for(
+    embeddings: Embeddings, settings: Settings, *, journal: Journal, scope: RunScope
+) -> JournaledEmbedding:
+    """A LangChain `Embeddings` that was handed in; its class and model name are its identity."""
+    kind = f"{type(embeddings).__module__}.{type(embeddings).__qualname__}"
+    names = (getattr(embeddings, name, None) for name in ("model", "model_name", "model_id"))
+    identity = ModelIdentity(kind, next((name for name in names if isinstance(name, str)), "unnamed"))
+
+    async def source(texts: Sequence[str], kind: TextKind) -> Sequence[Sequence[float]]:
+        if kind == "query":
+            return [await embeddings.aembed_query(text) for text in texts]
+        return await embeddings.aembed_documents(list(texts))
+
+    limiter = limiter_for(settings, identity)
+    return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
+
+
+def _payload(row: Vector) -> str:
+    return json.dumps({"float32": base64.b64encode(row.astype("<f4").tobytes()).decode("ascii")})
+
+
+def _vector(payload: str) -> Vector:
+    raw = base64.b64decode(json.loads(payload)["float32"])
+    return np.frombuffer(raw, dtype="<f4").astype(np.float32)

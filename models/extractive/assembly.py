@@ -1,0 +1,33 @@
+"""The extractive roles put together over one embedding model."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from citeloom.models.embedding import EmbeddingModel
+from citeloom.models.extractive.judge import ExtractiveJudge
+from citeloom.models.extractive.planner import ExtractivePlanner
+from citeloom.models.extractive.reader import ExtractiveReader
+from citeloom.models.extractive.sentence_vectors import SentenceVectors
+from citeloom.models.extractive.summarizer import ExtractiveSummarizer
+from citeloom.models.extractive.writer import ExtractiveWriter
+from citeloom.models.reranker import Reranker
+from citeloom.models.roles import Roles
+
+NOTICE: Final = (
+    "Extractive mode: no chat model is configured, so sources are quoted beside your own statements and nothing "
+    "is argued; set CITELOOM_CHAT_MODEL for written prose."
+)
+
+
+def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
+    """The five roles; models are loaded on first use."""
+    vectors = SentenceVectors(embedding)
+    return Roles(
+        reader=ExtractiveReader(vectors),
+        planner=ExtractivePlanner(),
+        writer=ExtractiveWriter(vectors),
+        judge=ExtractiveJudge(Reranker()),
+        summarizer=ExtractiveSummarizer(summary_words),
+        notice=NOTICE,
+    )

@@ -1,0 +1,153 @@
+"""Which passage of which source bears on which fact.
+
+A passage is brought beside a fact only when both speak of a theme of the experiment, and when the embedding
+finds the passage near the fact and near the experiment as a whole. What is weak is left out: a section with
+few citations is better than one with a source that does not fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from citeloom.documents import Category
+from citeloom.models.extractive.quotable import Passage
+from citeloom.models.extractive.terms import is_generic, words_of
+from citeloom.models.extractive.themes import Theme, themes_in
+from citeloom.models.roles import Source
+
+# Cosines of bge-small on sentences of real papers: unrelated pairs lie near 0.5, related ones above 0.65.
+MIN_FACT_COSINE = 0.62
+MIN_TOPIC_COSINE = 0.60
+MIN_SCORE = 0.70
+# A single shared word is a weaker reason than a shared phrase.
+MIN_SCORE_ON_WORD = 0.72
+
+
+@dataclass(frozen=True, slots=True)
+class Quotable:
+    """A passage of a source with the themes it speaks of and its nearness to the experiment as a whole."""
+
+    source: Source
+    passage: Passage
+    themes: tuple[Theme, ...]
+    topic_cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A passage that bears on the fact at `fact`, and the theme that both speak of."""
+
+    fact: int
+    quotable: Quotable
+    theme: Theme
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many sources a section, a fact and a paper may have at most."""
+
+    section: int
+    fact: int = 2
+    paper: int = 2
+    theme: int = 2
+
+
+@dataclass(slots=True)
+class _Taken:
+    facts: Counter[int] = field(default_factory=Counter)
+    papers: Counter[str] = field(default_factory=Counter)
+    themes: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    evidence: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+
+
+def candidate_matches(
+    facts: Sequence[str],
+    quotables: Sequence[Quotable],
+    cosines: NDArray[np.float32],
+    themes: Sequence[Theme],
+    preferred: Mapping[Category, float],
+) -> list[Match]:
+    """All pairs that pass the gates; `cosines` is [facts, quotables], `preferred` a bonus by category."""
+    found: list[Match] = []
+    for number, fact in enumerate(facts):
+        forms = {word.form for word in words_of(fact)}
+        whole = {theme.forms for theme in themes_in(fact, themes)}
+        for position, quotable in enumerate(quotables):
+            cosine = float(cosines[number, position])
+            if cosine < MIN_FACT_COSINE or quotable.topic_cosine < MIN_TOPIC_COSINE:
+                continue
+            shared = [(_affinity(theme, forms, whole), theme) for theme in quotable.themes]
+            strength, theme = max(shared, key=lambda pair: pair[0], default=(0.0, None))
+            if theme is None or strength <= 0:
+                continue
+            both = sum(sorted((value for value, _ in shared), reverse=True)[:3])
+            score = (
+                0.65 * cosine
+                + 0.35 * quotable.topic_cosine
+                + 0.02 * both
+                + preferred.get(quotable.source.category, 0.0)
+            )
+            if score >= (MIN_SCORE if len(theme.forms) > 1 else MIN_SCORE_ON_WORD):
+                found.append(Match(number, quotable, theme, score))
+    return found
+
+
+def _affinity(theme: Theme, forms: set[str], whole: set[tuple[str, ...]]) -> float:
+    """How much of a theme a fact speaks of: all of its words side by side, or its telling words only."""
+    if theme.forms in whole:
+        return theme.weight
+    telling = [item for item in theme.forms if not is_generic(item)]
+    if len(theme.forms) > 1 and telling and all(item in forms for item in telling):
+        return 0.5 * theme.weight
+    return 0.0
+
+
+def choose(matches: Sequence[Match], limits: Limits, *, wanted_papers: int) -> list[Match]:
+    """The best matches within the limits; a paper not cited yet goes before one that is."""
+    taken = _Taken()
+    chosen: list[Match] = []
+    rest = sorted(matches, key=lambda match: (-match.score, match.fact, match.quotable.source.evidence.id))
+    while rest and len(chosen) < limits.section:
+        best = max(rest, key=lambda match: _value(match, taken, wanted_papers))
+        rest = [match for match in rest if match is not best]
+        if not _allowed(best, limits, taken):
+            continue
+        _take(best, taken)
+        chosen.append(best)
+    return sorted(chosen, key=lambda match: (match.fact, -match.score))
+
+
+def _value(match: Match, taken: _Taken, wanted_papers: int) -> float:
+    key = match.quotable.source.paper.key
+    repeated = 0.0
+    if taken.papers[key]:
+        repeated = 0.15 if len(taken.papers) < wanted_papers else 0.06
+    crowded = 0.04 * taken.facts[match.fact] + 0.03 * taken.themes[match.theme.forms]
+    return match.score - repeated - crowded
+
+
+def _allowed(match: Match, limits: Limits, taken: _Taken) -> bool:
+    source = match.quotable.source
+    return (
+        taken.facts[match.fact] < limits.fact
+        and taken.papers[source.paper.key] < limits.paper
+        and taken.themes[match.theme.forms] < limits.theme
+        and source.evidence.id not in taken.evidence
+        and match.quotable.passage.text not in taken.texts
+    )
+
+
+def _take(match: Match, taken: _Taken) -> None:
+    source = match.quotable.source
+    taken.facts[match.fact] += 1
+    taken.papers[source.paper.key] += 1
+    taken.themes[match.theme.forms] += 1
+    taken.evidence.add(source.evidence.id)
+    taken.texts.add(match.quotable.passage.text)

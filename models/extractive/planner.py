@@ -1,0 +1,61 @@
+"""Plans searches without a chat model: what the section will state, and what the experiment is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from citeloom.models.extractive.plans import paragraphs
+from citeloom.models.extractive.themes import experiment_themes, vocabulary
+from citeloom.models.roles import SectionBrief
+
+_MIN_WORDS: Final = 6
+
+
+class ExtractivePlanner:
+    """Implements `SearchPlanner`: one turn of searches, then none.
+
+    It searches for the statements that no default query held, those with fewest numbers first (numbers find
+    noise), and for the experiment's weightiest themes.
+    """
+
+    def open(self, brief: SectionBrief) -> list[BaseMessage]:
+        """No messages: nobody reads them."""
+        return []
+
+    async def plan(self, messages: Sequence[BaseMessage], brief: SectionBrief) -> AIMessage:
+        """A message with at most `searches_left` calls of `search_evidence`; none on the second turn."""
+        if any(isinstance(message, AIMessage) for message in messages):
+            return AIMessage("The statements and themes have been searched for.")
+        queries = planned_queries(brief)[: brief.searches_left]
+        calls = [
+            {
+                "name": "search_evidence",
+                "args": {"query": query},
+                "id": f"search_{number}",
+                "type": "tool_call",
+            }
+            for number, query in enumerate(queries, start=1)
+        ]
+        return AIMessage("", tool_calls=calls)
+
+
+def planned_queries(brief: SectionBrief) -> list[str]:
+    """The searches in the order of their worth, statements and themes in turn."""
+    asked = " ".join(" ".join(query.split()) for query in brief.queries)
+    statements = [
+        statement.about
+        for paragraph in paragraphs(brief.kind, brief.experiment)
+        for statement in paragraph
+        if len(statement.about.split()) >= _MIN_WORDS and statement.about not in asked
+    ]
+    statements = sorted(dict.fromkeys(statements), key=lambda text: sum(map(str.isdigit, text)) > 3)
+    known = vocabulary([(source.paper.key, source.text) for source in brief.sources])
+    labels = [theme.label for theme in experiment_themes(brief.experiment, known) if len(theme.forms) > 1][:8]
+    themes = [" ".join(labels[first : first + 2]) for first in range(0, len(labels), 2)]
+    mixed: list[str] = []
+    for number in range(max(len(statements), len(themes))):
+        mixed += themes[number : number + 1] + statements[number : number + 1]
+    return mixed

@@ -1,0 +1,124 @@
+"""Which sentences of a source are fit to be quoted: they state a finding and stand without their neighbours.
+
+The rules were drawn from reading what careless selection takes out of real papers: pointers to figures, plans,
+sentences that lean on the one before, half a citation, a line of a table. A passage is quoted whole or not at
+all, so the words between the quotation marks are always a sentence of the source, less its closing citation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from citeloom.documents.sentences import sentence_spans
+
+MIN_WORDS = 10
+MAX_WORDS = 30
+
+# Openings that lean on the sentence before, or that only steer the reader.
+_LEANING = re.compile(
+    r"""^(?:
+        (?:This|These|Those|That|It|Its|They|Their|He|She|His|Her|Such|Here|There|Both|Each|Either|Neither|One|Some|Many|
+           Most|Another|Other|Others|Several|All|None|Two|Three|Which|Who|What|How|Why|When|Where)\b(?![-])
+      | (?:However|But|And|Or|Nor|So|Yet|Thus|Therefore|Hence|Moreover|Furthermore|Additionally|Also|Finally|Lastly|
+           First|Firstly|Second|Secondly|Third|Thirdly|Fourth|Next|Then|Instead|Nevertheless|Nonetheless|Conversely|
+           Similarly|Likewise|Consequently|Accordingly|Indeed|Specifically|Overall|Meanwhile|Interestingly|Notably|
+           Importantly|Surprisingly|Unfortunately|Fortunately|Subsequently|Otherwise|Again|Further|Still|Rather|
+           Alternatively|Ultimately|Collectively|Together|Conceptually|Now|Later|Afterwards|Particularly)\b
+      | \w+ly,\s | [A-Z],\s | \(?[a-zA-Z]\)\s | If\ a\b | Future\ work\b | To\ (?:reach|do|this)\b
+      | (?:For\ (?:example|instance|this|these|that|each|such)|In\ (?:addition|contrast|particular|fact|turn|short|summary|other\ words|
+           conclusion|general|this|these|that|such|our|the\ (?:following|previous|next|above|present|current|former|latter|
+           same|first|second|third)|both|one|each|all|another|general\ terms|some\ cases)|
+           On\ (?:the\ (?:other|one|contrary)|average|this|that|aggregate)|As\ (?:a\ (?:result|consequence|
+           comparison|first)|an\ example|such|expected|mentioned|noted|described|shown|discussed|before|with|in|we|seen)|To\ (?:this|that|our|the\ best|
+           do|answer|illustrate|address|test|assess|evaluate|examine|investigate|explore|determine|summarize|make|further|
+           better|avoid|account)|
+           Note\ that|See\b|Recall\b|Let\b|Given\ (?:this|these|that|the\ above)|With\ (?:this|these|that)|
+           At\ (?:this|that|the\ same|each)|By\ (?:contrast|this|these)|From\ (?:this|these|here)|After\ (?:this|these|that)|
+           Because\ of\ (?:this|these)|Due\ to\ (?:this|these)|Despite\ (?:this|these)|Under\ (?:this|these)|
+           Of\ (?:these|the|note)|Among\ (?:these|them|the)|Within\ (?:this|these|each)|Based\ on\ (?:this|these|our|the)|
+           Using\ (?:this|these|our|the)|If\ (?:so|not|this|these)|Like\ (?:this|these))\b
+    )""",
+    re.VERBOSE,
+)
+
+# What a sentence out of its paper must not hold: pointers, first-person plans, citations inside, markup, formulas.
+_UNFIT = re.compile(
+    r"""
+      \b(?:[Ff]igs?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Ee]qs?|[Ee]quations?|[Aa]ppendix|[Ss]upplement\w*|[Aa]lgorithm\ \d|
+          [Pp]anels?|[Bb]ox|[Ll]isting|[Ss]1|[Tt]heorem|[Ll]emma|[Pp]roposition|[Cc]hapter|[Cc]olumns?|[Rr]ows?)\b(?:\.|\ \(?[A-Z\d]|\ above|\ below|$)?
+    | \b(?:we|We|our|Our|us|I|my|here|Here|ours|ourselves|my|you|your|let's|et\ al)\b
+    | \b(?:above|below|aforementioned|previously|hereafter|respectively|latter|former|
+          this\ (?:paper|study|work|article|section|review|manuscript|analysis|approach|method|model|dataset|data|case|
+          tutorial|example|tool|package|project|finding|figure|result|reason|issue|problem|setting|context|way|type|kind|end)|
+          these\ \w+|those\ \w+|such\ (?:an?|networks|methods|models|approaches|data|cases)|
+          the\ (?:paper|study|authors?|present|current|reviewers?|manuscript|following|same|two|three|latter|former|resulting|proposed|other|remaining|previous|first|second|third|last|next))\b
+    | \[@|@[\w:]|\\|\[\d|\[[A-Z]|https?:|www\.|doi|[\[\]{}$|`<>=~^•†‡§]|\*\*|__
+    | \.\.\.|…|["“”«»„]|\?|!|;\ and\ \d|^\W
+    """,
+    re.VERBOSE,
+)
+
+_TRAILING_CITATIONS = re.compile(
+    r"(?:\s*(?:\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;–-]*\\\]|\^\[?\d[\d,\s–-]*\]?\^|<sup>[^<]*</sup>))+(?=\.?$)"
+)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|be|been|has|have|had|can|could|may|might|will|would|should|must|does|do|did|"
+    r"[a-z]+(?:s|ed|es))\b"
+)
+_CAPTION = re.compile(
+    r"^(?:The (?:[xy]-axis|plot|graph|line|bars?|dots?|points?) |Heatmap|Boxplots?|Scatter|Illustration|Overview of|Distribution of)"
+)
+# Reports of what was done to the data at hand; they say nothing outside their own paper.
+_PROCEDURE = re.compile(
+    r"\b(?:was|were)\s(?:\w+ly\s|then\s|also\s)?(?:performed|chosen|computed|used|calculated|obtained|applied|conducted|"
+    r"trained|tested|evaluated|extracted|collected|downloaded|selected|generated|developed|removed|filtered|fitted|"
+    r"implemented|carried|measured|analy[sz]ed|estimated|normali[sz]ed|run|set|added|assigned|built|constructed|"
+    r"considered|excluded|included|defined|determined|assessed|compared|created|mapped|processed|randomly|split|averaged)\b"
+)
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A quotable span of a chunk: `chunk.text[start:end] == text`, a sentence less its closing citation."""
+
+    text: str
+    start: int
+    end: int
+
+
+def quotable_passages(chunk_text: str) -> list[Passage]:
+    """The sentences of a chunk that are fit to be quoted, in order."""
+    passages = []
+    for start, end in sentence_spans(chunk_text):
+        sentence = chunk_text[start:end]
+        body = sentence.rstrip()
+        trailing = _TRAILING_CITATIONS.search(body)
+        if trailing:
+            body = body[: trailing.start()]
+        elif body.endswith("."):
+            body = body[:-1]
+        else:
+            continue
+        body = body.rstrip(" .")
+        if is_quotable(body):
+            passages.append(Passage(body, start, start + len(body)))
+    return passages
+
+
+def is_quotable(sentence: str) -> bool:
+    """True when a sentence (without its full stop) can stand in quotation marks in another paper."""
+    words = sentence.split()
+    if not MIN_WORDS <= len(words) <= MAX_WORDS or "\n\n" in sentence:
+        return False
+    if not sentence[0].isupper() or _LEANING.match(sentence) or _UNFIT.search(sentence):
+        return False
+    if _CAPTION.match(sentence) or _PROCEDURE.search(sentence):
+        return False
+    if sentence.count("(") != sentence.count(")") or sentence.count("*") % 2 or sentence.count("_") % 2:
+        return False
+    letters = _WORD.findall(sentence)
+    if len(letters) < 0.8 * len(words) or not _VERB.search(" ".join(words[1:])):
+        return False
+    return sum(character.isdigit() for character in sentence) <= 12

@@ -1,0 +1,131 @@
+"""Writes a section without a chat model: the experiment's own statements, and beside them what sources say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+
+from citeloom.documents.sentences import sentence_spans
+from citeloom.experiment import SectionKind
+from citeloom.models.embedding import Vectors
+from citeloom.models.extractive.matching import Match, Quotable, candidate_matches, choose
+from citeloom.models.extractive.phrasing import source_sentences
+from citeloom.models.extractive.plans import LIMITS, PREFERRED, WANTED_PAPERS, Paragraph, paragraphs
+from citeloom.models.extractive.quotable import Passage, quotable_passages
+from citeloom.models.extractive.sentence_vectors import SentenceVectors
+from citeloom.models.extractive.themes import Theme, experiment_themes, themes_in, vocabulary
+from citeloom.models.roles import Draft, QuoteSpan, SectionBrief, Source
+
+
+class ExtractiveWriter:
+    """Implements `SectionWriter`; the same brief always gives the same draft."""
+
+    def __init__(self, vectors: SentenceVectors) -> None:
+        self._vectors = vectors
+
+    async def write(self, brief: SectionBrief) -> Draft:
+        """The section, with a note when fewer papers fit than the section would want."""
+        plan = paragraphs(brief.kind, brief.experiment)
+        statements = [statement for paragraph in plan for statement in paragraph]
+        themes = await asyncio.to_thread(_themes, brief)
+        pairs = await asyncio.to_thread(_passages_on, brief.sources, themes)
+        matched = [number for number, statement in enumerate(statements) if statement.about]
+        chosen: list[Match] = []
+        if pairs and matched:
+            quotables = await self._near_topic(brief, pairs)
+            cosines = await self._cosines([statements[number].about for number in matched], quotables)
+            found = candidate_matches(
+                [statements[number].about for number in matched],
+                quotables,
+                cosines,
+                themes,
+                PREFERRED[brief.kind],
+            )
+            chosen = choose(found, LIMITS[brief.kind], wanted_papers=WANTED_PAPERS.get(brief.kind, 1))
+        placed = [(matched[match.fact], match) for match in chosen]
+        return Draft(
+            _compose(plan, placed),
+            quotes=tuple(
+                QuoteSpan(
+                    match.quotable.source.evidence.id,
+                    match.quotable.passage.start,
+                    match.quotable.passage.end,
+                )
+                for match in chosen
+            ),
+            notes=_shortfall(brief.kind, chosen),
+        )
+
+    async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
+        """The draft without the sentences that a problem names; the experiment's own statements stay."""
+        kept = [
+            " ".join(sentence for sentence in _lines(paragraph) if not any(sentence in problem for problem in problems))
+            for paragraph in draft.text.split("\n\n")
+        ]
+        return Draft("\n\n".join(text for text in kept if text), quotes=draft.quotes, notes=draft.notes)
+
+    async def _near_topic(
+        self, brief: SectionBrief, pairs: Sequence[tuple[Source, Passage, tuple[Theme, ...]]]
+    ) -> list[Quotable]:
+        rows = await self._vectors.of([passage.text for _, passage, _ in pairs])
+        experiment = brief.experiment
+        topics = [experiment.paper_concept.title, experiment.hypothesis.description, experiment.summary]
+        topic_rows = [await self._vectors.of_query(topic) for topic in topics if topic.strip()]
+        nearness = (rows @ np.array(topic_rows).T).mean(axis=1) if topic_rows else np.ones(len(rows))
+        return [
+            Quotable(source, passage, found, float(nearness[number]))
+            for number, (source, passage, found) in enumerate(pairs)
+        ]
+
+    async def _cosines(self, facts: Sequence[str], quotables: Sequence[Quotable]) -> Vectors:
+        rows = await self._vectors.of([quotable.passage.text for quotable in quotables])
+        asked = np.array([await self._vectors.of_query(fact) for fact in facts], dtype=np.float32)
+        cosines: Vectors = asked @ rows.T
+        return cosines
+
+
+def _themes(brief: SectionBrief) -> list[Theme]:
+    return experiment_themes(brief.experiment, vocabulary([(item.paper.key, item.text) for item in brief.sources]))
+
+
+def _passages_on(sources: Sequence[Source], themes: Sequence[Theme]) -> list[tuple[Source, Passage, tuple[Theme, ...]]]:
+    found = []
+    for source in sources:
+        for passage in quotable_passages(source.text):
+            spoken = themes_in(passage.text, themes)
+            if spoken:
+                found.append((source, passage, tuple(spoken)))
+    return found
+
+
+def _compose(plan: Sequence[Paragraph], placed: Sequence[tuple[int, Match]]) -> str:
+    sentences = source_sentences([match for _, match in placed])
+    beside: dict[int, list[str]] = {}
+    for (number, _), sentence in zip(placed, sentences, strict=True):
+        beside.setdefault(number, []).append(sentence)
+    texts: list[str] = []
+    number = 0
+    for paragraph in plan:
+        parts: list[str] = []
+        for statement in paragraph:
+            parts += [statement.text, *beside.get(number, [])]
+            number += 1
+        texts.append(" ".join(parts))
+    return "\n\n".join(texts)
+
+
+def _lines(paragraph: str) -> list[str]:
+    return [paragraph[start:end] for start, end in sentence_spans(paragraph)]
+
+
+def _shortfall(kind: SectionKind, chosen: Sequence[Match]) -> tuple[str, ...]:
+    papers = {match.quotable.source.paper.key for match in chosen}
+    wanted = WANTED_PAPERS.get(kind, 0)
+    if len(papers) >= wanted:
+        return ()
+    count = (
+        "No paper fits" if not papers else "Only 1 paper fits" if len(papers) == 1 else f"Only {len(papers)} papers fit"
+    )
+    return (f"{count} this {kind} closely enough to be quoted; no source was added for show.",)

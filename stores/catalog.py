@@ -1,0 +1,319 @@
+"""The catalog: which papers there are, their structure, and how far the indexing of each has come.
+
+A change to a paper is first written here whole, vectors and all (`stage`), then to the vector store, then
+marked done (`commit`). A process that is killed in between leaves a staged change that the next one carries
+out, without embedding anything; until then the paper is "indexing" and no reader sees it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, text_hash
+from citeloom.errors import InputError
+from citeloom.models.embedding import Vector, Vectors
+
+SCHEMA_VERSION = 1
+SummaryKind = Literal["abstract", "extractive", "model"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS papers (
+    key TEXT PRIMARY KEY, state TEXT NOT NULL CHECK (state IN ('indexing', 'ready')), record TEXT NOT NULL,
+    content_hash TEXT NOT NULL, metadata_hash TEXT NOT NULL, chunking TEXT NOT NULL,
+    summary TEXT NOT NULL, summary_kind TEXT NOT NULL, chunk_count INTEGER NOT NULL, year INTEGER
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sections (
+    key TEXT NOT NULL, idx INTEGER NOT NULL, title TEXT NOT NULL, parent TEXT NOT NULL,
+    level INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
+    searchable INTEGER NOT NULL,
+    PRIMARY KEY (key, idx)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS chunks (
+    key TEXT NOT NULL, idx INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL,
+    stop INTEGER NOT NULL, tokens INTEGER NOT NULL, text_hash TEXT NOT NULL, PRIMARY KEY (key, idx)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS chunks_by_text ON chunks (text_hash);
+CREATE TABLE IF NOT EXISTS staged (
+    key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRecord:
+    """A paper as the catalog holds it; the hashes tell what an ingest has to do."""
+
+    paper: Paper
+    metadata_hash: str
+    chunking: str
+    summary: str
+    summary_kind: SummaryKind
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """Where a chunk is and what it is, without its text."""
+
+    key: str
+    index: int
+    category: Category
+    tokens: int
+    text_hash: str
+
+    @property
+    def id(self) -> str:
+        """The chunk's id."""
+        return chunk_id(self.key, self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """All that the stores need to take a paper in; `record` None means that it leaves.
+
+    `vectors` are [n, d], one for each chunk, and `summary_vector` [d].
+    """
+
+    key: str
+    record: PaperRecord | None
+    sections: tuple[Section, ...]
+    chunks: tuple[Chunk, ...]
+    vectors: Vectors
+    summary_vector: Vector
+
+
+class Catalog:
+    """The SQLite file; one connection, guarded by a lock, so that threads may share it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the file; raises `InputError` when it is no catalog or of a newer Citeloom."""
+        self._lock = threading.RLock()
+        self._path = path
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        try:
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.executescript(_SCHEMA)
+            version = self.meta("schema")
+            if version is None:
+                self.set_meta("schema", str(SCHEMA_VERSION))
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise InputError(
+                f"{path}: is no library catalog ({error}).", help="Move it away and ingest the papers again."
+            ) from error
+        if version is not None and int(version) > SCHEMA_VERSION:
+            self._db.close()
+            raise InputError(f"{path}: was made by a newer Citeloom.", help="Update Citeloom to open it.")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._db.execute(query, values).fetchall()
+
+    def state_token(self) -> tuple[int, int]:
+        """Changes whenever this or another connection has changed the catalog."""
+        with self._lock:
+            (others,) = self._db.execute("PRAGMA data_version").fetchone()
+            return others, self._db.total_changes
+
+    def meta(self, name: str) -> str | None:
+        """A fact about the library as a whole, such as the embedding model."""
+        rows = self._rows("SELECT value FROM meta WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
+
+    def set_meta(self, name: str, value: str) -> None:
+        """Write such a fact."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, value),
+            )
+
+    def records(self) -> dict[str, PaperRecord]:
+        """All ready papers by key, in the order of their keys."""
+        rows = self._rows(
+            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count FROM papers"
+            " WHERE state = 'ready' ORDER BY key"
+        )
+        found = (PaperRecord(_paper(json.loads(row[0])), *row[1:]) for row in rows)
+        return {record.paper.key: record for record in found}
+
+    def unfinished(self) -> list[str]:
+        """Keys of the papers whose change is staged but not done."""
+        return [row[0] for row in self._rows("SELECT key FROM staged ORDER BY key")]
+
+    def sections(self, key: str) -> list[Section]:
+        """The section tree of a paper, in reading order."""
+        rows = self._rows(
+            "SELECT idx, title, parent, level, category, start, stop, searchable FROM sections"
+            " WHERE key = ? ORDER BY idx",
+            (key,),
+        )
+        return [
+            Section(index, title, parent, level, Category(category), start, stop, bool(searchable))
+            for index, title, parent, level, category, start, stop, searchable in rows
+        ]
+
+    def chunk_rows(
+        self,
+        *,
+        keys: Sequence[str] | None = None,
+        categories: Sequence[int] | None = None,
+        years: tuple[int, int] | None = None,
+        limit: int = -1,
+    ) -> list[ChunkRow]:
+        """The chunks of ready papers within a scope, in the order of key and index; None sets no limit."""
+        query = (
+            "SELECT c.key, c.idx, c.category, c.tokens, c.text_hash"
+            " FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
+        )
+        values: list[object] = []
+        if keys is not None:
+            query += " AND p.key IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps(list(keys)))
+        if categories is not None:
+            query += " AND c.category IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps([int(category) for category in categories]))
+        if years is not None:
+            query += " AND p.year BETWEEN ? AND ?"
+            values.extend(years)
+        rows = self._rows(query + " ORDER BY c.key, c.idx LIMIT ?", (*values, limit))
+        return [ChunkRow(row[0], row[1], Category(row[2]), row[3], row[4]) for row in rows]
+
+    def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
+        """For each text hash that some ready paper has, the id of a chunk with that text."""
+        rows = self._rows(
+            "SELECT c.text_hash, c.key, c.idx FROM chunks c JOIN papers p ON p.key = c.key"
+            " WHERE p.state = 'ready' AND c.text_hash IN (SELECT value FROM json_each(?))",
+            (json.dumps(sorted(set(hashes))),),
+        )
+        return {text: chunk_id(key, index) for text, key, index in rows}
+
+    def update_metadata(self, record: PaperRecord) -> None:
+        """Replace what is known about a ready paper whose text and summary stay the same."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?",
+                (json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.year, record.paper.key),
+            )
+
+    def mark_stale(self, key: str) -> None:
+        """Have the next ingest index a paper anew, though its text is the same."""
+        with self._transaction() as db:
+            db.execute("UPDATE papers SET chunking = 'stale' WHERE key = ?", (key,))
+
+    def stage(self, change: Change) -> None:
+        """Write a change whole; from here on it will be carried out, whatever happens."""
+        body = {
+            "record": asdict(change.record) if change.record else None,
+            "sections": [asdict(section) for section in change.sections],
+            "chunks": [asdict(chunk) for chunk in change.chunks],
+        }
+        matrix = np.vstack([change.vectors, change.summary_vector[None, :]]) if change.record else change.vectors
+        blob = np.ascontiguousarray(matrix, dtype="<f4").tobytes()
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO staged VALUES (?, ?, ?)", (change.key, json.dumps(body), blob))
+            if change.record is not None:
+                db.execute(
+                    "INSERT INTO papers VALUES (?, 'indexing', ?, '', '', '', '', 'extractive', 0, NULL)"
+                    " ON CONFLICT (key) DO UPDATE SET state = 'indexing'",
+                    (change.key, json.dumps(asdict(change.record.paper))),
+                )
+            else:
+                db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,))
+
+    def staged(self, key: str) -> Change:
+        """A staged change as it was written; KeyError when there is none."""
+        rows = self._rows("SELECT change, vectors FROM staged WHERE key = ?", (key,))
+        if not rows:
+            raise KeyError(key)
+        body = json.loads(rows[0][0])
+        chunks = tuple(Chunk(**{**item, "category": Category(item["category"])}) for item in body["chunks"])
+        sections = tuple(Section(**{**item, "category": Category(item["category"])}) for item in body["sections"])
+        flat = np.frombuffer(rows[0][1], dtype="<f4").astype(np.float32)
+        if body["record"] is None:
+            return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
+        matrix = flat.reshape(len(chunks) + 1, -1)
+        record = PaperRecord(**{**body["record"], "paper": _paper(body["record"]["paper"])})
+        return Change(key, record, sections, chunks, matrix[:-1], matrix[-1])
+
+    def indexed_count(self, key: str) -> int:
+        """How many chunks of a paper the catalog lists, ready or not."""
+        return int(self._rows("SELECT count(*) FROM chunks WHERE key = ?", (key,))[0][0])
+
+    def commit(self, change: Change) -> None:
+        """Mark a staged change as done: the paper is ready, or gone."""
+        with self._transaction() as db:
+            for table in ("papers", "sections", "chunks", "staged"):
+                db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
+            if change.record is None:
+                return
+            record = change.record
+            db.execute(
+                "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    change.key,
+                    json.dumps(asdict(record.paper)),
+                    record.paper.content_hash,
+                    record.metadata_hash,
+                    record.chunking,
+                    record.summary,
+                    record.summary_kind,
+                    len(change.chunks),
+                    record.paper.year,
+                ),
+            )
+            db.executemany(
+                "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        change.key,
+                        s.index,
+                        s.title,
+                        s.parent,
+                        s.level,
+                        int(s.category),
+                        s.start,
+                        s.end,
+                        s.searchable,
+                    )
+                    for s in change.sections
+                ],
+            )
+            db.executemany(
+                "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (change.key, c.index, int(c.category), c.start, c.end, c.tokens, text_hash(c.text))
+                    for c in change.chunks
+                ],
+            )
+
+
+def _paper(record: dict[str, Any]) -> Paper:
+    return Paper(**{**record, "authors": tuple(record["authors"]), "family_names": tuple(record["family_names"])})

@@ -1,0 +1,150 @@
+"""Compares the stores with each other, says what is wrong, and mends what can be mended without embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from citeloom.documents import split_chunk_id
+from citeloom.stores.library import Library
+from citeloom.stores.lock import WriterLock
+
+Level = Literal["fine", "notice", "problem"]
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; `remedy` is what to do about it, empty when it is fine."""
+
+    level: Level
+    topic: str
+    message: str
+    remedy: str = ""
+
+
+def examine(library: Library) -> list[Finding]:
+    """Look at home, embedding, counts, lock and unfinished work; changes nothing."""
+    findings = [
+        Finding("fine", "home", str(library.home.root)),
+        Finding(
+            "fine",
+            "embedding",
+            library.catalog.meta("embedding") or f"{library.embedding.name} (nothing embedded yet)",
+        ),
+        Finding(
+            "fine",
+            "library",
+            f"{len(library.papers())} papers, {library.chunk_count()} chunks, version {library.version()}",
+        ),
+    ]
+    holder = WriterLock(library.home).holder()
+    if holder is not None:
+        findings.append(Finding("notice", "lock", f"process {holder} is writing the library", "Wait for it to end."))
+    unfinished = library.catalog.unfinished()
+    if unfinished:
+        findings.append(
+            Finding(
+                "problem",
+                "unfinished",
+                f"not fully indexed: {_some(unfinished)}",
+                "Run 'doctor --mend', or ingest.",
+            )
+        )
+    differences = _differences(library)
+    if differences.missing:
+        findings.append(
+            Finding(
+                "problem",
+                "vectors",
+                f"chunks or summaries without vector in: {_some(sorted(differences.missing))}",
+                "Run 'doctor --mend', then ingest the papers again.",
+            )
+        )
+    if differences.orphans:
+        findings.append(
+            Finding(
+                "problem",
+                "vectors",
+                f"{len(differences.orphans)} records of no paper: {_some(sorted(differences.orphans))}",
+                "Run 'doctor --mend'.",
+            )
+        )
+    if not differences.missing and not differences.orphans:
+        findings.append(Finding("fine", "vectors", "catalog and vector store agree"))
+    gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
+    if gone:
+        findings.append(
+            Finding(
+                "notice",
+                "files",
+                f"the file is gone of: {_some(gone)}",
+                "Remove them, or ingest with --prune.",
+            )
+        )
+    return findings
+
+
+async def mend(library: Library) -> list[Finding]:
+    """Finish staged changes, drop orphans, and mark papers with missing vectors for the next ingest."""
+    done: list[Finding] = []
+    async with WriterLock(library.home).held():
+        finished = library.finish_staged()
+        if finished:
+            done.append(Finding("fine", "unfinished", f"finished: {_some(finished)}"))
+        differences = _differences(library)
+        if differences.orphans:
+            library.store.delete_chunks(sorted(differences.orphan_chunks))
+            for key in differences.orphan_summaries:
+                library.store.delete_summary(key)
+            done.append(Finding("fine", "vectors", f"dropped {len(differences.orphans)} records of no paper"))
+        for key in sorted(differences.missing):
+            library.catalog.mark_stale(key)
+        if differences.missing:
+            keys = _some(sorted(differences.missing))
+            done.append(Finding("notice", "vectors", f"to be indexed anew: {keys}", "Ingest the papers again."))
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Differences:
+    """Where catalog and vector store differ: papers that lack vectors, and records of no paper."""
+
+    missing: frozenset[str]
+    orphan_chunks: frozenset[str]
+    orphan_summaries: frozenset[str]
+
+    @property
+    def orphans(self) -> frozenset[str]:
+        """All records of no paper."""
+        return self.orphan_chunks | self.orphan_summaries
+
+
+def _differences(library: Library) -> _Differences:
+    ready = set(library.records())
+    unfinished = set(library.catalog.unfinished())
+    listed = {row.id for row in library.catalog.chunk_rows()}
+    stored = library.store.chunk_ids()
+    summaries = library.store.summary_keys()
+    missing = {split_chunk_id(identifier)[0] for identifier in listed - stored} | (ready - summaries)
+    # What a staged change has written already is no orphan: it will belong to its paper.
+    return _Differences(
+        frozenset(missing),
+        frozenset(name for name in stored - listed if _key(name) not in unfinished),
+        frozenset(summaries - ready - unfinished),
+    )
+
+
+def _key(identifier: str) -> str:
+    try:
+        return split_chunk_id(identifier)[0]
+    except ValueError:
+        return identifier
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return ", ".join(listed[:_SHOWN]) + more

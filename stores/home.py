@@ -1,0 +1,101 @@
+"""The folder that holds everything: library, journal, checkpoints and runs."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from citeloom.errors import InputError
+
+HOME_NAME = ".citeloom"
+_REMEDY = "Name a folder that can be written with --home or CITELOOM_HOME."
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where things are; nothing is made before `prepare`."""
+
+    root: Path
+
+    @property
+    def chroma(self) -> Path:
+        """Folder of the vector store."""
+        return self.root / "chroma"
+
+    @property
+    def catalog(self) -> Path:
+        """SQLite file with papers, sections and the state of indexing."""
+        return self.root / "catalog.sqlite"
+
+    @property
+    def journal(self) -> Path:
+        """SQLite file with every answered model call."""
+        return self.root / "journal.sqlite"
+
+    @property
+    def checkpoints(self) -> Path:
+        """SQLite file with the checkpoints of the graphs."""
+        return self.root / "checkpoints.sqlite"
+
+    @property
+    def runs(self) -> Path:
+        """SQLite file with the register of runs."""
+        return self.root / "runs.sqlite"
+
+    @property
+    def locks(self) -> Path:
+        """Folder with the lock files."""
+        return self.root / "locks"
+
+    def exists(self) -> bool:
+        """Whether a library has been made here."""
+        return self.catalog.is_file()
+
+    def prepare(self) -> Home:
+        """Make the folders and prove that they can be written.
+
+        Raises `InputError` naming the folder; what was made on the way is taken away again.
+        """
+        made: list[Path] = []
+        try:
+            for folder in (self.root, self.locks):
+                _make(folder, made)
+            with tempfile.NamedTemporaryFile(dir=self.root, prefix=".write-test-"):
+                pass
+        except OSError as error:
+            for folder in reversed(made):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+            reason = error.strerror or type(error).__name__
+            raise InputError(f"{self.root}: cannot be written ({reason}).", help=_REMEDY) from error
+        return self
+
+
+def _make(folder: Path, made: list[Path]) -> None:
+    """Make a folder with those above it, noting each that was not there."""
+    missing = [folder]
+    while not missing[-1].exists() and missing[-1].parent != missing[-1]:
+        missing.append(missing[-1].parent)
+    for each in reversed(missing):
+        if each.is_dir():
+            continue
+        try:
+            each.mkdir()
+        except FileExistsError:
+            if not each.is_dir():
+                raise NotADirectoryError(20, f"{each} is a file", str(each)) from None
+        else:
+            made.append(each)
+
+
+def find_home(explicit: Path | None = None) -> Home:
+    """The given home, else the nearest `.citeloom` upwards from here, else a new one here."""
+    if explicit is not None:
+        return Home(explicit.expanduser().absolute())
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / HOME_NAME).is_dir():
+            return Home(folder / HOME_NAME)
+    return Home(here / HOME_NAME)

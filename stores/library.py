@@ -1,0 +1,281 @@
+"""The library as readers see it: papers, their structure, their chunks, and what is near to a vector.
+
+Only ready papers are seen. All methods block and may be called from several threads at once; what another
+process has written is noticed at the next call.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
+from citeloom.errors import InputError
+from citeloom.models.embedding import EmbeddingModel, Vector, Vectors
+from citeloom.stores.catalog import Catalog, Change, PaperRecord
+from citeloom.stores.home import Home
+from citeloom.stores.lock import WriterLock
+from citeloom.stores.vectors import VectorStore
+
+# Up to so many chunks a scope is searched by id with an exact product (12 ms for 400 of 100,000 chunks);
+# beyond that the index is asked for more than enough and the rest dropped.
+_EXACT_LIMIT = 2000
+_OVERFETCH = 4
+
+
+class UnknownPaperError(InputError):
+    """There is no paper with the key."""
+
+
+class Library:
+    """An open library; `home` is where it lives, `embedding` the model that its vectors are made by."""
+
+    def __init__(self, home: Home, embedding: EmbeddingModel, catalog: Catalog, vectors: VectorStore) -> None:
+        self.home = home
+        self.embedding = embedding
+        self.catalog = catalog
+        self.store = vectors
+        self._lock = threading.RLock()
+        self._token: tuple[int, int] | None = None
+        self._records: Mapping[str, PaperRecord] = {}
+
+    @classmethod
+    def open(cls, home: Home, embedding: EmbeddingModel, *, create: bool = True) -> Library:
+        """Open the library of a home, and carry out changes that a killed process has left.
+
+        Raises `InputError` when there is none and `create` is off, when the home cannot be written, and when
+        the library was made with another embedding model.
+        """
+        if not create and not home.exists():
+            raise InputError(
+                f"{home.root}: holds no library.", help="Make one: python cli.py ingest PAPERS --bib FILE."
+            )
+        home.prepare()
+        library = cls(home, embedding, Catalog(home.catalog), VectorStore(home))
+        try:
+            library.require_same_embedding()
+            library.mend()
+        except BaseException:
+            library.close()
+            raise
+        return library
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.store.close()
+        self.catalog.close()
+
+    def require_same_embedding(self) -> None:
+        """Raise `InputError` when the library's vectors were made by another model."""
+        made_by = self.catalog.meta("embedding")
+        if made_by is not None and made_by != self.embedding.name:
+            raise InputError(
+                f"{self.home.root}: was made with the embedding model {made_by},"
+                f" but {self.embedding.name} is configured.",
+                help="Set CITELOOM_EMBEDDING_MODEL back, or ingest into another --home.",
+            )
+
+    def mend(self) -> list[str]:
+        """Carry out staged changes, unless a writer is at work that will; the keys of those carried out."""
+        if not self.catalog.unfinished():
+            return []
+        with WriterLock(self.home).try_held() as held:
+            return self.finish_staged() if held else []
+
+    def finish_staged(self) -> list[str]:
+        """Carry out staged changes; the caller holds the writer lock."""
+        keys = self.catalog.unfinished()
+        for key in keys:
+            self.carry_out(self.catalog.staged(key))
+        return keys
+
+    def carry_out(self, change: Change) -> None:
+        """Bring a staged change to the vector store and mark it as done; doing it twice does no harm."""
+        if change.record is not None:
+            self.store.put_chunks(change.chunks, change.vectors)
+            self.store.put_summary(change.key, change.record.summary, change.summary_vector)
+        else:
+            self.store.delete_summary(change.key)
+        before = self.catalog.indexed_count(change.key)
+        stale = [chunk_id(change.key, index) for index in range(len(change.chunks), before)]
+        self.store.delete_chunks(stale)
+        self.catalog.commit(change)
+
+    def records(self) -> Mapping[str, PaperRecord]:
+        """The ready papers with what the catalog knows of them, by key."""
+        with self._lock:
+            token = self.catalog.state_token()
+            if token != self._token:
+                if self._token is not None and token[0] != self._token[0]:
+                    # Another process has written: its vectors are seen after reopening only.
+                    self.store.close()
+                self._records = self.catalog.records()
+                self._token = token
+            return self._records
+
+    def version(self) -> str:
+        """Changes with any change of content or metadata, and only then; not with the place of the files."""
+        digest = hashlib.sha256(self.embedding.name.encode())
+        for key, record in sorted(self.records().items()):
+            parts = (key, record.paper.content_hash, record.metadata_hash, record.chunking)
+            digest.update("\0".join(parts).encode() + b"\1")
+        return digest.hexdigest()[:16]
+
+    def papers(self) -> list[Paper]:
+        """The ready papers, sorted by key."""
+        return [record.paper for _, record in sorted(self.records().items())]
+
+    def _record(self, key: str) -> PaperRecord:
+        records = self.records()
+        if key in records:
+            return records[key]
+        near = difflib.get_close_matches(key, records, n=3, cutoff=0.5)
+        near = near or [other for other in records if key.lower() in other.lower()][:3]
+        hint = f"Did you mean {', '.join(near)}?" if near else "See 'python cli.py papers list' for the keys."
+        raise UnknownPaperError(f"There is no paper {key!r} in the library.", help=hint)
+
+    def paper(self, key: str) -> Paper:
+        """The paper with a key; raises `UnknownPaperError` naming near matches."""
+        return self._record(key).paper
+
+    def summary(self, key: str) -> str:
+        """The summary of a paper; raises `UnknownPaperError`."""
+        return self._record(key).summary
+
+    def sections(self, key: str) -> list[Section]:
+        """All sections of a paper, searchable or not; raises `UnknownPaperError`."""
+        self._record(key)
+        return self.catalog.sections(key)
+
+    def chunk_count(self, key: str | None = None) -> int:
+        """Chunks of a paper, or of all; raises `UnknownPaperError`."""
+        if key is not None:
+            return self._record(key).chunk_count
+        return sum(record.chunk_count for record in self.records().values())
+
+    def _there(self, identifier: str) -> bool:
+        """Whether an id is that of a chunk of a ready paper."""
+        try:
+            key, index = split_chunk_id(identifier)
+        except ValueError:
+            return False
+        record = self.records().get(key)
+        return record is not None and index < record.chunk_count
+
+    def chunks(self, ids: Sequence[str]) -> list[Chunk]:
+        """The chunks with these ids in the order asked; ids that are not in the library are left out."""
+        known = [identifier for identifier in dict.fromkeys(ids) if self._there(identifier)]
+        found = self.store.get_chunks(known) if known else {}
+        return [found[identifier].chunk for identifier in ids if identifier in found]
+
+    def paper_chunks(self, key: str) -> list[Chunk]:
+        """All chunks of a paper in order; raises `UnknownPaperError`."""
+        return self.chunks([chunk_id(key, index) for index in range(self._record(key).chunk_count)])
+
+    def window(self, identifier: str, size: int = 1) -> list[Chunk]:
+        """A chunk with `size` neighbours on either side, fewer at the ends of the paper.
+
+        Raises ValueError when it is no chunk id, `UnknownPaperError` when there is no such paper.
+        """
+        key, index = split_chunk_id(identifier)
+        count = self._record(key).chunk_count
+        if index >= count:
+            return []
+        return self.chunks([chunk_id(key, near) for near in range(max(0, index - size), min(count, index + size + 1))])
+
+    def introduction(self, key: str, tokens: int = 500) -> list[Chunk]:
+        """The first `tokens` tokens, about, of a paper's introduction; of its body when it has none named so.
+
+        Raises `UnknownPaperError`.
+        """
+        self._record(key)
+        rows = self.catalog.chunk_rows(keys=[key])
+        named = [row for row in rows if row.category is Category.INTRODUCTION]
+        body = [row for row in rows if row.category is not Category.ABSTRACT]
+        taken: list[str] = []
+        total = 0
+        for row in named or body or rows:
+            if total >= tokens:
+                break
+            taken.append(row.id)
+            total += row.tokens
+        return self.chunks(taken)
+
+    def nearest(
+        self,
+        vector: Vector,
+        k: int,
+        *,
+        keys: Sequence[str] | None = None,
+        categories: Sequence[Category] | None = None,
+        years: tuple[int, int] | None = None,
+    ) -> list[tuple[Chunk, float]]:
+        """The `k` nearest chunks with their cosine (-1 to 1), best first; fewer when the scope holds fewer.
+
+        `keys`, `categories` and `years` (first and last, both included) narrow the scope; None sets no limit.
+        """
+        total = self.chunk_count()
+        if k < 1 or not total:
+            return []
+        if keys is not None or categories is not None or years is not None:
+            rows = self.catalog.chunk_rows(keys=keys, categories=categories, years=years, limit=_EXACT_LIMIT + 1)
+            if len(rows) <= _EXACT_LIMIT:
+                return self._exact(vector, k, [row.id for row in rows])
+        return self._filtered(vector, k, total, keys, categories, years)
+
+    def _exact(self, vector: Vector, k: int, ids: Sequence[str]) -> list[tuple[Chunk, float]]:
+        vectors = self.store.get_vectors(ids) if ids else {}
+        scored = [(float(np.dot(row, vector)), identifier) for identifier, row in vectors.items()]
+        scored.sort(key=lambda item: (-item[0], item[1]))
+        best = {identifier: score for score, identifier in scored[:k]}
+        return [(chunk, best[chunk.id]) for chunk in self.chunks(list(best))]
+
+    def _filtered(
+        self,
+        vector: Vector,
+        k: int,
+        total: int,
+        keys: Sequence[str] | None,
+        categories: Sequence[Category] | None,
+        years: tuple[int, int] | None,
+    ) -> list[tuple[Chunk, float]]:
+        allowed_keys = None if keys is None else set(keys)
+        allowed = None if categories is None else {int(category) for category in categories}
+
+        def fits(chunk: Chunk) -> bool:
+            year = self.paper(chunk.key).year
+            return (
+                (allowed_keys is None or chunk.key in allowed_keys)
+                and (allowed is None or int(chunk.category) in allowed)
+                and (years is None or (year is not None and years[0] <= year <= years[1]))
+            )
+
+        scoped = allowed_keys is not None or allowed is not None or years is not None
+        asked = min(total, _OVERFETCH * k if scoped else k)
+        while True:
+            near = self.store.nearest_chunks(vector, asked)
+            found = [(item.chunk, score) for item, score in near if self._there(item.chunk.id) and fits(item.chunk)]
+            if len(found) >= k or asked >= total or len(near) < asked:
+                found.sort(key=lambda item: (-item[1], item[0].id))
+                return found[:k]
+            asked = min(total, asked * _OVERFETCH)
+
+    def nearest_papers(self, vector: Vector, k: int) -> list[tuple[Paper, str, float]]:
+        """The `k` papers whose summaries are nearest: paper, summary, cosine; best first."""
+        records = self.records()
+        if k < 1 or not records:
+            return []
+        near = self.store.nearest_summaries(vector, min(len(records), k))
+        ordered = sorted(near, key=lambda item: (-item[2], item[0]))
+        return [(records[key].paper, summary, score) for key, summary, score in ordered if key in records]
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """The vectors of chunks, [n, d], in the order asked; raises KeyError for an id that is not there."""
+        found = self.store.get_vectors(list(dict.fromkeys(ids))) if ids else {}
+        if not ids:
+            return np.zeros((0, self.embedding.dimensions or 0), dtype=np.float32)
+        return np.stack([found[identifier] for identifier in ids])

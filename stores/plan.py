@@ -1,0 +1,234 @@
+"""Works out what an ingest has to do, before anything is embedded or written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from citeloom.documents import Chunk, Paper, text_hash
+from citeloom.documents.bibliography import Refusal
+from citeloom.documents.chunking import CHUNKING_VERSION, chunk_paper
+from citeloom.documents.metadata import extractive_summary
+from citeloom.documents.model import Section
+from citeloom.models.embedding import Vector
+from citeloom.stores.catalog import Change, PaperRecord
+from citeloom.stores.library import Library
+from citeloom.stores.progress import IngestReport
+from citeloom.stores.sources import Source, Sources
+from citeloom.stores.vector_cache import VectorCache
+
+Outcome = Literal["added", "updated", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperPlan:
+    """A paper that is new or has changed; `known` are the vectors that need not be made, by text hash."""
+
+    record: PaperRecord
+    text: str
+    sections: tuple[Section, ...]
+    chunks: tuple[Chunk, ...]
+    known: Mapping[str, Vector]
+    wants_summary: bool
+
+    def missing_texts(self) -> dict[str, str]:
+        """The texts that have no vector yet, by hash; the summary last."""
+        texts = {text_hash(chunk.text): chunk.text for chunk in self.chunks}
+        texts[text_hash(self.record.summary)] = self.record.summary
+        return {name: text for name, text in texts.items() if name not in self.known}
+
+    def missing_chunks(self) -> int:
+        """How many different chunk texts have no vector yet."""
+        return len({text_hash(chunk.text) for chunk in self.chunks} - self.known.keys())
+
+    def summarized(self, summary: str) -> PaperPlan:
+        """The plan with a summary that a model wrote; an empty one changes nothing."""
+        if not summary.strip():
+            return self
+        record = replace(self.record, summary=summary.strip(), summary_kind="model")
+        return replace(self, record=record)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """All that one ingest will do."""
+
+    files: int
+    to_index: tuple[PaperPlan, ...]
+    metadata_only: tuple[PaperRecord, ...]
+    to_remove: tuple[str, ...]
+    added: tuple[str, ...]
+    updated: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    refused: tuple[Refusal, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def chunks_to_embed(self) -> int:
+        """Chunk texts without a vector."""
+        return sum(plan.missing_chunks() for plan in self.to_index)
+
+    @property
+    def texts_to_embed(self) -> int:
+        """Chunk texts and summaries without a vector."""
+        return sum(len(plan.missing_texts()) for plan in self.to_index)
+
+    def report(self, *, seconds: float) -> IngestReport:
+        """What was done, once it is done."""
+        return IngestReport(
+            added=self.added,
+            updated=self.updated,
+            unchanged=self.unchanged,
+            removed=self.to_remove,
+            chunks_embedded=self.chunks_to_embed,
+            refused=self.refused,
+            warnings=self.warnings,
+            seconds=seconds,
+        )
+
+
+def metadata_hash(paper: Paper) -> str:
+    """Changes with what is said of a paper, not with where its file lies or what the file holds."""
+    said = {name: value for name, value in asdict(paper).items() if name not in {"source", "content_hash"}}
+    return text_hash(json.dumps(said, sort_keys=True))
+
+
+def make_plan(
+    library: Library,
+    sources: Sources,
+    *,
+    prune: bool,
+    cache: VectorCache | None,
+    rewrite_summaries: bool,
+    chunking: tuple[int, int],
+) -> IngestPlan:
+    """Compare the sources with the library; blocks, and counts the tokens of all that has changed."""
+    records = library.records()
+    keys: dict[Outcome, list[str]] = {"added": [], "updated": [], "unchanged": []}
+    to_index: list[PaperPlan] = []
+    metadata_only: list[PaperRecord] = []
+    refused = list(sources.refused)
+    for source in sources.found:
+        key = source.paper.key
+        old = records.get(key)
+        record = _record(source, old, chunking)
+        wants_summary = rewrite_summaries and record.summary_kind != "model"
+        if old is not None and _same_text(old, record) and old.summary == record.summary and not wants_summary:
+            same = old.metadata_hash == record.metadata_hash
+            keys["unchanged" if same else "updated"].append(key)
+            if not same or old.paper.source != record.paper.source:
+                metadata_only.append(record)
+            continue
+        plan = _paper_plan(library, source, record, wants_summary=wants_summary, chunking=chunking)
+        if plan is None:
+            refused.append(Refusal(str(source.path), "holds no prose to search"))
+            continue
+        keys["added" if old is None else "updated"].append(key)
+        to_index.append(plan)
+    gone = _gone(library, sources)
+    return IngestPlan(
+        files=len(sources.found) + len(sources.refused),
+        to_index=tuple(_with_known(library, to_index, cache)),
+        metadata_only=tuple(metadata_only),
+        to_remove=tuple(gone) if prune else (),
+        added=tuple(keys["added"]),
+        updated=tuple(keys["updated"]),
+        unchanged=tuple(keys["unchanged"]),
+        refused=tuple(refused),
+        warnings=(*sources.warnings, *([] if prune else map(_gone_warning, gone))),
+    )
+
+
+def _gone_warning(key: str) -> str:
+    return f"{key}: its file is gone; it stays until you remove it or ingest with --prune."
+
+
+def _paper_plan(
+    library: Library, source: Source, record: PaperRecord, *, wants_summary: bool, chunking: tuple[int, int]
+) -> PaperPlan | None:
+    """The paper cut into chunks; None when there is nothing in it to search."""
+    target, overlap = chunking
+    count_tokens = library.embedding.count_tokens
+    chunks = chunk_paper(record.paper.key, source.parsed, count_tokens, target=target, overlap=overlap)
+    if not chunks:
+        return None
+    record = replace(record, chunk_count=len(chunks))
+    return PaperPlan(record, source.parsed.text, source.parsed.sections, tuple(chunks), {}, wants_summary)
+
+
+def _record(source: Source, old: PaperRecord | None, chunking: tuple[int, int]) -> PaperRecord:
+    """The paper as it is now; a summary that a model wrote of the same text is kept."""
+    paper = source.paper
+    record = PaperRecord(
+        paper=paper,
+        metadata_hash=metadata_hash(paper),
+        chunking=f"{CHUNKING_VERSION}:{chunking[0]}:{chunking[1]}",
+        summary=paper.abstract or extractive_summary(source.parsed),
+        summary_kind="abstract" if paper.abstract else "extractive",
+        chunk_count=old.chunk_count if old else 0,
+    )
+    if old is not None and old.summary_kind == "model" and old.paper.content_hash == paper.content_hash:
+        return replace(record, summary=old.summary, summary_kind="model")
+    return record
+
+
+def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
+    return old.paper.content_hash == new.paper.content_hash and old.chunking == new.chunking
+
+
+def _gone(library: Library, sources: Sources) -> list[str]:
+    """Keys of papers that were read from a walked folder and whose file is no longer there."""
+    folders = [folder.resolve() for folder in sources.folders]
+    found = {source.paper.key for source in sources.found}
+    return [
+        key
+        for key, record in library.records().items()
+        if key not in found
+        and any(Path(record.paper.source).is_relative_to(folder) for folder in folders)
+        and not Path(record.paper.source).is_file()
+    ]
+
+
+def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache | None) -> list[PaperPlan]:
+    """The plans with the vectors that the library or the cache has already.
+
+    They are fetched before anything is written, since writing may drop the chunk that a text moved away from.
+    """
+    texts = {name for plan in plans for name in plan.missing_texts()}
+    ids = library.catalog.ids_by_text(texts) if texts else {}
+    vectors = library.store.get_vectors(sorted(set(ids.values()))) if ids else {}
+    known = {name: vectors[identifier] for name, identifier in ids.items() if identifier in vectors}
+    old = library.records()
+    same = [
+        plan.record
+        for plan in plans
+        if plan.record.paper.key in old and old[plan.record.paper.key].summary == plan.record.summary
+    ]
+    summaries = library.store.summary_vectors([record.paper.key for record in same]) if same else {}
+    for record in same:
+        if record.paper.key in summaries:
+            known[text_hash(record.summary)] = summaries[record.paper.key]
+    missing = sorted(texts - known.keys())
+    if cache is not None and missing:
+        known.update(cache.get(library.embedding.name, missing))
+    return [
+        replace(plan, known={name: known[name] for name in plan.missing_texts() if name in known}) for plan in plans
+    ]
+
+
+def with_vectors(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
+    """The change that takes a paper in, from the vectors that were known and those just made."""
+    vectors = {**plan.known, **new}
+    matrix = np.stack([vectors[text_hash(chunk.text)] for chunk in plan.chunks])
+    summary = vectors[text_hash(plan.record.summary)]
+    return Change(plan.record.paper.key, plan.record, plan.sections, plan.chunks, matrix, summary)
+
+
+def removal(key: str) -> Change:
+    """The change that takes a paper out."""
+    return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))

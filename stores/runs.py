@@ -1,0 +1,171 @@
+"""The register of runs: what was asked, how it stands, and the result once there is one."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from citeloom.errors import InputError
+
+RunStatus = Literal["running", "paused", "failed", "finished"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    thread_id TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    section TEXT NOT NULL,
+    title TEXT NOT NULL,
+    request TEXT NOT NULL,
+    library_version TEXT NOT NULL,
+    fresh INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    detail TEXT NOT NULL DEFAULT '',
+    started_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    result TEXT
+);
+CREATE INDEX IF NOT EXISTS runs_by_fingerprint ON runs (fingerprint, started_at);
+"""
+
+
+class UnknownRunError(InputError):
+    """No run has the id that was asked for."""
+
+    default_help = "See 'python cli.py runs list' for the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a section; `request` is what it takes to give the same command again."""
+
+    thread_id: str
+    fingerprint: str
+    section: str
+    title: str
+    request: dict[str, Any]
+    library_version: str
+    fresh: bool
+    status: RunStatus
+    detail: str
+    started_at: float
+    updated_at: float
+    result: dict[str, Any] | None
+
+
+class RunRegister:
+    """Runs on a SQLite file; blocks, and opens a connection for each call, so that any thread may ask."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._connection() as connection:
+            connection.executescript(_SCHEMA)
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self._path, timeout=30)
+        connection.row_factory = sqlite3.Row
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            with connection:
+                yield connection
+        finally:
+            connection.close()
+
+    def begin(
+        self,
+        *,
+        thread_id: str,
+        fingerprint: str,
+        section: str,
+        title: str,
+        request: dict[str, Any],
+        library_version: str,
+        fresh: bool,
+    ) -> Run:
+        """Register a run, or give the one that has the id already."""
+        now = time.time()
+        with self._connection() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, 'running', '', ?, ?, NULL)",
+                (
+                    thread_id,
+                    fingerprint,
+                    section,
+                    title,
+                    json.dumps(request),
+                    library_version,
+                    fresh,
+                    now,
+                    now,
+                ),
+            )
+        return self.get(thread_id)
+
+    def mark(
+        self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None
+    ) -> None:
+        """Note how a run stands; a result that is left out stays as it was."""
+        with self._connection() as connection:
+            connection.execute(
+                "UPDATE runs SET status = ?, detail = ?, updated_at = ?, result = coalesce(?, result) "
+                "WHERE thread_id = ?",
+                (status, detail, time.time(), None if result is None else json.dumps(result), thread_id),
+            )
+
+    def get(self, thread_id: str) -> Run:
+        """The run with this id, or with the only id that begins so; raises `UnknownRunError`."""
+        with self._connection() as connection:
+            rows = connection.execute(
+                "SELECT * FROM runs WHERE thread_id = ? OR substr(thread_id, 1, ?) = ? "
+                "ORDER BY thread_id = ? DESC LIMIT 2",
+                (thread_id, len(thread_id), thread_id, thread_id),
+            ).fetchall()
+        if not rows or not thread_id:
+            raise UnknownRunError(f"There is no run {thread_id!r}.")
+        if len(rows) == 2 and rows[0]["thread_id"] != thread_id:
+            raise UnknownRunError(f"More than one run begins with {thread_id!r}.")
+        return _run(rows[0])
+
+    def latest(self, fingerprint: str) -> Run | None:
+        """The run of a fingerprint that was begun last."""
+        with self._connection() as connection:
+            row = connection.execute(
+                "SELECT * FROM runs WHERE fingerprint = ? ORDER BY started_at DESC, rowid DESC LIMIT 1",
+                (fingerprint,),
+            ).fetchone()
+        return _run(row) if row else None
+
+    def all(self) -> list[Run]:
+        """All runs, the latest first."""
+        with self._connection() as connection:
+            rows = connection.execute("SELECT * FROM runs ORDER BY updated_at DESC").fetchall()
+        return [_run(row) for row in rows]
+
+    def delete(self, thread_id: str) -> None:
+        """Forget a run; its checkpoints are the caller's business."""
+        with self._connection() as connection:
+            connection.execute("DELETE FROM runs WHERE thread_id = ?", (thread_id,))
+
+
+def _run(row: sqlite3.Row) -> Run:
+    return Run(
+        thread_id=row["thread_id"],
+        fingerprint=row["fingerprint"],
+        section=row["section"],
+        title=row["title"],
+        request=json.loads(row["request"]),
+        library_version=row["library_version"],
+        fresh=bool(row["fresh"]),
+        status=cast(RunStatus, row["status"]),
+        detail=row["detail"],
+        started_at=row["started_at"],
+        updated_at=row["updated_at"],
+        result=json.loads(row["result"]) if row["result"] else None,
+    )

@@ -1,0 +1,137 @@
+"""Which files an ingest is about: walks folders, reads papers, finds each one's `.bib` entry."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from citeloom.documents.bibliography import Bibliography, Refusal, read_bibliography
+from citeloom.documents.markdown import ParsedPaper, parse_markdown
+from citeloom.documents.metadata import describe
+from citeloom.documents.model import Paper
+from citeloom.errors import InputError
+
+MARKDOWN = frozenset({".md", ".markdown"})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A paper as read from its file."""
+
+    path: Path
+    parsed: ParsedPaper
+    paper: Paper
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What an ingest found: papers with different keys, what it refused and what it has to say.
+
+    `folders` are the folders that were walked, by which papers are known whose file is gone.
+    """
+
+    found: tuple[Source, ...]
+    refused: tuple[Refusal, ...]
+    warnings: tuple[str, ...]
+    folders: tuple[Path, ...]
+
+
+class SourceRefusedError(Exception):
+    """A file that cannot be taken in; the message is the reason."""
+
+
+def read_sources(paths: Sequence[Path], bib: Path | None) -> Sources:
+    """Read all papers under `paths`; raises `InputError` when there are none, or a path or `bib` is missing."""
+    if not paths:
+        raise InputError("No path was given.", help="Name the folder that holds your papers.")
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
+    folders = tuple(path for path in paths if path.is_dir())
+    passed_over: Counter[str] = Counter()
+    files = list(dict.fromkeys(file for path in paths for file in _files(path, passed_over)))
+    if not files:
+        where = ", ".join(str(path) for path in paths)
+        raise InputError(f"{where}: holds no markdown papers (.md, .markdown).", help="Name the folder of your papers.")
+    warnings: list[str] = []
+    bibliography = _bibliography(folders, bib, warnings)
+    refused = list(bibliography.refused)
+    warnings.extend(bibliography.warnings)
+    found: dict[str, Source] = {}
+    for file in files:
+        try:
+            source, said = _read(file, bibliography)
+        except SourceRefusedError as error:
+            refused.append(Refusal(str(file), str(error)))
+            continue
+        earlier = found.get(source.paper.key)
+        if earlier is not None:
+            refused.append(Refusal(str(file), f"has the same key, {source.paper.key}, as {earlier.path}"))
+            continue
+        found[source.paper.key] = source
+        warnings.extend(said)
+    if passed_over:
+        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
+        warnings.append(f"Passed over {passed_over.total()} files that are no markdown ({kinds}).")
+    return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders)
+
+
+def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
+    """The file itself, or the markdown files below a folder in the order of their names, no hidden ones."""
+    if not path.is_dir():
+        yield path
+        return
+    for folder, subfolders, names in os.walk(path):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for name in sorted(names):
+            ending = Path(name).suffix.lower()
+            if name.startswith("."):
+                continue
+            if ending in MARKDOWN:
+                yield Path(folder) / name
+            elif ending != ".bib":
+                passed_over[ending or "without ending"] += 1
+
+
+def _bibliography(folders: Sequence[Path], bib: Path | None, warnings: list[str]) -> Bibliography:
+    """The given `.bib`, else the only one that lies in a given folder, else none."""
+    if bib is not None:
+        return read_bibliography(bib)
+    inside = [file for folder in folders for file in sorted(folder.iterdir()) if file.suffix.lower() == ".bib"]
+    if len(inside) == 1:
+        return read_bibliography(inside[0])
+    if inside:
+        names = ", ".join(file.name for file in inside)
+        warnings.append(f"None of several .bib files was used ({names}); name one with --bib.")
+    return Bibliography()
+
+
+def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]]:
+    """A paper and what there is to say about it; raises `SourceRefusedError`."""
+    if file.suffix.lower() not in MARKDOWN:
+        hint = "; give it with --bib" if file.suffix.lower() == ".bib" else ""
+        raise SourceRefusedError(f"is no markdown file (.md, .markdown){hint}")
+    parsed = parse_markdown(_text(file))
+    front = parsed.front_matter
+    entry = bibliography.match(file, doi=front.doi, title=parsed.title)
+    paper, said = describe(file, parsed, entry)
+    return Source(file, parsed, paper), said
+
+
+def _text(file: Path) -> str:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+    if b"\0" in data:
+        raise SourceRefusedError("is binary, not text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceRefusedError(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    if not text.strip():
+        raise SourceRefusedError("is empty")
+    return text

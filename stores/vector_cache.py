@@ -1,0 +1,54 @@
+"""Vectors kept from one library to the next, by model and text.
+
+A library reuses its own vectors by itself; this file is for libraries that are made again and again from the
+same papers, as tests and benchmarks make them.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from citeloom.models.embedding import Vector
+
+
+class VectorCache:
+    """A SQLite file of vectors; safe to share between threads, and between processes."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS vectors (model TEXT, text_hash TEXT, vector BLOB NOT NULL,"
+            " PRIMARY KEY (model, text_hash)) WITHOUT ROWID"
+        )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._db.close()
+
+    def get(self, model: str, hashes: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that are there, by text hash."""
+        with self._lock:
+            rows = self._db.execute(
+                "SELECT text_hash, vector FROM vectors"
+                " WHERE model = ? AND text_hash IN (SELECT value FROM json_each(?))",
+                (model, json.dumps(list(hashes))),
+            ).fetchall()
+        return {name: np.frombuffer(blob, dtype="<f4").astype(np.float32) for name, blob in rows}
+
+    def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
+        """Keep vectors by text hash."""
+        rows = [(model, name, vector.astype("<f4").tobytes()) for name, vector in vectors.items()]
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+            self._db.execute("COMMIT")

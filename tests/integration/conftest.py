@@ -1,0 +1,33 @@
+"""The real papers as a library, made once a session; their vectors are kept from one session to the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.stores.home import Home
+from citeloom.stores.ingest import ingest
+from citeloom.stores.library import Library
+from citeloom.stores.vector_cache import VectorCache
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(scope="session")
+def corpus_library(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    """The 57 papers with the bundled embedding; read only, since all tests of the session share it.
+
+    The first session embeds them (2-3 minutes), the next ones take the vectors from `.cache/`.
+    """
+    cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")
+    library = Library.open(Home(tmp_path_factory.mktemp("corpus") / ".citeloom"), LocalEmbedding())
+    corpus = shared_dir / "corpus"
+    report = asyncio.run(ingest(library, [corpus / "papers"], bib=corpus / "library.bib", cache=cache))
+    assert not report.refused
+    yield library
+    library.close()
+    cache.close()

@@ -1,0 +1,216 @@
+"""A model that does what models do wrong, by a seed: hand `Adversary(seed)` to `FakeOpenAI(behaviour=...)`.
+
+Every misbehaviour is one that servers and models have shown: sources that do not exist, citations in other
+systems' forms, JSON that is none, nothing at all, tools that are not there. It knows the protocol only.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.support.openai_server import Raw
+from tests.support.protocol_answers import (
+    Json,
+    envelope,
+    instance,
+    markers,
+    phrase,
+    request_hash,
+    request_words,
+    sentences,
+)
+
+# What no output may ever show.
+FOREIGN_KEYS = ("made_up", "made2024up", "Smith et al., 2021", "[E999]", "[E0]")
+
+_FOREIGN = (
+    " as shown before [E999]",
+    " [E0]",
+    " (Smith et al., 2021)",
+    " [@made_up]",
+    " [@made_up, p. 4]",
+    " @made_up",
+    r" \cite{made2024up}",
+    r" \citep[see][p.~4]{made2024up}",
+    " [17]",
+    " (made2024up)",
+    " [E1, E999]",
+    " [[E999]]",
+)
+
+
+class Adversary:
+    """Answers a request wrongly `how_often` (0-1); which way is drawn from the seed and the request."""
+
+    def __init__(self, seed: int, how_often: float = 0.6) -> None:
+        self._seed = seed
+        self._how_often = how_often
+        # A model that searches without end does so in every turn.
+        self._endless = random.Random(f"endless {seed}").random() < 0.25
+
+    def __call__(self, body: Json) -> Json | Raw | None:
+        dice = random.Random(f"{self._seed} {request_hash(body)}")
+        if body.get("tools") and self._endless:
+            return envelope(body, tool_calls=[_call(body, dice) for _ in range(dice.randint(1, 4))])
+        if dice.random() >= self._how_often:
+            return None
+        ways = (
+            _WITH_TOOLS if body.get("tools") else _WITH_SCHEMA if body.get("response_format") else _WITH_TEXT
+        )
+        return dice.choice(ways)(body, dice)
+
+
+def _call(
+    body: Mapping[str, Any], dice: random.Random, *, name: str | None = None, arguments: str | None = None
+) -> Json:
+    function = dice.choice(body["tools"])["function"]
+    if arguments is None:
+        arguments = json.dumps(instance(function.get("parameters") or {}, dice, request_words(body)))
+    # Some servers give every call the same id.
+    identifier = dice.choice(["call_0", "", f"call_{dice.getrandbits(24):x}"])
+    return {
+        "id": identifier,
+        "type": "function",
+        "function": {"name": name or function["name"], "arguments": arguments},
+    }
+
+
+def _unknown_tool(body: Json, dice: random.Random) -> Json:
+    name = dice.choice(["browse_web", "finish", "", "search evidence", "__import__"])
+    return envelope(body, tool_calls=[_call(body, dice, name=name or "?")])
+
+
+def _bad_arguments(body: Json, dice: random.Random) -> Json:
+    arguments = dice.choice(
+        [
+            '{"query": "unfinished',
+            "{}",
+            "",
+            "null",
+            "[]",
+            '"a string"',
+            '{"query": 7, "papers": "all", "years": "recent"}',
+            '{"query": ""}',
+            '{"chunk_id": "nobody:00000", "window": -3}',
+            '{"chunk_id": "../../etc/passwd", "window": 1000000}',
+            '{"key": "made_up"}',
+            '{"query": "' + "very " * 400 + 'long"}',
+            '{"query": "x", "made_up_argument": true}',
+        ]
+    )
+    return envelope(body, tool_calls=[_call(body, dice, arguments=arguments)])
+
+
+def _many_calls(body: Json, dice: random.Random) -> Json:
+    return envelope(body, content="Searching.", tool_calls=[_call(body, dice) for _ in range(12)])
+
+
+def _foreign_citations(body: Json, dice: random.Random) -> Json:
+    text = sentences(dice, request_words(body), markers(body))
+    parts = text.split(".")
+    for _ in range(dice.randint(1, 4)):
+        place = dice.randrange(len(parts))
+        parts[place] += dice.choice(_FOREIGN)
+    return envelope(body, content=".".join(parts))
+
+
+def _only_foreign(body: Json, dice: random.Random) -> Json:
+    words = request_words(body)
+    lines = [f"{phrase(dice, words, 8, 14).capitalize()}{dice.choice(_FOREIGN)}." for _ in range(5)]
+    references = "\n\n## References\n\n- Smith, J. et al. (2021). A paper that does not exist. [@made_up]"
+    return envelope(body, content=" ".join(lines) + dice.choice(["", references]))
+
+
+def _empty(body: Json, dice: random.Random) -> Json:
+    return envelope(body, content=dice.choice(["", " \n ", None, "...", "I cannot help with that."]))
+
+
+def _cut_off(body: Json, dice: random.Random) -> Json:
+    text = sentences(dice, request_words(body), markers(body))
+    return envelope(body, content=text[: dice.randrange(len(text))], finish_reason="length")
+
+
+def _wrapped(body: Json, dice: random.Random) -> Json:
+    text = sentences(dice, request_words(body), markers(body))
+    thought = f"<think>I could cite [@made_up] here.</think>\n{text}"
+    return envelope(
+        body, content=dice.choice([f"```markdown\n{text}\n```", f"Sure! Here it is:\n\n{text}", thought])
+    )
+
+
+def _hostile_text(body: Json, dice: random.Random) -> Json:
+    text = sentences(dice, request_words(body), markers(body))
+    extra = dice.choice(
+        [
+            "<script>alert(1)</script>",
+            "\x00\x1b[31m",
+            "\u202eevil\u202c",
+            "![x](http://example.invalid/x.png)",
+            "{query}",
+        ]
+    )
+    return envelope(body, content=f"{extra} {text}")
+
+
+def _broken_json(body: Json, dice: random.Random) -> Json:
+    form = body["response_format"]
+    schema = form.get("json_schema", {}).get("schema", {"type": "object"})
+    whole = json.dumps(instance(schema, dice, request_words(body)))
+    return envelope(
+        body,
+        content=dice.choice(
+            [
+                whole[: len(whole) // 2],
+                whole.replace('"', "'"),
+                f"Here you are:\n```json\n{whole}\n```",
+                "{}",
+                "null",
+                "[]",
+                "no JSON at all",
+                "",
+                whole.replace("{", '{"score": 17, "first_sentence": -4, "last_sentence": 1000000000, ', 1),
+                "{" * 500,
+            ]
+        ),
+    )
+
+
+def _broken_envelope(body: Json, dice: random.Random) -> Json | Raw:
+    whole = envelope(body, content="text")
+    choice = whole["choices"][0]
+    way = dice.randrange(4)
+    if way == 0:
+        choice["message"].pop("content")
+    elif way == 1:
+        whole.pop("usage")
+        choice["finish_reason"] = None
+    elif way == 2:
+        choice["message"]["tool_calls"] = []
+    else:
+        choice["message"]["content"] = [{"type": "text", "text": "in a block"}]
+    return whole
+
+
+_Way = Callable[[Json, random.Random], "Json | Raw"]
+_WITH_TEXT: tuple[_Way, ...] = (
+    _foreign_citations,
+    _foreign_citations,
+    _only_foreign,
+    _empty,
+    _cut_off,
+    _wrapped,
+    _hostile_text,
+    _broken_envelope,
+)
+_WITH_SCHEMA: tuple[_Way, ...] = (_broken_json, _broken_json, _empty, _cut_off, _broken_envelope)
+_WITH_TOOLS: tuple[_Way, ...] = (
+    _unknown_tool,
+    _bad_arguments,
+    _bad_arguments,
+    _many_calls,
+    _empty,
+    _broken_envelope,
+)

@@ -1,0 +1,24 @@
+"""Time that passes only when somebody sleeps."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class FakeClock:
+    """Implements `Clock`; `slept` lists every wait."""
+
+    def __init__(self, start: float = 1_000.0) -> None:
+        self.now = start
+        self.slept: list[float] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)

@@ -1,0 +1,53 @@
+"""An ingest in a process of its own that stops where a test wants it to: killed, or waiting for a word.
+
+    python interrupted_ingest.py HOME PAPERS kill EVENT NUMBER    kills itself at the NUMBERth such event
+    python interrupted_ingest.py HOME PAPERS wait EVENT NUMBER    says so, goes on after a line on stdin
+
+EVENT is the name of an ingest event, or "Vectors" for the moment between a paper's chunks and its summary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from citeloom.stores.home import Home
+from citeloom.stores.ingest import ingest
+from citeloom.stores.library import Library
+from citeloom.stores.vectors import VectorStore
+from tests.support.word_embedding import WordEmbedding
+
+
+def main(home: str, papers: str, action: str, event: str, number: int) -> None:
+    seen = 0
+
+    def stop(name: str) -> None:
+        nonlocal seen
+        seen += name == event
+        if seen != number or name != event:
+            return
+        if action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        sys.stdout.write(f"{name}\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+
+    put_summary = VectorStore.put_summary
+
+    def interrupted(*arguments: object) -> None:
+        stop("Vectors")
+        put_summary(*arguments)  # type: ignore[arg-type]
+
+    VectorStore.put_summary = interrupted  # type: ignore[method-assign,assignment]
+    library = Library.open(Home(Path(home)), WordEmbedding())
+    asyncio.run(ingest(library, [Path(papers)], on_event=lambda told: stop(type(told).__name__)))
+    library.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))

@@ -1,0 +1,252 @@
+"""A fake OpenAI-compatible server on real sockets, in a thread or as a process of its own.
+
+In a test: `with FakeOpenAI(delay=0.1) as server: ... server.base_url, server.calls()`.
+For kills: `python tests/support/openai_server.py --port 0 --log FILE` prints its base URL on one line and
+appends two JSON lines for every request to the log, when it comes and when it is answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+if __package__:
+    from tests.support.protocol_answers import Json, completion, embedding
+else:  # run as a script
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    from protocol_answers import Json, completion, embedding
+
+
+@dataclass(frozen=True)
+class Raw:
+    """An answer as it goes over the wire."""
+
+    body: str
+    status: int = 200
+    content_type: str = "application/json"
+
+
+Fault = Literal["hang", "html", "not-json", "list", "no-choices", "empty-choices", "truncated", "drop"]
+Behaviour = Callable[[Json], "Json | Raw | None"]
+
+_BODIES: dict[str, Raw] = {
+    "html": Raw("<html><body><h1>Welcome to nginx!</h1></body></html>", content_type="text/html"),
+    "not-json": Raw('{"choices": [{"message":'),
+    "list": Raw("[1, 2]"),
+    "no-choices": Raw('{"object": "chat.completion"}'),
+    "empty-choices": Raw('{"object": "chat.completion", "choices": []}'),
+}
+
+
+@dataclass(frozen=True)
+class Status:
+    """A refusal with which a request is answered."""
+
+    status: int
+    message: str = "try again"
+    retry_after: str | None = None
+    code: str | None = None
+
+
+class FakeOpenAI:
+    """The server.
+
+    Args:
+        delay: seconds before each answer.
+        api_key: the only key that is let in; None lets all in.
+        model: the only model that is known; None knows all.
+        tool_turns: turns in which tools are called, when there are any.
+        failures: what the first requests are answered with, in order of arrival.
+        behaviour: asked first; None leaves the answer to the protocol.
+        log: file to which requests are appended.
+    """
+
+    def __init__(
+        self,
+        *,
+        delay: float = 0.0,
+        api_key: str | None = None,
+        model: str | None = None,
+        tool_turns: int = 2,
+        failures: Iterable[Status | Fault] = (),
+        behaviour: Behaviour | None = None,
+        log: Path | None = None,
+        port: int = 0,
+    ) -> None:
+        self.delay = delay
+        self.api_key = api_key
+        self.model = model
+        self.tool_turns = tool_turns
+        self.failures = list(failures)
+        self.behaviour = behaviour
+        self.requests: list[Json] = []
+        self.headers: list[dict[str, str]] = []
+        self.answered = 0
+        self._log = log
+        self._socket = socket.create_server(("127.0.0.1", port))
+        self._stop = asyncio.Event()
+        routes = [
+            Route("/v1/chat/completions", self._chat, methods=["POST"]),
+            Route("/v1/embeddings", self._embeddings, methods=["POST"]),
+            Route("/v1/models", self._models),
+        ]
+        config = uvicorn.Config(
+            Starlette(routes=routes), log_level="critical", ws="none", lifespan="off", access_log=False
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name="fake-openai", daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+
+    def calls(self) -> int:
+        """Requests that came in, whatever they were answered with."""
+        return len(self.requests)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.force_exit = True
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def serve_here(self) -> None:
+        """Serve in this thread until the process is ended."""
+        self._serve()
+
+    def _serve(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._socket]))
+
+    async def _chat(self, request: Request) -> Response:
+        return await self._handle(request, lambda body: completion(body, self.tool_turns))
+
+    async def _embeddings(self, request: Request) -> Response:
+        def embed(body: Json) -> Json:
+            texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+            data = [
+                {"object": "embedding", "index": place, "embedding": embedding(text)}
+                for place, text in enumerate(texts)
+            ]
+            tokens = sum(len(text.split()) for text in texts)
+            usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+            return {"object": "list", "data": data, "model": body["model"], "usage": usage}
+
+        return await self._handle(request, embed)
+
+    async def _models(self, _: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [{"id": self.model or "any", "object": "model"}]})
+
+    async def _handle(self, request: Request, answer: Callable[[Json], Json]) -> Response:
+        body = await request.json()
+        number = len(self.requests)
+        self.requests.append(body)
+        self.headers.append(dict(request.headers))
+        self._note({"event": "asked", "number": number, "path": request.url.path, "body": body})
+        fault = self.failures.pop(0) if self.failures else None
+        if self.delay:
+            await asyncio.sleep(self.delay)
+        response = self._refusal(request, body) or await self._fault(fault)
+        if response is None:
+            made = self.behaviour(body) if self.behaviour else None
+            made = answer(body) if made is None else made
+            response = _as_response(made) if isinstance(made, Raw) else JSONResponse(made)
+            self.answered += 1
+            self._note({"event": "answered", "number": number})
+        return response
+
+    def _refusal(self, request: Request, body: Json) -> Response | None:
+        key = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.api_key is not None and key != self.api_key:
+            # As careless as some servers are: the key comes back in the message.
+            return _error(Status(401, f"Incorrect API key provided: {key}.", code="invalid_api_key"))
+        if self.model is not None and body.get("model") != self.model:
+            message = f"The model '{body.get('model')}' does not exist"
+            return _error(Status(404, message, code="model_not_found"))
+        return None
+
+    async def _fault(self, fault: Status | Fault | None) -> Response | None:
+        if fault is None:
+            return None
+        if isinstance(fault, Status):
+            return _error(fault)
+        if fault == "hang":
+            await self._stop.wait()
+        if fault in ("truncated", "drop"):
+            return _BrokenOff(whole=fault == "drop")
+        return _as_response(_BODIES[fault])
+
+    def _note(self, record: Json) -> None:
+        if self._log is not None:
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+
+
+class _BrokenOff(Response):
+    """Closes the connection without an answer, or in the middle of one."""
+
+    def __init__(self, whole: bool) -> None:
+        super().__init__()
+        self._whole = whole
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._whole:
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"500")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b'{"choices": [', "more_body": True})
+        # The cycle of uvicorn, which holds the socket.
+        cycle: Any = receive.__self__  # type: ignore[attr-defined]
+        cycle.transport.close()
+
+
+def _error(refusal: Status) -> Response:
+    headers = {"retry-after": refusal.retry_after} if refusal.retry_after is not None else None
+    error = {"message": refusal.message, "type": "error", "code": refusal.code}
+    return JSONResponse({"error": error}, status_code=refusal.status, headers=headers)
+
+
+def _as_response(raw: Raw) -> Response:
+    return Response(raw.body, status_code=raw.status, media_type=raw.content_type)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A fake OpenAI-compatible server.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--log", type=Path)
+    parser.add_argument("--delay", type=float, default=0.0)
+    parser.add_argument("--api-key")
+    parser.add_argument("--model")
+    parser.add_argument("--tool-turns", type=int, default=2)
+    given = parser.parse_args()
+    server = FakeOpenAI(
+        delay=given.delay,
+        api_key=given.api_key,
+        model=given.model,
+        tool_turns=given.tool_turns,
+        log=given.log,
+        port=given.port,
+    )
+    print(server.base_url, flush=True)  # noqa: T201 - whoever started the process reads it
+    server.serve_here()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Headings of real papers, labelled by hand before the classifier was written (headings.tsv)."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from citeloom.documents.categories import Placement, opens_letters, place
+from citeloom.documents.model import Category
+
+BODY = {Category.INTRODUCTION, Category.METHOD, Category.EVALUATION}
+
+
+def labelled() -> list[dict[str, str]]:
+    with (Path(__file__).parent / "headings.tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def placed(row: dict[str, str]) -> Placement:
+    """Walk down the labelled ancestors as the parser does."""
+    above: list[Placement] = []
+    level = int(row["level"])
+    ancestors = [title for title in row["ancestors"].split(" > ") if title]
+    for depth, title in enumerate(ancestors):
+        above.append(place(title, max(1, level - len(ancestors) + depth), above))
+    # An abstract or summary far down comes after the body has begun.
+    return place(row["title"], level, above, body_begun=bool(above) and above[0].category in BODY)
+
+
+@pytest.mark.parametrize("row", labelled(), ids=lambda row: f"{row['ancestors'][-30:]}>{row['title'][:40]}")
+def test_heading_is_placed_as_labelled(row: dict[str, str]) -> None:
+    placement = placed(row)
+    assert (placement.category.name, placement.searchable) == (row["category"], row["searchable"] == "yes")
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Response to Reviewers",
+        "# Reviewer #2".strip("# "),
+        "Referee 1",
+        "Reply to the referees",
+        "Decision letter",
+    ],
+)
+def test_letters_are_known(title: str) -> None:
+    assert opens_letters(title)
+
+
+@pytest.mark.parametrize("title", ["Reviewing methods", "Response to treatment", "Peer review in practice", "Letters"])
+def test_prose_about_reviewing_is_no_letter(title: str) -> None:
+    assert not opens_letters(title)
+
+
+@pytest.mark.parametrize(
+    ("title", "category"),
+    [
+        ("1. Introduction", Category.INTRODUCTION),
+        ("4.1 Results", Category.EVALUATION),
+        ("IV. METHODS", Category.METHOD),
+        ("A. Conclusions", Category.CONCLUSION),
+    ],
+)
+def test_numbering_does_not_hide_a_part(title: str, category: Category) -> None:
+    assert place(title, 1).category is category

@@ -1,0 +1,30 @@
+"""Every shipped prompt loads, renders, and asks for what its role needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.experiment import SECTION_KINDS
+from citeloom.prompts import PROMPT_NAMES, PromptLibrary
+from citeloom.prompts.loader import SHIPPED_FOLDER
+
+
+@pytest.mark.parametrize("name", PROMPT_NAMES)
+def test_renders_with_its_declared_variables(name: str) -> None:
+    prompt = PromptLibrary()[name]
+    text = prompt.render(**{variable: f"<<{variable}>>" for variable in prompt.variables})
+    assert all(f"<<{variable}>>" in text for variable in prompt.variables)
+    assert "{{" not in text
+    assert prompt.description
+
+
+def test_no_file_lies_beside_the_prompts_unused() -> None:
+    assert {path.stem for path in SHIPPED_FOLDER.glob("*.md")} == set(PROMPT_NAMES)
+
+
+@pytest.mark.parametrize("kind", SECTION_KINDS)
+def test_each_section_has_words_of_its_own(kind: str) -> None:
+    prompts = PromptLibrary()
+    for family in ("planner_needs", "writer_plan"):
+        others = {prompts[f"{family}_{other}"].body for other in SECTION_KINDS if other != kind}
+        assert prompts[f"{family}_{kind}"].body not in others

@@ -1,0 +1,55 @@
+"""Reading around what was found: windows, introductions and summaries, as ids of the passages to be shown."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from citeloom.errors import InputError
+from citeloom.stores.library import Library
+
+SUMMARIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """A line for the model and the chunks whose texts belong under it."""
+
+    lead: str
+    chunk_ids: tuple[str, ...] = ()
+
+
+def read_window(library: Library, chunk_id: str, size: int) -> Passages:
+    """The chunks around one; a chunk that is not there is said so to the model."""
+    try:
+        chunks = library.window(chunk_id, size)
+    except (InputError, ValueError):
+        chunks = []
+    if not chunks:
+        return Passages(f"There is no chunk {chunk_id!r} in the library.")
+    return Passages(f"The passages around {chunk_id}:", tuple(chunk.id for chunk in chunks))
+
+
+def read_introduction(library: Library, key: str) -> Passages:
+    """The first passages of a paper's introduction; an unknown key is said so to the model."""
+    try:
+        paper = library.paper(key)
+    except InputError:
+        return Passages(f"There is no paper with the key {key!r} in the library.")
+    chunks = library.introduction(key)
+    if not chunks:
+        return Passages(f"{key} ({paper.title}) has no introduction.")
+    return Passages(f"The introduction of {key} ({paper.title}):", tuple(chunk.id for chunk in chunks))
+
+
+async def read_summaries(library: Library, query: str) -> Passages:
+    """The papers nearest to a query by their summaries; summaries are short and stand in the answer itself."""
+    vector = await library.embedding.embed_query(query)
+    near = await asyncio.to_thread(library.nearest_papers, vector, SUMMARIES)
+    if not near:
+        return Passages("The library has no summaries.")
+    lines = [
+        f"- {paper.key} ({paper.year or 'no year'}), {paper.title}: {' '.join(summary.split())}"
+        for paper, summary, _ in near
+    ]
+    return Passages("\n".join(["Papers whose summaries are nearest to the query:", *lines]))
