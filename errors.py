@@ -18,8 +18,11 @@ PAUSED: ExitCode = 3
 DONE_WITH_REFUSALS: ExitCode = 4
 
 
-class CiteloomError(Exception):
+class CiteloomError(RuntimeError):
     """Base of all errors that Citeloom raises on purpose.
+
+    A RuntimeError, since the LangGraph server shows the message of Python's own errors only; of any other it
+    says "An internal error occurred".
 
     Args:
         message: one line that names the file, field, key or page and what was expected.

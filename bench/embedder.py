@@ -152,9 +152,7 @@ def main() -> None:
             best = max(best, len(texts) / (time.perf_counter() - started))
         rates.append(best)
         cosine = float((vectors * reference).sum(axis=1).min())
-        notes.append(
-            "same bits" if np.array_equal(vectors, reference) else f"differs, cosine >= {cosine:.4f}"
-        )
+        notes.append("same bits" if np.array_equal(vectors, reference) else f"differs, cosine >= {cosine:.4f}")
     tokens = sum(map(len, texts)) / len(texts)
     print(
         f"{len(texts)} passages of {tokens:.0f} tokens on average, {os.cpu_count()} cores, "

@@ -195,6 +195,9 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[ForeignKi
             continue
         sources = names_at(view.starts[match.start()]) if names_at else ()
         authors = split_authors(match["authors"])
+        # "On LASSO, Sanou et al." begins with no author.
+        while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
+            authors = authors[1:]
         if any(source.is_named(authors, bool(others), year_of(match)) for source in sources):
             passed.append(match.span())
         else:

@@ -35,6 +35,7 @@ _BEHIND_STOP = re.compile(
     r"(?P<again>[.!?]?)(?=(?P<rest>\s+\S|\s*$|\S))"
 )
 _ABBREVIATED = re.compile(r"(?:\b(?:al|e\.g|i\.e|cf|vs|etc|approx|ca|Fig|Figs|Eq|Eqs|Dr|St|Jr)|\b[A-Z])$")
+_QUOTE = re.compile(r"(?P<opens>(?<![^\s(\[\u2014-])\"(?=\S))|\"")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 
@@ -149,11 +150,12 @@ def _continues(text: str, last: tuple[int, int], start: int) -> bool:
     between = text[last[1] : start]
     if _BLANK_LINE.search(between):
         return False
-    begun = text[last[0] : last[1]]
-    straight, opened = begun.count('"'), begun.count("\u201c") - begun.count("\u201d")
-    if straight % 2 == 1 and '"' in _paragraph_rest(text, start):
-        return True
-    return opened > 0 and "\u201d" in _paragraph_rest(text, start)
+    rest = _paragraph_rest(text, start)
+    quotes = list(_QUOTE.finditer(text, last[0], last[1]))
+    # By direction, not by count: the inch mark of 5" opens nothing.
+    straight = bool(quotes) and quotes[-1]["opens"] is not None
+    curly = text.count("\u201c", *last) > text.count("\u201d", *last)
+    return (straight and '"' in rest) or (curly and "\u201d" in rest)
 
 
 def _paragraph_rest(text: str, start: int) -> str:

@@ -91,7 +91,8 @@ class NamedSource:
 def split_authors(written: str) -> list[str]:
     """The names in "Smith, Jones, and Lee"."""
     parts = re.split(r"\s*(?:,|&|;|\band\b|\bund\b)\s*", written)
-    return [part for part in parts if part and not re.fullmatch(r"(?:\w\.?[\s-]?){1,3}", part)]
+    # "Smith, J. K." holds one name; "Lee" and "Wu" are names however short.
+    return [part for part in parts if part and not re.fullmatch(r"(?:[^\W\d_a-zß-ÿ]\.?[\s-]?){1,3}", part)]
 
 
 def only_dates(written: str, others: str) -> bool:

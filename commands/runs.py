@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from citeloom.commands.console import notice, result, result_json, table
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.commands.sections import OutOption, write_one
+
+if TYPE_CHECKING:
+    from citeloom.experiment import SectionKind
+    from citeloom.stores.home import Home
+    from citeloom.stores.runs import Run, RunRegister
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
@@ -23,22 +28,27 @@ def register(app: typer.Typer) -> None:
     app.add_typer(runs_app, name="runs", rich_help_panel="Runs")
 
 
-def _register_of(home: Path | None) -> Any:
+def registered(home: Home) -> RunRegister:
+    """The register of runs of a home that holds a library; raises `InputError` for any other, and makes none."""
+    from citeloom.stores.library import require_library
     from citeloom.stores.runs import RunRegister
 
-    _, found = resolve(home)
-    found.prepare()
-    return RunRegister(found.runs)
+    require_library(home)
+    return RunRegister(home.runs)
 
 
 @runs_app.command("list")
 def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List all runs, the latest first."""
-    runs = _register_of(home).all()
+    _, found = resolve(home)
+    records = [_record(run, found) for run in registered(found).all()]
     if as_json:
-        result_json([_record(run) for run in runs])
+        result_json(records)
         return
-    rows = [[run.thread_id, run.status, _when(run.updated_at), run.title, run.detail] for run in runs]
+    rows = [
+        [record["thread_id"], record["status"], _when(record["updated_at"]), record["title"], record["detail"]]
+        for record in records
+    ]
     table(f"{len(rows)} runs", ["run", "status", "last", "paper", "detail"], rows)
 
 
@@ -46,24 +56,24 @@ def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
 def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show one run: how it stands, its searches, and its text once there is one."""
     from citeloom.graph.run import state_values
-    from citeloom.stores.runs import RunRegister
+    from citeloom.graph.saving import public_record
 
     _, found = resolve(home)
-    found.prepare()
-    run = RunRegister(found.runs).get(run_id)
+    run = registered(found).get(run_id)
+    record = _record(run, found)
     values = asyncio.run(state_values(found, run.thread_id))
     queries = [
         {key: record[key] for key in ("query", "origin", "evidence_ids")} for record in values.get("queries", [])
     ]
     if as_json:
-        result_json({**_record(run), "queries": queries, "result": run.result})
+        shown = None if run.result is None else public_record(run.result)
+        result_json({**record, "queries": queries, "result": shown})
         return
-    result(f"{run.thread_id}: {run.status}{f' ({run.detail})' if run.detail else ''}")
+    result(f"{run.thread_id}: {record['status']}{f' ({run.detail})' if run.detail else ''}")
     result(f"{run.section} of: {run.title}\nbegun {_when(run.started_at)}, last {_when(run.updated_at)}\n")
-    for record in queries:
-        result(
-            f"[{record['origin']}] {' '.join(record['query'].split())} -> {', '.join(record['evidence_ids']) or 'nothing'}"
-        )
+    for query in queries:
+        found_ids = ", ".join(query["evidence_ids"]) or "nothing"
+        result(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}")
     if run.result:
         result(f"\n{run.result['text']}")
 
@@ -81,22 +91,24 @@ def resume_run(
 
 
 async def _resume(run_id: str, out: Path, home: Path | None) -> dict[str, Any]:
+    from citeloom.config import load_settings
     from citeloom.errors import InputError
     from citeloom.experiment import parse_experiment
-    from citeloom.graph.run import same_run
-    from citeloom.stores.runs import RunRegister
+    from citeloom.graph.run import SectionRequest, same_run
 
-    settings, found = resolve(home)
-    found.prepare()
-    run = await asyncio.to_thread(RunRegister(found.runs).get, run_id)
-    experiment = parse_experiment(run.request["experiment"], source=run.request["source"])
-    with workbench(settings, found) as bench:
+    _, found = resolve(home)
+    run = await asyncio.to_thread(registered(found).get, run_id)
+    settings = load_settings(home=found.root, **run.request["settings"])
+    source = run.request["source"]
+    experiment = parse_experiment(run.request["experiment"], source=source)
+    with workbench(settings, found, create=False) as bench:
         if not await asyncio.to_thread(same_run, run, experiment, bench):
             raise InputError(
-                f"Run {run.thread_id} was begun with another library or other settings.",
+                f"Run {run.thread_id} was begun with another library or other prompts.",
                 help="Restore them, or give the section's command for a new run.",
             )
-        return await write_one(run.section, experiment, run.request["source"], out, run.fresh, bench)
+        kind = cast("SectionKind", run.section)
+        return await write_one(SectionRequest(kind, experiment, source, run.fresh, run.thread_id), out, bench)
 
 
 @runs_app.command("delete")
@@ -107,13 +119,18 @@ def delete_runs(
     from citeloom.graph.run import delete_run
 
     _, found = resolve(home)
-    found.prepare()
+    register = registered(found)
+    for run_id in run_ids:
+        register.get(run_id)
     for run_id in run_ids:
         run = asyncio.run(delete_run(found, run_id))
         notice(f"Deleted {run.thread_id}.")
 
 
-def _record(run: Any) -> dict[str, Any]:
+def _record(run: Run, home: Home) -> dict[str, Any]:
+    """The run as it stands: one that says "running" while no process holds it was killed."""
+    from citeloom.stores.lock import run_under_way
+
     names = (
         "thread_id",
         "section",
@@ -125,7 +142,10 @@ def _record(run: Any) -> dict[str, Any]:
         "started_at",
         "updated_at",
     )
-    return {name: getattr(run, name) for name in names}
+    record = {name: getattr(run, name) for name in names}
+    if run.status == "running" and not run_under_way(home, run.thread_id):
+        record["status"] = "killed"
+    return record
 
 
 def _when(seconds: float) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +12,12 @@ import typer
 
 from citeloom.commands.console import notice, result, result_json, section_progress
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.errors import InputError
 
 if TYPE_CHECKING:
-    from citeloom.experiment import Experiment, SectionKind
+    from citeloom.experiment import SectionKind
+    from citeloom.graph.run import SectionRequest
+    from citeloom.graph.workbench import Workbench
 
 # The kinds are spelled out here, so that `--help` needs no model of an experiment.
 PURPOSES: dict[str, str] = {
@@ -124,41 +129,57 @@ async def _write(
     kinds: tuple[str, ...], exp: Path, out: Path, fresh: bool, home: Path | None, overrides: dict[str, Any]
 ) -> list[dict[str, Any]]:
     from citeloom.experiment import load_experiment, require_fields
+    from citeloom.graph.run import SectionRequest
 
     settings, found = resolve(home, **overrides)
     experiment = load_experiment(exp)
     for kind in kinds:
-        require_fields(experiment, kind, source=str(exp))  # type: ignore[arg-type]
-    with workbench(settings, found) as bench:
-        return [await write_one(kind, experiment, str(exp), out, fresh, bench) for kind in kinds]
+        require_fields(experiment, _kind(kind), source=str(exp))
+    with workbench(settings, found, create=False) as bench:
+        requests = [SectionRequest(_kind(kind), experiment, str(exp), fresh) for kind in kinds]
+        return [await write_one(request, out, bench) for request in requests]
 
 
-async def write_one(
-    kind: str, experiment: Experiment, source: str, out: Path, fresh: bool, bench: Any
-) -> dict[str, Any]:
+async def write_one(request: SectionRequest, out: Path, bench: Workbench) -> dict[str, Any]:
     """One section with its files; says what happened on stderr."""
-    from citeloom.graph.run import SectionRequest, run_section
-    from citeloom.graph.saving import prepare_folder, save_section
+    from citeloom.graph.run import run_section
+    from citeloom.graph.saving import save_section
 
-    await asyncio.to_thread(prepare_folder, out)
     if bench.notice:
         notice(bench.notice)
-    request = SectionRequest(_kind(kind), experiment, source, fresh)
-    with section_progress() as show:
+    with prepared_folder(out), section_progress() as show:
         finished = await run_section(request, bench, on_event=show, on_notice=notice)
     record = await save_section(finished.record, out)
-    if finished.finished_earlier:
-        notice(f"Run {record['thread_id']} was finished earlier; --fresh writes anew.")
     for warning in record["warnings"]:
         notice(f"Note: {warning}")
     usage = record["usage"]
     papers = len({citation["key"] for citation in record["citations"]})
-    notice(
-        f"{kind}: {len(record['citations'])} citations of {papers} papers; {usage['llm_calls']} model calls, "
-        f"{usage['journal_hits']} answers from the journal, {usage['input_tokens'] + usage['output_tokens']} tokens."
+    cost = (
+        f"{usage['llm_calls']} model calls, {usage['journal_hits']} answers from the journal, "
+        f"{usage['input_tokens'] + usage['output_tokens']} tokens"
     )
+    notice(f"{request.kind}: {len(record['citations'])} citations of {papers} papers; {cost}.")
+    if finished.finished_earlier:
+        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh writes anew.")
     notice("Files: " + ", ".join(record["files"].values()))
     return record
+
+
+@contextmanager
+def prepared_folder(out: Path) -> Iterator[None]:
+    """A folder that is proven to be writable before anything is paid for; taken away again when it was made here
+    and the input was then found to be wrong. Raises `InputError`."""
+    from citeloom.graph.saving import prepare_folder
+
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    prepare_folder(out)
+    try:
+        yield
+    except InputError:
+        for folder in made:
+            with suppress(OSError):  # somebody else has put something there
+                folder.rmdir()
+        raise
 
 
 def _kind(kind: str) -> SectionKind:

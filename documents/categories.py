@@ -28,6 +28,11 @@ def _pattern(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{alternative})" for alternative in alternatives))
 
 
+def _keyword(*words: str) -> re.Pattern[str]:
+    either = "|".join(words)
+    return re.compile(rf"^(?:{either})\b|\b(?:{either})$")
+
+
 # Letters are the one case that also takes what follows: their own headings are often of the first level.
 _LETTERS = _pattern(
     r"^(?:point.by.point )?(?:author )?(?:responses?|repl(?:y|ies)|answers?) (?:to|for) (?:the )?"
@@ -137,23 +142,20 @@ _STRONG: tuple[tuple[Category, re.Pattern[str]], ...] = (
     ),
 )
 
+# A keyword counts where it begins or ends a short title ("The vowel dataset"); in the middle of a long one it
+# says little ("Use traditional methods to establish performance baselines").
 _WEAK: tuple[tuple[Category, re.Pattern[str]], ...] = (
-    (Category.CONCLUSION, re.compile(r"\b(?:conclusions?|discussion|future (?:directions|work|trends))\b")),
+    (Category.CONCLUSION, _keyword("conclusions?", "discussion", "future (?:directions|work|trends)")),
     (
         Category.EVALUATION,
-        re.compile(
-            r"\b(?:experiments?|results?|evaluat(?:ion|ions|ing)|ablation|comparisons?|benchmark(?:s|ing)?"
-            r"|case.stud(?:y|ies))\b"
-        ),
+        _keyword("experiments?", "results?", "evaluations?", "ablation", "comparisons?", "benchmark(?:s|ing)?"),
     ),
     (
         Category.METHOD,
-        re.compile(
-            r"\b(?:methods?|methodology|algorithms?|architecture|framework|implementation|data ?sets?"
-            r"|scheme)\b"
-        ),
+        _keyword("methods?", "methodology", "algorithms?", "architecture", "framework", "data ?sets?", "scheme"),
     ),
 )
+_WEAK_WORDS = 5
 
 # A usual part of a paper may stand inside another part only near the top ("Case study > Methods").
 _TOP_LEVELS = 2
@@ -224,7 +226,8 @@ def _category(plain: str, level: int, parent: Placement | None, body_begun: bool
 
 
 def _weak(plain: str, parent: Placement | None) -> Category:
-    for category, pattern in _WEAK:
-        if pattern.search(plain):
-            return category
+    if len(plain.split()) <= _WEAK_WORDS and " of " not in plain:
+        for category, pattern in _WEAK:
+            if pattern.search(plain):
+                return category
     return parent.category if parent is not None else Category.OTHER

@@ -63,6 +63,8 @@ def chunk_paper(
             for first, last in _spans(pieces, target, overlap):
                 tokens = sum(piece.tokens for piece in pieces[first : last + 1])
                 start, end = pieces[first].start, pieces[last].end
+                if not any(character.isalnum() for character in _PICTURE.sub("", paper.text[start:end])):
+                    continue  # pictures without a word
                 chunks.append(_chunk(key, len(chunks), paper.text, section, start, end, tokens))
     return chunks
 
@@ -101,7 +103,7 @@ def _runs(paper: ParsedPaper, section: Section) -> Iterator[list[Block]]:
 
 def _pieces(text: str, block: Block, count_tokens: Callable[[str], int], target: int) -> Iterator[_Piece]:
     whole = text[block.start : block.end]
-    if not any(character.isalnum() for character in _PICTURE.sub("", whole)):
+    if not any(character.isalnum() for character in whole):
         return
     if block.kind in {"prose", "list"}:
         yield from _sentence_pieces(text, block.start, block.end, count_tokens, target)

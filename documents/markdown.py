@@ -45,6 +45,7 @@ _LONE_CITATION = re.compile(r"\s*\[@[^\[\]]+\][ \t]*(?:\r?\n|$)")
 _CODE_SHARE = 0.7
 _APPENDED_CODE_SHARE = 0.3
 _PROSE_ENOUGH = 400  # characters
+_PART_WORDS = 3
 _BODY = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION})
 
 
@@ -163,7 +164,9 @@ def _title(
         return front.title, False
     first = headings[0]
     opens = not any(start < first.line_start for kind, start, _ in loose if kind != "hidden")
-    is_title = first.level == 1 and opens and said_outright(first.title) is None and bool(first.title)
+    # "Evaluation of Looms in Practice" is a title, "Evaluation" a part.
+    is_part = said_outright(first.title) is not None and len(first.title.split()) <= _PART_WORDS
+    is_title = first.level == 1 and opens and bool(first.title) and not is_part
     if front.title:
         return front.title, is_title and first.title.casefold() == front.title.casefold()
     return (first.title, True) if is_title else ("", False)

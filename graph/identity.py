@@ -57,6 +57,16 @@ def question_of(kind: SectionKind, experiment: Experiment) -> str:
     return _digest(kind, {"experiment": experiment.model_dump(mode="json")})
 
 
+def settings_of_run(settings: Settings) -> dict[str, Any]:
+    """What a run needs of its settings to be gone on with by its id alone: all that is in the fingerprint.
+
+    No key is among them: keys stay in the environment.
+    """
+    roles = [f"{role}_{part}" for role in ("chat", *_ROLES) for part in ("model", "base_url")]
+    kept = settings.model_dump(mode="json", include={*TEXT_SETTINGS, *roles, "cite_style", "prompts_dir"})
+    return {name: value for name, value in kept.items() if value is not None}
+
+
 def _digest(kind: SectionKind, record: dict[str, Any]) -> str:
     canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return f"{kind}-{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 
 from citeloom.documents.sentences import sentence_spans
-from citeloom.experiment import Experiment, SectionKind
+from citeloom.experiment import REQUIRED, Experiment, SectionKind
 
 QUERY_TOKENS = 300
 
@@ -32,10 +32,13 @@ _WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
 def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Callable[[str], int]) -> list[str]:
     """The queries that every run of a section starts with; empty fields give none, equal ones give one.
 
-    A bare verdict ("supported") says nothing to search for; it is put to the hypothesis that it judges.
+    A bare verdict ("supported") says nothing to search for; it is put to the hypothesis that it judges. When all
+    fields of the section are empty, those that stand in for them are asked.
     """
+    instead = [path for group in REQUIRED[kind] for path in group]
+    filled = any(experiment.text_at(path).strip() for path in FIELDS[kind])
     queries: list[str] = []
-    for path in FIELDS[kind]:
+    for path in FIELDS[kind] if filled else instead:
         query = condense(path, experiment.text_at(path), count_tokens)
         if path == "verdict" and query:
             query = condense(path, f"{experiment.hypothesis.description} {query}", count_tokens)

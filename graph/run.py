@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.experiment import Experiment, SectionKind, require_fields
 from citeloom.graph.events import ProgressEvent
-from citeloom.graph.identity import fingerprint, question_of
+from citeloom.graph.identity import fingerprint, question_of, settings_of_run
 from citeloom.graph.nodes.rendering import rendered
 from citeloom.graph.section_graph import SectionGraph, build_section_graph
 from citeloom.graph.workbench import Workbench
+from citeloom.models.journal import Journal
 from citeloom.stores.checkpoints import open_checkpoints
 from citeloom.stores.home import Home
-from citeloom.stores.lock import run_lock
+from citeloom.stores.lock import run_lock, run_under_way
 from citeloom.stores.runs import Run, RunRegister
 
 if TYPE_CHECKING:
@@ -29,12 +30,16 @@ OnNotice = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SectionRequest:
-    """What is asked for; `source` names the experiment in errors, `fresh` sets answers of earlier runs aside."""
+    """What is asked for; `source` names the experiment in errors, `fresh` sets answers of earlier runs aside.
+
+    `thread_id` asks for one run that there is already, instead of the latest of its kind.
+    """
 
     kind: SectionKind
     experiment: Experiment
     source: str = "experiment"
     fresh: bool = False
+    thread_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,12 @@ class SectionResult:
 
     record: dict[str, Any]
     finished_earlier: bool
+
+
+class RunUnderWayError(InputError):
+    """A run cannot be deleted while a process works on it."""
+
+    default_help = "Wait for it to end, or end it with Ctrl-C."
 
 
 def _ignore(_: object) -> None:
@@ -71,6 +82,8 @@ async def run_section(
 
 
 def _begin(request: SectionRequest, bench: Workbench, register: RunRegister, on_notice: OnNotice) -> Run:
+    if request.thread_id is not None:
+        return register.get(request.thread_id)
     version = bench.library.version()
     mark = _mark(request.kind, request.experiment, bench)
     latest = register.latest(mark)
@@ -93,6 +106,7 @@ def _begin(request: SectionRequest, bench: Workbench, register: RunRegister, on_
             "question": question,
             "source": request.source,
             "experiment": request.experiment.model_dump(mode="json"),
+            "settings": settings_of_run(bench.settings),
         },
         library_version=version,
         fresh=request.fresh,
@@ -150,8 +164,7 @@ async def _note_stop(
     """Note why a run stopped; one that was refused before its first answer leaves nothing behind."""
     usage = await bench.usage(run.thread_id)
     if isinstance(error, InputError) and not usage["llm_calls"]:
-        await saver.adelete_thread(run.thread_id)
-        await asyncio.to_thread(register.delete, run.thread_id)
+        await _forget(run, bench.journal, register, saver)
         return
     paused = isinstance(error, PausedError | asyncio.CancelledError | KeyboardInterrupt)
     detail = error.message if isinstance(error, CiteloomError) else type(error).__name__
@@ -169,7 +182,7 @@ async def _finished_earlier(run: Run, bench: Workbench, saver: AsyncSqliteSaver)
 
 
 async def _complete(result: dict[str, Any], run: Run, bench: Workbench) -> dict[str, Any]:
-    return {"thread_id": run.thread_id, **result, "usage": await bench.usage(run.thread_id)}
+    return {**result, "thread_id": run.thread_id, "usage": await bench.usage(run.thread_id)}
 
 
 def _given(bench: Workbench) -> Any:
@@ -180,16 +193,25 @@ def _given(bench: Workbench) -> Any:
 
 
 async def delete_run(home: Home, thread_id: str) -> Run:
-    """Forget a run and its checkpoints; the journal keeps the answers that were paid for.
+    """Forget a run, its checkpoints and its count of calls; the journal keeps the answers that were paid for.
 
-    Raises `UnknownRunError`.
+    Raises `UnknownRunError`, and `RunUnderWayError` when a process is at work on it.
     """
     register = await asyncio.to_thread(RunRegister, home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
+    if run_under_way(home, run.thread_id):
+        raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.")
     async with run_lock(home, run.thread_id), open_checkpoints(home.checkpoints) as saver:
-        await saver.adelete_thread(run.thread_id)
-        await asyncio.to_thread(register.delete, run.thread_id)
+        with await asyncio.to_thread(Journal.open, home.journal) as journal:
+            await _forget(run, journal, register, saver)
     return run
+
+
+async def _forget(run: Run, journal: Journal, register: RunRegister, saver: AsyncSqliteSaver) -> None:
+    """Take a run out of all that knows it, the register last: a kill in between leaves it to be deleted again."""
+    await saver.adelete_thread(run.thread_id)
+    await journal.forget(run.thread_id)
+    await asyncio.to_thread(register.delete, run.thread_id)
 
 
 async def state_values(home: Home, thread_id: str) -> dict[str, Any]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic makes the forms of Studio, and on 3.11 needs this one
 
 from citeloom.experiment import SectionKind
 
@@ -49,8 +51,8 @@ def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -
 class SectionInput(TypedDict):
     """What a caller gives: the kind of section and the experiment as plain JSON data."""
 
-    section: SectionKind
-    experiment: dict[str, Any]
+    section: Annotated[SectionKind, Field(description="The section to write.")]
+    experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
 
 
 class SectionOutput(TypedDict):

@@ -1,8 +1,15 @@
-"""The graphs as the LangGraph server loads them, named by `langgraph.json`.
+"""The graphs as the LangGraph server loads them; `langgraph.json` names this module.
+
+It is named as a module, not as a file, so that `langgraph dev --config CLONE/langgraph.json` works from any folder:
+started in the folder of your papers, the server finds the same home and reads the same `.env` and `citeloom.toml`
+as the command line there. `langgraph.json` names no env file, since the server would let its values win over the
+environment, and the command line lets the environment win.
 
 Compiled without a checkpointer: the server brings its own, and refuses a graph that has one.
 """
 
 from citeloom.graph.section_graph import section_graph
+
+__all__ = ["section"]
 
 section = section_graph()

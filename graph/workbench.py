@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from langgraph.runtime import Runtime
@@ -29,7 +29,7 @@ from citeloom.models.records import RunScope
 from citeloom.models.roles import Roles
 from citeloom.prompts import PromptLibrary
 from citeloom.stores.home import Home, find_home
-from citeloom.stores.library import Library
+from citeloom.stores.library import Library, require_library
 from citeloom.tools import TOOL_SPECS, EvidenceLimits
 
 if TYPE_CHECKING:
@@ -102,7 +102,10 @@ class Workbench:
 
     def set_scope(self, run_id: str, *, ignore_before: float | None) -> None:
         """Say which answers a run may take from the journal, before its first call."""
-        self._scopes[run_id] = RunScope(run_id, ignore_before)
+        scope = RunScope(run_id, ignore_before)
+        if self._scopes.get(run_id) != scope:
+            self._roles.pop(run_id, None)  # those of a run of the same name that was deleted
+        self._scopes[run_id] = scope
 
     def scope(self, run_id: str) -> RunScope:
         """The run's part of the journal."""
@@ -194,6 +197,8 @@ def _open(
     create: bool = True,
 ) -> Workbench:
     loaded = PromptLibrary(settings.prompts_dir)
+    if not create:
+        require_library(home)
     home.prepare()
     journal = Journal.open(home.journal)
     try:
@@ -216,21 +221,42 @@ def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings
     return endpoint_embedding(settings, journal=journal, scope=_EMBEDDING_SCOPE)
 
 
-_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[Workbench]]] = WeakKeyDictionary()
+@dataclass
+class _Shared:
+    """What the runs of one event loop share: stores by what opens them, and on these a workbench for each settings."""
+
+    opened: dict[str, asyncio.Task[Workbench]] = field(default_factory=dict)
+    benches: dict[str, Workbench] = field(default_factory=dict)
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+# Settings with which library and journal are opened; with others, a run takes those that are open.
+_OF_STORES: Final = frozenset(
+    {"embedding_model", "embedding_base_url", "prompts_dir", "request_timeout", "max_retries", "max_concurrency"}
+)
 
 
 async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
-    """The process's workbench for the settings of a run's context; one for each event loop and home."""
+    """The process's workbench for the settings of a run's context; raises `InputError`, as when there is no library."""
     settings, home = await asyncio.to_thread(_settings_and_home, runtime.context)
-    benches = _shared.setdefault(asyncio.get_running_loop(), {})
-    mark = f"{home.root}\n{settings.model_dump_json()}"
-    if mark not in benches:
-        benches[mark] = asyncio.ensure_future(asyncio.to_thread(_open, settings, home))
+    shared = _shared.setdefault(asyncio.get_running_loop(), _Shared())
+    stores = f"{home.root}\n{settings.model_dump_json(include=set(_OF_STORES))}"
+    if stores not in shared.opened:
+        shared.opened[stores] = asyncio.ensure_future(asyncio.to_thread(_open, settings, home, create=False))
+    opening = shared.opened[stores]
     try:
-        return await asyncio.shield(benches[mark])
+        first = await asyncio.shield(opening)
     except BaseException:
-        benches.pop(mark, None)
+        # A run that is cancelled while it waits leaves the opening to the others.
+        if opening.done() and (opening.cancelled() or opening.exception() is not None):
+            shared.opened.pop(stores, None)
         raise
+    mark = f"{home.root}\n{settings.model_dump_json()}"
+    if mark not in shared.benches:
+        shared.benches[mark] = replace(first, settings=settings, _scopes={}, _roles={})
+        while len(shared.benches) > _LATEST_RUNS:
+            shared.benches.pop(next(iter(shared.benches)))
+    return shared.benches[mark]
 
 
 def _settings_and_home(context: object) -> tuple[Settings, Home]:

@@ -70,9 +70,7 @@ def check_answer(path: str, response: Any) -> None:
         data = json.loads(response.content)
     except ValueError as error:
         start = server_message(response.text[:2000])
-        raise BrokenAnswerError(
-            f"not JSON but {start!r}" if response.content else "an empty answer"
-        ) from error
+        raise BrokenAnswerError(f"not JSON but {start!r}" if response.content else "an empty answer") from error
     if not isinstance(data, dict):
         raise BrokenAnswerError(f"not a JSON object but {one_line(str(data))!r}")
     if data.get("error"):

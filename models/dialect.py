@@ -21,9 +21,7 @@ _ABOUT_FORMAT = re.compile(
 )
 _ABOUT_TEMPERATURE = re.compile(r"temperature", re.I)
 _ABOUT_LIMIT = re.compile(r"max_(?:completion_)?tokens", re.I)
-_UNSUPPORTED = re.compile(
-    r"unsupported|not supported|unrecognized|unknown|unexpected|not permitted|extra", re.I
-)
+_UNSUPPORTED = re.compile(r"unsupported|not supported|unrecognized|unknown|unexpected|not permitted|extra", re.I)
 _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 
 

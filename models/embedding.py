@@ -29,9 +29,7 @@ class EmbeddingModel(Protocol):
         """Tokens by the bundled tokenizer, without special tokens: chunks never depend on the model."""
         ...
 
-    async def embed_documents(
-        self, texts: Sequence[str], on_done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, d] in their order; `on_done(k)` is called as k more are finished."""
         ...
 

@@ -6,6 +6,7 @@ OpenAI goes to OpenAI alone (`Settings.role_endpoint`).
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -63,9 +64,7 @@ def chat_caller(settings: Settings, role: RoleName, *, journal: Journal, scope: 
     )
 
 
-def caller_for(
-    model: BaseChatModel, settings: Settings, *, journal: Journal, scope: RunScope
-) -> JournaledChat:
+def caller_for(model: BaseChatModel, settings: Settings, *, journal: Journal, scope: RunScope) -> JournaledChat:
     """The caller of a LangChain model that was handed in; its temperature is its own."""
     identity = identity_of(model)
     limiter = limiter_for(settings, identity)
@@ -73,7 +72,8 @@ def caller_for(
 
 
 def check_url(url: str, setting: str) -> None:
-    """Raise `ConfigurationError` naming `setting` when `url` is no address of an endpoint."""
+    """Raise `ConfigurationError` naming `setting` when `url` is no address of an endpoint, or holds a password."""
+    shown = re.sub(r"//[^/@]*@", "//***@", url)
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -81,7 +81,13 @@ def check_url(url: str, setting: str) -> None:
         good = False
     if not good:
         raise ConfigurationError(
-            f"{setting}: expected an address such as {OPENAI_BASE_URL}, got {url!r}.", help=f"Set {setting}."
+            f"{setting}: expected an address such as {OPENAI_BASE_URL}, got {shown!r}.", help=f"Set {setting}."
+        )
+    if parts.username is not None or parts.password is not None:
+        key_setting = setting.replace("_BASE_URL", "_API_KEY")
+        raise ConfigurationError(
+            f"{setting}: {shown} holds a user name or password, which would be sent in place of the key.",
+            help=f"Give the address alone, and the key as {key_setting}.",
         )
 
 

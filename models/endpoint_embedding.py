@@ -66,9 +66,7 @@ class JournaledEmbedding:
         """Tokens by the bundled tokenizer; raises `WeightsError`."""
         return count_tokens(text)
 
-    async def embed_documents(
-        self, texts: Sequence[str], on_done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, d].
 
         Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError` and `JournalPausedError`.
@@ -115,9 +113,7 @@ class JournaledEmbedding:
         async def ask(positions: Sequence[int]) -> list[Outcome]:
             # Servers refuse an empty text.
             wanted = [texts[position] if texts[position].strip() else "-" for position in positions]
-            return [
-                Outcome(_payload(row)) for row in await self._limiter.run(lambda: self._ask(wanted, kind))
-            ]
+            return [Outcome(_payload(row)) for row in await self._limiter.run(lambda: self._ask(wanted, kind))]
 
         try:
             replays = await self._journal.once_each(records, self._scope, ask)
@@ -135,9 +131,7 @@ class JournaledEmbedding:
         except (ValueError, TypeError) as error:
             raise BrokenAnswerError(f"vectors that cannot be read: {error}") from error
         if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
-            raise BrokenAnswerError(
-                f"{len(texts)} texts were sent, but vectors of shape {rows.shape} came back"
-            )
+            raise BrokenAnswerError(f"{len(texts)} texts were sent, but vectors of shape {rows.shape} came back")
         if self._dimensions not in (None, rows.shape[1]):
             raise BrokenAnswerError(f"vectors of {rows.shape[1]} numbers instead of {self._dimensions}")
         if not np.isfinite(rows).all():

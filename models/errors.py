@@ -29,11 +29,20 @@ FailureKind = Literal[
     "request",
 ]
 
+_UNREACHABLE: Final = frozenset(
+    {
+        "ConnectError",
+        "ConnectTimeout",
+        "ConnectionRefusedError",
+        "ProxyError",
+        "SSLError",
+        "UnsupportedProtocol",
+        "gaierror",
+    }
+)
 _BUSY_STATUSES: Final = frozenset({408, 409, 425, 429})
 _NOT_BUSY: Final = frozenset({501, 505})
-_CONTEXT = re.compile(
-    r"context.?(?:length|window|size)|too many tokens|prompt is too long|maximum context", re.I
-)
+_CONTEXT = re.compile(r"context.?(?:length|window|size)|too many tokens|prompt is too long|maximum context", re.I)
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|insufficient (?:balance|credits)", re.I)
 _NO_MODEL = re.compile(
     r"model_not_found|model .{0,80}(?:not found|not exist|not loaded)|(?:no such|invalid) model", re.I
@@ -94,13 +103,7 @@ def failure_of(error: BaseException) -> Failure | None:
 
 
 def _kind_by_name(names: set[str]) -> FailureKind | None:
-    if names & {
-        "ConnectError",
-        "ConnectTimeout",
-        "ProxyError",
-        "UnsupportedProtocol",
-        "ConnectionRefusedError",
-    }:
+    if names & _UNREACHABLE:
         return "unreachable"
     if names & {"TimeoutException", "TimeoutError"}:
         return "timeout"

@@ -72,9 +72,7 @@ _OWN: Final = (
     "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer"
     " WHERE u.run = ? AND u.key = ? AND a.made_at >= ? ORDER BY u.id LIMIT 1"
 )
-_ANY: Final = (
-    "SELECT id, payload FROM answers WHERE key = ? AND rejected = 0 AND made_at >= ? ORDER BY id DESC LIMIT 1"
-)
+_ANY: Final = "SELECT id, payload FROM answers WHERE key = ? AND rejected = 0 AND made_at >= ? ORDER BY id DESC LIMIT 1"
 
 
 class JournalError(InputError):
@@ -113,9 +111,7 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def once(
-        self, record: CallRecord, scope: RunScope, call: Callable[[], Awaitable[Outcome]]
-    ) -> Replay:
+    async def once(self, record: CallRecord, scope: RunScope, call: Callable[[], Awaitable[Outcome]]) -> Replay:
         """The answer to `record`: from the journal, from an equal call in flight, or by `call`.
 
         Raises what `call` raises, and `JournalPausedError` when an answer cannot be committed.
@@ -137,7 +133,9 @@ class Journal:
         `call` is given the positions of the records without an answer and returns theirs in that order; equal
         records are asked for once.
         """
-        first = {record.key: position for position, record in reversed(list(enumerate(records)))}
+        first: dict[str, int] = {}
+        for position, record in enumerate(records):
+            first.setdefault(record.key, position)
         claimed: list[str] = []
         try:
             # In the order of keys, so that two overlapping batches never wait for each other.
@@ -145,9 +143,7 @@ class Journal:
                 await self._claim(key)
                 claimed.append(key)
             found = await self._submit(lambda db: [self._find(db, key, scope) for key in first])
-            answers = {
-                key: Replay(text, False) for key, text in zip(first, found, strict=True) if text is not None
-            }
+            answers = {key: Replay(text, False) for key, text in zip(first, found, strict=True) if text is not None}
             missing = [first[key] for key in first if key not in answers]
             if missing:
                 outcomes = list(await call(missing))
@@ -224,9 +220,7 @@ class Journal:
             assert answer is not None
             self._note_use(db, record.key, answer, scope, paid=True)
 
-    def _note_use(
-        self, db: sqlite3.Connection, key: str, answer: int, scope: RunScope, *, paid: bool
-    ) -> None:
+    def _note_use(self, db: sqlite3.Connection, key: str, answer: int, scope: RunScope, *, paid: bool) -> None:
         db.execute(
             "INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, ?, ?)",
             (scope.run_id, key, answer, paid, self._clock.time()),
@@ -238,9 +232,7 @@ class Journal:
         except (sqlite3.Error, OSError) as error:
             raise JournalPausedError(f"{self.path}: {error}.", help=_remedy(error)) from error
         except ClosedError:
-            raise JournalPausedError(
-                f"{self.path}: the journal was closed while a call was under way."
-            ) from None
+            raise JournalPausedError(f"{self.path}: the journal was closed while a call was under way.") from None
 
     async def _claim(self, key: str) -> None:
         """Become the one who may ask for `key`. Waits for an equal call in flight; whoever comes next then

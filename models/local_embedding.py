@@ -60,9 +60,7 @@ class LocalEmbedding:
         hidden = np.asarray(load_session(EMBEDDER).run(None, inputs)[0], dtype=np.float32)
         return normalised(hidden[0, 0])
 
-    async def embed_documents(
-        self, texts: Sequence[str], on_done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, 384]; raises `WeightsError`."""
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         waiting = iter(range(len(texts)))

@@ -73,9 +73,7 @@ class Limiter:
             return self._wait_after(error) if isinstance(error, CallFailedError) else 0.0
 
         tries = 0
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(again), wait=wait, sleep=self._clock.sleep, reraise=True
-        )
+        retrying = AsyncRetrying(retry=retry_if_exception(again), wait=wait, sleep=self._clock.sleep, reraise=True)
         async for attempt in retrying:
             with attempt:
                 tries += 1

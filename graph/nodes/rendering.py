@@ -43,7 +43,8 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     }
     style = bench.settings.cite_style
     shown = render_text(text, sources, style, verdicts=verdicts)
-    papers = [bench.library.paper(key) for key in shown.keys]
+    cited = {source.paper.key: source.paper for source in sources}
+    papers = [cited[key] for key in shown.keys]
     numbers = {key: shown.number(key) for key in shown.keys}
     references = await asyncio.to_thread(build_references, papers, style, numbers=numbers)
     document = SectionDocument(

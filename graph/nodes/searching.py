@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from citeloom.experiment import parse_experiment, require_fields
+from citeloom.experiment import (
+    SECTION_KINDS,
+    ExperimentError,
+    SectionKind,
+    parse_experiment,
+    require_fields,
+)
 from citeloom.graph.events import progress
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.queries import default_queries as queries_for
@@ -23,11 +30,11 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
     Raises `ExperimentError` for a field of the wrong type or one that the section cannot do without, and
     `EmptyLibraryError` when there is nothing to search.
     """
-    kind = state["section"]
-    experiment = parse_experiment(state["experiment"])
+    kind = _kind_of(state)
+    experiment = parse_experiment(state.get("experiment"))
     require_fields(experiment, kind)
     await bench.require_papers()
-    queries = queries_for(kind, experiment, bench.library.embedding.count_tokens)
+    queries = await asyncio.to_thread(queries_for, kind, experiment, bench.library.embedding.count_tokens)
     runtime.stream_writer(progress("queries", f"{len(queries)} default queries for the {kind}", total=len(queries)))
     records: list[QueryRecord] = [
         {"query": query, "origin": "default", "scope": {}, "evidence_ids": []} for query in queries
@@ -39,9 +46,14 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
         "searches_used": Overwrite(0),
         "agent_turns": Overwrite(0),
         "warnings": Overwrite([]),
+        "pending_calls": [],
+        "searching": False,
         "repairs": 0,
+        "repairing": False,
         "problems": [],
         "verdicts": [],
+        "text": "",
+        "result": {},
     }
 
 
@@ -67,6 +79,17 @@ async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
     ]
     searching = bench.settings.max_search_iterations > 0
     return {"evidence": new, "queries": Overwrite(answered), "searching": searching}
+
+
+def _kind_of(state: SectionState) -> SectionKind:
+    """The asked section: the server and parent graphs pass on whatever they were given."""
+    kind = state.get("section")
+    if kind not in SECTION_KINDS:
+        raise ExperimentError(
+            f"input: field section: expected one of {', '.join(SECTION_KINDS)}, got {kind!r}.",
+            help="The input is {section, experiment}, the latter with the contents of exp.json.",
+        )
+    return kind
 
 
 def to_agent_or_generate(state: SectionState) -> Literal["agent", "generate"]:

@@ -136,7 +136,10 @@ def without_markers(sentence: str) -> str:
 def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
     """Passages that an agent asked to read, each in its own fence, under a line of ours."""
     shown = [
-        fenced(shortened(chunk.text, PASSAGE_TOKENS), one_line(f"passage {chunk.id}, {_heading(chunk.parent, chunk.section)}"))
+        fenced(
+            shortened(chunk.text, PASSAGE_TOKENS),
+            one_line(f"passage {chunk.id}, {_heading(chunk.parent, chunk.section)}"),
+        )
         for chunk in chunks
     ]
     return "\n\n".join([lead, *shown])

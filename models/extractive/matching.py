@@ -7,6 +7,7 @@ few citations is better than one with a source that does not fit.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +24,15 @@ from citeloom.models.roles import Source
 # Cosines of bge-small on sentences of real papers: unrelated pairs lie near 0.5, related ones above 0.65.
 MIN_FACT_COSINE = 0.62
 MIN_TOPIC_COSINE = 0.60
-MIN_SCORE = 0.70
-# A single shared word is a weaker reason than a shared phrase.
-MIN_SCORE_ON_WORD = 0.72
+# The weaker the theme that two sentences share, the nearer they must be: a phrase that the experiment comes back
+# to is a reason by itself, a phrase that it uses once or a single word is one only between close sentences.
+MIN_SCORE = 0.71
+MIN_SCORE_ON_WORD = 0.74
+MIN_SCORE_ON_WEAK_PHRASE = 0.80
+STRONG_THEME = 2.0
+# Abbreviations and names such as DWPC, MGLasso, word2vec.
+_COINED = re.compile(r"\b(?=\w*[A-Z]\w*[A-Z]|\w*[a-z]\d)\w{3,}\b")
+MOST_SHARED = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class Limits:
     section: int
     fact: int = 2
     paper: int = 2
-    theme: int = 2
+    theme: int = 3
 
 
 @dataclass(slots=True)
@@ -73,8 +80,20 @@ def candidate_matches(
     cosines: NDArray[np.float32],
     themes: Sequence[Theme],
     preferred: Mapping[Category, float],
+    known: str,
+    stricter: float = 0.0,
 ) -> list[Match]:
-    """All pairs that pass the gates; `cosines` is [facts, quotables], `preferred` a bonus by category."""
+    """All pairs that pass the gates.
+
+    Args:
+        facts: the statements that sources may be brought beside.
+        quotables: the passages.
+        cosines: of facts and passages, [facts, quotables].
+        themes: of the experiment.
+        preferred: a bonus by the category of the passage's section.
+        known: the experiment's own words.
+        stricter: raises the score that is needed.
+    """
     found: list[Match] = []
     for number, fact in enumerate(facts):
         forms = {word.form for word in words_of(fact)}
@@ -88,15 +107,24 @@ def candidate_matches(
             if theme is None or strength <= 0:
                 continue
             both = sum(sorted((value for value, _ in shared), reverse=True)[:3])
-            score = (
-                0.65 * cosine
-                + 0.35 * quotable.topic_cosine
-                + 0.02 * both
-                + preferred.get(quotable.source.category, 0.0)
-            )
-            if score >= (MIN_SCORE if len(theme.forms) > 1 else MIN_SCORE_ON_WORD):
+            score = 0.65 * cosine + 0.35 * quotable.topic_cosine + 0.02 * min(both, MOST_SHARED)
+            score += preferred.get(quotable.source.category, 0.0) - _of_its_own(quotable.passage.text, known)
+            if score >= _needed(theme) + stricter:
                 found.append(Match(number, quotable, theme, score))
     return found
+
+
+def _of_its_own(passage: str, known: str) -> float:
+    """What a passage loses for figures and coined names that the experiment does not have: they belong elsewhere."""
+    figures = 0.06 if sum(character.isdigit() for character in passage) > 3 else 0.0
+    coined = [name for name in _COINED.findall(passage) if name.rstrip("s") not in known]
+    return figures + 0.03 * min(2, len(coined))
+
+
+def _needed(theme: Theme) -> float:
+    if len(theme.forms) == 1:
+        return MIN_SCORE_ON_WORD
+    return MIN_SCORE if theme.weight >= STRONG_THEME else MIN_SCORE_ON_WEAK_PHRASE
 
 
 def _affinity(theme: Theme, forms: set[str], whole: set[tuple[str, ...]]) -> float:

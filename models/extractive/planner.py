@@ -8,7 +8,7 @@ from typing import Final
 from langchain_core.messages import AIMessage, BaseMessage
 
 from citeloom.models.extractive.plans import paragraphs
-from citeloom.models.extractive.themes import experiment_themes, vocabulary
+from citeloom.models.extractive.themes import core_phrases, vocabulary
 from citeloom.models.roles import SectionBrief
 
 _MIN_WORDS: Final = 6
@@ -43,7 +43,7 @@ class ExtractivePlanner:
 
 
 def planned_queries(brief: SectionBrief) -> list[str]:
-    """The searches in the order of their worth, statements and themes in turn."""
+    """The searches in the order of their worth: two statements, then a theme, and so on."""
     asked = " ".join(" ".join(query.split()) for query in brief.queries)
     statements = [
         statement.about
@@ -52,10 +52,13 @@ def planned_queries(brief: SectionBrief) -> list[str]:
         if len(statement.about.split()) >= _MIN_WORDS and statement.about not in asked
     ]
     statements = sorted(dict.fromkeys(statements), key=lambda text: sum(map(str.isdigit, text)) > 3)
+    description = " ".join(brief.experiment.paper_concept.description.split())
+    if description and description not in asked:
+        statements.insert(0, description)
     known = vocabulary([(source.paper.key, source.text) for source in brief.sources])
-    labels = [theme.label for theme in experiment_themes(brief.experiment, known) if len(theme.forms) > 1][:8]
-    themes = [" ".join(labels[first : first + 2]) for first in range(0, len(labels), 2)]
+    themes = core_phrases(brief.experiment, known)
     mixed: list[str] = []
-    for number in range(max(len(statements), len(themes))):
-        mixed += themes[number : number + 1] + statements[number : number + 1]
+    while statements or themes:
+        mixed += [*statements[:2], *themes[:1]]
+        statements, themes = statements[2:], themes[1:]
     return mixed

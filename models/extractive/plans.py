@@ -41,7 +41,7 @@ LIMITS: Mapping[SectionKind, Limits] = {
     "results": Limits(section=4),
     "discussion": Limits(section=7),
     "conclusion": Limits(section=3, fact=1),
-    "abstract": Limits(section=1, fact=1),
+    "abstract": Limits(section=0),  # an abstract stands alone; journals allow no citations in it
 }
 
 WANTED_PAPERS: Mapping[SectionKind, int] = {"introduction": 4, "discussion": 4}
@@ -54,6 +54,9 @@ PREFERRED: Mapping[SectionKind, Mapping[Category, float]] = {
     "conclusion": {Category.CONCLUSION: 0.02, Category.ABSTRACT: 0.01},
     "abstract": {Category.ABSTRACT: 0.01, Category.INTRODUCTION: 0.01},
 }
+
+# A step of a plan or a line of results is about the work at hand; a source beside it must be nearer than usual.
+STRICTER: Mapping[SectionKind, float] = {"methods": 0.06, "results": 0.06}
 
 _VERDICTS = (
     (("partial", "mixed", "partly"), "The hypothesis is supported in part"),
@@ -190,15 +193,20 @@ def _steps(experiment: Experiment) -> Paragraph:
     for number, step in enumerate(steps, start=1):
         body = " ".join(sentences(step))
         if body:
-            made.append(Statement(f"({number}) {body}", body))
+            made.append(Statement(f"Step {number}: {body}", body))
     return (Statement("The work was planned in these steps.", ""), *made)
 
 
 def _captions(experiment: Experiment) -> Paragraph:
     captions = [sentence for caption in experiment.captions() for sentence in sentences(caption)[:1]]
     return tuple(
-        Statement(f"Figure {number} shows this: {lowered(caption)}", "") for number, caption in enumerate(captions, 1)
+        Statement(f"Figure {number} shows {_inside(caption)}", "") for number, caption in enumerate(captions, 1)
     )
+
+
+def _inside(caption: str) -> str:
+    """A caption as the end of a sentence: lower case at its start, but for abbreviations."""
+    return caption[0].lower() + caption[1:] if caption[1:2].islower() else caption
 
 
 def _metrics(experiment: Experiment) -> Paragraph:

@@ -24,7 +24,10 @@ _LEANING = re.compile(
            First|Firstly|Second|Secondly|Third|Thirdly|Fourth|Next|Then|Instead|Nevertheless|Nonetheless|Conversely|
            Similarly|Likewise|Consequently|Accordingly|Indeed|Specifically|Overall|Meanwhile|Interestingly|Notably|
            Importantly|Surprisingly|Unfortunately|Fortunately|Subsequently|Otherwise|Again|Further|Still|Rather|
-           Alternatively|Ultimately|Collectively|Together|Conceptually|Now|Later|Afterwards|Particularly)\b
+           Alternatively|Already|Ultimately|Collectively|Together|Conceptually|Now|Later|Afterwards|Particularly)\b
+      | The\ (?:method|inference|algorithm|procedure|approach|framework|package|analysis|model|pipeline|result|study|dataset|
+           experiment|idea|goal|task|process|generated\ \w+|selected\ \w+|primary\ focus)s?\b(?!\ (?:of|for|behind|in|that|which|to|from|with|on|
+           used|based|called|named)\b)
       | \w+ly,\s | [A-Z],\s | \(?[a-zA-Z]\)\s | If\ a\b | Future\ work\b | To\ (?:reach|do|this)\b
       | (?:For\ (?:example|instance|this|these|that|each|such)|In\ (?:addition|contrast|particular|fact|turn|short|summary|other\ words|
            conclusion|general|this|these|that|such|our|the\ (?:following|previous|next|above|present|current|former|latter|
@@ -51,7 +54,7 @@ _UNFIT = re.compile(
     | \b(?:above|below|aforementioned|previously|hereafter|respectively|latter|former|
           this\ (?:paper|study|work|article|section|review|manuscript|analysis|approach|method|model|dataset|data|case|
           tutorial|example|tool|package|project|finding|figure|result|reason|issue|problem|setting|context|way|type|kind|end)|
-          these\ \w+|those\ \w+|such\ (?:an?|networks|methods|models|approaches|data|cases)|
+          (?:this|these)\ \w+|those\ (?!of\b|with\b|from\b|in\b)\w+|such\ (?:an?|networks|methods|models|approaches|data|cases)|
           the\ (?:paper|study|authors?|present|current|reviewers?|manuscript|following|same|two|three|latter|former|resulting|proposed|other|remaining|previous|first|second|third|last|next))\b
     | \[@|@[\w:]|\\|\[\d|\[[A-Z]|https?:|www\.|doi|[\[\]{}$|`<>=~^•†‡§]|\*\*|__
     | \.\.\.|…|["“”«»„]|\?|!|;\ and\ \d|^\W
@@ -67,7 +70,7 @@ _VERB = re.compile(
     r"[a-z]+(?:s|ed|es))\b"
 )
 _CAPTION = re.compile(
-    r"^(?:The (?:[xy]-axis|plot|graph|line|bars?|dots?|points?) |Heatmap|Boxplots?|Scatter|Illustration|Overview of|Distribution of)"
+    r"^(?:The (?:(?:red|blue|green|black|grey|gray|orange|dashed|dotted|solid|vertical|horizontal)\b|[xy]-axis|plot|graph|line|bars?|dots?|points?) |Heatmap|Boxplots?|Scatter|Illustration|Overview of|Distribution of)"
 )
 # Reports of what was done to the data at hand; they say nothing outside their own paper.
 _PROCEDURE = re.compile(
@@ -102,15 +105,15 @@ def quotable_passages(chunk_text: str) -> list[Passage]:
         else:
             continue
         body = body.rstrip(" .")
-        if is_quotable(body):
+        if "\n\n" not in body and is_quotable(" ".join(body.split())):
             passages.append(Passage(body, start, start + len(body)))
     return passages
 
 
 def is_quotable(sentence: str) -> bool:
-    """True when a sentence (without its full stop) can stand in quotation marks in another paper."""
+    """True when a sentence (on one line, without its full stop) can stand in quotation marks in another paper."""
     words = sentence.split()
-    if not MIN_WORDS <= len(words) <= MAX_WORDS or "\n\n" in sentence:
+    if not MIN_WORDS <= len(words) <= MAX_WORDS:
         return False
     if not sentence[0].isupper() or _LEANING.match(sentence) or _UNFIT.search(sentence):
         return False

@@ -73,7 +73,10 @@ _WORD = re.compile(r"(?<![\w-])[^\W\d_](?:[\w'’]|[-‐](?=\w))*")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a text, its form for comparing, and where it stands; `joined` when only blanks part it from the word before."""
+    """A word of a text, its form for comparing, and where it stands.
+
+    `joined` when only blanks part it from the word before.
+    """
 
     form: str
     surface: str

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from citeloom.experiment import Experiment
-from citeloom.models.extractive.terms import Word, is_generic, is_stop, words_of
+from citeloom.models.extractive.terms import Word, form_of, is_generic, is_stop, words_of
 
 PROSE_FIELDS = (
     "paper_concept.title",
@@ -29,8 +29,15 @@ PROSE_FIELDS = (
 )
 _CORE_FIELDS = frozenset(PROSE_FIELDS[:5])
 _BOUNDED_SHARE = 0.4
+# Phrases that end in one of these name a drawer and not what is in it ("edge types", "expression values").
+_CONTAINERS = frozenset(
+    form_of(word)
+    for word in """type pair value count number level set kind group class sample size change problem method
+    report reports study time year choice""".split()
+)
 # A single word names a theme when it reads as a noun ("On calibration, ..."): by its ending, or as an abbreviation.
-_NOUN = re.compile(r"(?:tion|sion|ity|ment|ness|ism|sis|ance|ence|ancy|ency|ing|ics|s)$|[A-Z].*[A-Z]")
+_NOUN = re.compile(r"(?:tion|sion|ity|ment|ness|ism|sis|ance|ence|ancy|ency|ing|ics|ings)$|[A-Z].*[A-Z]")
+_PLURAL = re.compile(r"[^s]s$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +51,15 @@ class Theme:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """How often the sources use each phrase, how often it ends there as a phrase, and where each word occurs."""
+    """How often the sources use each phrase, how often it ends there as a phrase, and which papers use each word.
+
+    `nouns` are the spellings of single words that read as nouns, most used first by count.
+    """
 
     counts: Counter[tuple[str, ...]]
     bounded: Counter[tuple[str, ...]]
     papers: Counter[str]
+    nouns: dict[str, Counter[str]]
     size: int
 
 
@@ -65,46 +76,100 @@ def vocabulary(texts: Sequence[tuple[str, str]]) -> Vocabulary:
     """Phrases of the sources; `texts` are pairs of paper key and text."""
     counts: Counter[tuple[str, ...]] = Counter()
     bounded: Counter[tuple[str, ...]] = Counter()
+    nouns: dict[str, Counter[str]] = {}
     seen: set[tuple[str, str]] = set()
     for key, text in texts:
         words = words_of(text)
         for first, stop in phrases(words):
             forms = tuple(word.form for word in words[first:stop])
             counts[forms] += 1
-            if stop == len(words) or not words[stop].joined or is_stop(words[stop]):
-                bounded[forms] += 1
-        seen.update((key, word.form) for word in words)
-    return Vocabulary(counts, bounded, Counter(item for _, item in seen), len({key for key, _ in texts}))
+            bounded[forms] += _ends_phrase(words, stop)
+        for word in words:
+            seen.add((key, word.form))
+            if _NOUN.search(word.surface):
+                nouns.setdefault(word.form, Counter())[word.surface] += 1
+    return Vocabulary(counts, bounded, Counter(item for _, item in seen), nouns, len({key for key, _ in texts}))
+
+
+@dataclass(slots=True)
+class _Use:
+    fields: set[str]
+    spellings: list[str]
+    ends: int = 0  # times that the experiment's own phrase ends here
 
 
 def experiment_themes(experiment: Experiment, known: Vocabulary) -> list[Theme]:
     """The themes of an experiment, weightiest first; ties keep the order of the text."""
-    fields: dict[tuple[str, ...], set[str]] = {}
-    labels: dict[tuple[str, ...], str] = {}
-    for path in PROSE_FIELDS:
-        text = experiment.text_at(path)
-        words = words_of(text)
-        for first, stop in phrases(words):
-            forms = tuple(word.form for word in words[first:stop])
-            fields.setdefault(forms, set()).add(path)
-            labels.setdefault(forms, spelled(text[words[first].start : words[stop - 1].end]))
+    uses = _uses(experiment)
     themes = [
-        Theme(forms, labels[forms], _weight(forms, used))
-        for forms, used in fields.items()
-        if _is_theme(forms, labels[forms], used, known)
+        Theme(forms, label, _weight(forms, use.fields))
+        for forms, use in uses.items()
+        if (label := _label(forms, use, known)) and _is_theme(forms, use, known)
     ]
     return sorted(themes, key=lambda theme: -theme.weight)
 
 
-def _is_theme(forms: tuple[str, ...], label: str, used: set[str], known: Vocabulary) -> bool:
+def _uses(experiment: Experiment) -> dict[tuple[str, ...], _Use]:
+    uses: dict[tuple[str, ...], _Use] = {}
+    for path in PROSE_FIELDS:
+        text = experiment.text_at(path)
+        words = words_of(text)
+        for first, stop in phrases(words):
+            use = uses.setdefault(tuple(word.form for word in words[first:stop]), _Use(set(), []))
+            use.fields.add(path)
+            use.spellings.append(spelled(text[words[first].start : words[stop - 1].end]))
+            use.ends += _ends_phrase(words, stop)
+    return uses
+
+
+def _ends_phrase(words: Sequence[Word], stop: int) -> bool:
+    return stop == len(words) or not words[stop].joined or is_stop(words[stop])
+
+
+def core_phrases(experiment: Experiment, known: Vocabulary) -> list[str]:
+    """The phrases that an experiment keeps coming back to, weightiest first.
+
+    One that no source has used so far is worth a search only when it stands in three fields or more.
+    """
+    kept: list[tuple[float, tuple[str, ...], str]] = []
+    for forms, use in _uses(experiment).items():
+        common = len(forms) > 1 and len(set(forms)) > 1 and use.ends and use.fields & _CORE_FIELDS
+        if common and (len(use.fields) > 2 or (len(use.fields) > 1 and known.counts[forms])):
+            kept.append((_weight(forms, use.fields), forms, use.spellings[0]))
+    kept.sort(key=lambda item: -item[0])
+    chosen: list[tuple[tuple[str, ...], str]] = []
+    for _, forms, label in kept:
+        if not any(set(forms) <= set(other) or set(other) <= set(forms) for other, _ in chosen):
+            chosen.append((forms, label))
+    return [label for _, label in chosen]
+
+
+def _label(forms: tuple[str, ...], use: _Use, known: Vocabulary) -> str:
+    """The experiment's spelling, in the plural where it has one; a single word must read as a noun."""
+    if len(forms) > 1:
+        return next((spelling for spelling in use.spellings if spelling.endswith("s")), use.spellings[0])
+    common = known.nouns.get(forms[0])
+    from_sources = [spelled(common.most_common(1)[0][0])] if common else []
+    named = [spelling for spelling in use.spellings if _NOUN.search(spelling)]
+    # A plural comes last: "overfits" looks like one too.
+    plural = [spelling for spelling in use.spellings if _PLURAL.search(spelling)]
+    return next(iter([*named, *from_sources, *plural]), "")
+
+
+def _is_theme(forms: tuple[str, ...], use: _Use, known: Vocabulary) -> bool:
+    used = use.fields
     bare = all(is_generic(item) for item in forms)
-    if known.bounded[forms] < max(1, _BOUNDED_SHARE * known.counts[forms]):
+    if not known.counts[forms] or not use.ends or forms[-1] in _CONTAINERS:
+        return False
+    if len(used) < 3 and known.bounded[forms] < _BOUNDED_SHARE * known.counts[forms]:
         return False
     if len(forms) > 1:
-        enough = 3 if bare else 2
-        return len(set(forms)) == len(forms) and known.counts[forms] >= enough
-    widespread = known.papers[forms[0]] > max(3, 0.7 * known.size)
-    return not bare and len(used) > 1 and bool(used & _CORE_FIELDS) and not widespread and bool(_NOUN.search(label))
+        # A phrase of one passage only may be chance, unless the experiment keeps coming back to it.
+        enough = 3 if bare else 1 if len(used) > 2 else 2
+        belongs = bool(used & _CORE_FIELDS) or len(used) > 1
+        return belongs and len(set(forms)) == len(forms) and known.counts[forms] >= enough
+    widespread = known.papers[forms[0]] > max(3, 0.5 * known.size)
+    return not bare and len(used) > 1 and bool(used & _CORE_FIELDS) and not widespread
 
 
 def _weight(forms: tuple[str, ...], used: set[str]) -> float:

@@ -12,7 +12,7 @@ from citeloom.experiment import SectionKind
 from citeloom.models.embedding import Vectors
 from citeloom.models.extractive.matching import Match, Quotable, candidate_matches, choose
 from citeloom.models.extractive.phrasing import source_sentences
-from citeloom.models.extractive.plans import LIMITS, PREFERRED, WANTED_PAPERS, Paragraph, paragraphs
+from citeloom.models.extractive.plans import LIMITS, PREFERRED, STRICTER, WANTED_PAPERS, Paragraph, paragraphs
 from citeloom.models.extractive.quotable import Passage, quotable_passages
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.extractive.themes import Theme, experiment_themes, themes_in, vocabulary
@@ -42,6 +42,8 @@ class ExtractiveWriter:
                 cosines,
                 themes,
                 PREFERRED[brief.kind],
+                brief.experiment.model_dump_json(),
+                STRICTER.get(brief.kind, 0.0),
             )
             chosen = choose(found, LIMITS[brief.kind], wanted_papers=WANTED_PAPERS.get(brief.kind, 1))
         placed = [(matched[match.fact], match) for match in chosen]
@@ -73,7 +75,10 @@ class ExtractiveWriter:
         experiment = brief.experiment
         topics = [experiment.paper_concept.title, experiment.hypothesis.description, experiment.summary]
         topic_rows = [await self._vectors.of_query(topic) for topic in topics if topic.strip()]
-        nearness = (rows @ np.array(topic_rows).T).mean(axis=1) if topic_rows else np.ones(len(rows))
+        # Near to two of the three is near enough: a method paper need not speak of what was found.
+        nearness = (
+            np.sort(rows @ np.array(topic_rows).T, axis=1)[:, -2:].mean(axis=1) if topic_rows else np.ones(len(rows))
+        )
         return [
             Quotable(source, passage, found, float(nearness[number]))
             for number, (source, passage, found) in enumerate(pairs)

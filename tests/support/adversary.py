@@ -57,9 +57,7 @@ class Adversary:
             return envelope(body, tool_calls=[_call(body, dice) for _ in range(dice.randint(1, 4))])
         if dice.random() >= self._how_often:
             return None
-        ways = (
-            _WITH_TOOLS if body.get("tools") else _WITH_SCHEMA if body.get("response_format") else _WITH_TEXT
-        )
+        ways = _WITH_TOOLS if body.get("tools") else _WITH_SCHEMA if body.get("response_format") else _WITH_TEXT
         return dice.choice(ways)(body, dice)
 
 
@@ -136,9 +134,7 @@ def _cut_off(body: Json, dice: random.Random) -> Json:
 def _wrapped(body: Json, dice: random.Random) -> Json:
     text = sentences(dice, request_words(body), markers(body))
     thought = f"<think>I could cite [@made_up] here.</think>\n{text}"
-    return envelope(
-        body, content=dice.choice([f"```markdown\n{text}\n```", f"Sure! Here it is:\n\n{text}", thought])
-    )
+    return envelope(body, content=dice.choice([f"```markdown\n{text}\n```", f"Sure! Here it is:\n\n{text}", thought]))
 
 
 def _hostile_text(body: Json, dice: random.Random) -> Json:

@@ -20,5 +20,6 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
-        self.now += seconds
-        await asyncio.sleep(0)
+        awake = self.now + seconds
+        await asyncio.sleep(0)  # others see the time before it has passed
+        self.now = max(self.now, awake)

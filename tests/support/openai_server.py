@@ -43,6 +43,7 @@ class Raw:
 
 Fault = Literal["hang", "html", "not-json", "list", "no-choices", "empty-choices", "truncated", "drop"]
 Behaviour = Callable[[Json], "Json | Raw | None"]
+Answer = Callable[[Json], Json]
 
 _BODIES: dict[str, Raw] = {
     "html": Raw("<html><body><h1>Welcome to nginx!</h1></body></html>", content_type="text/html"),
@@ -61,6 +62,24 @@ class Status:
     message: str = "try again"
     retry_after: str | None = None
     code: str | None = None
+
+
+class _Server(uvicorn.Server):
+    """Ends when it is told to, instead of looking ten times a second whether it should."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._serving = threading.Event()
+
+    async def main_loop(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        self._serving.set()
+        await self._end.wait()
+
+    def stop(self) -> None:
+        self._serving.wait()
+        self.force_exit = True
+        self._loop.call_soon_threadsafe(self._end.set)
 
 
 class FakeOpenAI:
@@ -99,7 +118,7 @@ class FakeOpenAI:
         self.answered = 0
         self._log = log
         self._socket = socket.create_server(("127.0.0.1", port))
-        self._stop = asyncio.Event()
+        self.base_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
         routes = [
             Route("/v1/chat/completions", self._chat, methods=["POST"]),
             Route("/v1/embeddings", self._embeddings, methods=["POST"]),
@@ -108,12 +127,8 @@ class FakeOpenAI:
         config = uvicorn.Config(
             Starlette(routes=routes), log_level="critical", ws="none", lifespan="off", access_log=False
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config)
         self._thread = threading.Thread(target=self._serve, name="fake-openai", daemon=True)
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
 
     def calls(self) -> int:
         """Requests that came in, whatever they were answered with."""
@@ -124,8 +139,7 @@ class FakeOpenAI:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.force_exit = True
-        self._server.should_exit = True
+        self._server.stop()
         self._thread.join()
         self._socket.close()
 
@@ -155,7 +169,7 @@ class FakeOpenAI:
     async def _models(self, _: Request) -> Response:
         return JSONResponse({"object": "list", "data": [{"id": self.model or "any", "object": "model"}]})
 
-    async def _handle(self, request: Request, answer: Callable[[Json], Json]) -> Response:
+    async def _handle(self, request: Request, answer: Answer) -> Response:
         body = await request.json()
         number = len(self.requests)
         self.requests.append(body)
@@ -189,7 +203,7 @@ class FakeOpenAI:
         if isinstance(fault, Status):
             return _error(fault)
         if fault == "hang":
-            await self._stop.wait()
+            await asyncio.Event().wait()  # until the server ends
         if fault in ("truncated", "drop"):
             return _BrokenOff(whole=fault == "drop")
         return _as_response(_BODIES[fault])

@@ -19,9 +19,7 @@ ODD = r"""
 @misc{k:1+x, title = {Only a title}}
 @book{müller2001, title = {Ein Buch}, author = {{The Foo Group}}, publisher = {P}, year = 2001}
 """
-BROKEN = Paper(
-    "broken", "Left *open*", ("Ada Lovelace",), 1843, "Notes", bibtex="@article{broken, title = {open"
-)
+BROKEN = Paper("broken", "Left *open*", ("Ada Lovelace",), 1843, "Notes", bibtex="@article{broken, title = {open")
 NUMERIC_CSL = """<?xml version="1.0" encoding="utf-8"?>
 <style xmlns="http://purl.org/net/xbiblio/csl" class="in-text" version="1.0">
   <info><title>Numbers</title><id>numbers</id><updated>2020-01-01T00:00:00+00:00</updated></info>
@@ -94,9 +92,7 @@ def test_a_style_file_of_the_users(library: dict[str, Paper], tmp_path: Path) ->
 
 def _source(number: int, paper: Paper, page: int | None, section: str) -> Source:
     text = "A finding that holds."
-    chunk = Chunk(
-        f"{paper.key}:00000", paper.key, 0, text, section, "", Category.OTHER, 1, page, 0, len(text), 5
-    )
+    chunk = Chunk(f"{paper.key}:00000", paper.key, 0, text, section, "", Category.OTHER, 1, page, 0, len(text), 5)
     scores = {"vector_score": 0.5, "llm_score": 0.5, "combined_score": 0.5}
     evidence = Evidence.of(chunk, id=f"E{number}", summary="s", start=0, end=9, source_query="q", **scores)
     return Source(evidence, paper, text)
@@ -108,15 +104,10 @@ def test_pandoc_reads_the_citations_that_we_write(library: dict[str, Paper], tmp
     odd = next(iter(parse_bibliography(ODD, source="odd.bib").papers.values()))
     papers = [library["lee2022ten"], library["himmelstein2017systematic"], odd]
     sections = ["Tip 1: don't, and 2-3; [more] @all", "2. Results & *discussion*", "Über `x_1`"]
-    sources = [
-        _source(n, paper, None, title)
-        for n, (paper, title) in enumerate(zip(papers, sections, strict=True), 1)
-    ]
+    sources = [_source(n, paper, None, title) for n, (paper, title) in enumerate(zip(papers, sections, strict=True), 1)]
     sources.append(_source(4, papers[0], 7, ""))
     rendered = render("One [E1][E2]. Two [E3]. Three [E4].", sources, "pandoc")
-    files = write_files(
-        tmp_path, "discussion", SectionDocument("t", "discussion", rendered.text, papers=papers)
-    )
+    files = write_files(tmp_path, "discussion", SectionDocument("t", "discussion", rendered.text, papers=papers))
     options = ["--citeproc", "--wrap=none", f"--bibliography={files['bib']}"]
     shown = pypandoc.convert_text(rendered.text, "plain", format="markdown", extra_args=options, sandbox=True)
     assert "One (Lee et al. 2022, in section “Tip 1: don’t, and 2-3" in shown

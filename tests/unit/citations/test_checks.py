@@ -74,9 +74,7 @@ def test_no_citation_is_asked_for_without_sources() -> None:
 
 
 def test_the_users_own_words_pass() -> None:
-    assert (
-        _codes("The code is at https://example.org/x.", experiment="See https://example.org/x for it.") == []
-    )
+    assert _codes("The code is at https://example.org/x.", experiment="See https://example.org/x for it.") == []
 
 
 def test_messages_name_the_words_and_spans_point_to_them() -> None:

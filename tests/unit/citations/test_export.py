@@ -16,12 +16,8 @@ SOURCES = (make_source("E1", "b2019"), make_source("E2", "a2020", page=4))
 
 def _document() -> SectionDocument:
     rendered = render("Degree matters [E1]. It lasts [E2].", SOURCES, "key")
-    papers = [
-        replace(source.paper, bibtex=f"@misc{{{source.paper.key}, title = {{On}}}}") for source in SOURCES
-    ]
-    references = [
-        Reference(paper.key, paper.key, "Ada. 2017. “On.”", "On", ("Ada",), 2017, "", "") for paper in papers
-    ]
+    papers = [replace(source.paper, bibtex=f"@misc{{{source.paper.key}, title = {{On}}}}") for source in SOURCES]
+    references = [Reference(paper.key, paper.key, "Ada. 2017. “On.”", "On", ("Ada",), 2017, "", "") for paper in papers]
     return SectionDocument(
         thread_id="t1",
         section="discussion",

@@ -81,14 +81,18 @@ def test_every_marker_stands_in_one_sentence(text: str) -> None:
 
 
 def test_a_quotation_with_full_stops_is_one_sentence() -> None:
-    text = (
-        'Lee et al. report that "degree works. It does so in 3 of 20 networks" [E3]. We agree [E4][E5]. No.'
-    )
+    text = 'Lee et al. report that "degree works. It does so in 3 of 20 networks" [E3]. We agree [E4][E5]. No.'
     cited = sentences_with_markers(text)
     assert [(sentence.text, sentence.ids) for sentence in cited] == [
         ('Lee et al. report that "degree works. It does so in 3 of 20 networks" [E3].', ("E3",)),
         ("We agree [E4][E5].", ("E4", "E5")),
     ]
+
+
+def test_a_stray_quotation_mark_does_not_cut_a_quotation() -> None:
+    cited = sentences_with_markers('A 5" disk is small. It is "so. And so" [E1].')
+    assert '"so. And so" [E1].' in cited[0].text
+    assert len(cited) == 1
 
 
 def test_an_open_quotation_ends_with_its_paragraph() -> None:

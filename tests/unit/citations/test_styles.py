@@ -75,9 +75,7 @@ def test_each_citation_opens_to_its_evidence() -> None:
     ),
     st.sampled_from(get_args(CitationStyle)),
 )
-def test_no_marker_reaches_the_reader_and_every_record_is_in_the_text(
-    pieces: list[str], style: CitationStyle
-) -> None:
+def test_no_marker_reaches_the_reader_and_every_record_is_in_the_text(pieces: list[str], style: CitationStyle) -> None:
     rendered = render("".join(pieces), SOURCES, style)
     assert not any(f"[E{number}]" in rendered.text for number in range(1, 10))
     assert all(citation.sentence in rendered.text for citation in rendered.citations)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
+
 import pytest
 
 from citeloom.models.errors import (
@@ -64,6 +67,9 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (TimeoutError(), "timeout"),
         (TimeoutError(), "timeout"),
         (ConnectionRefusedError(111, "refused"), "unreachable"),
+        (socket.gaierror(-2, "Name or service not known"), "unreachable"),
+        (ssl.SSLCertVerificationError("self-signed certificate"), "unreachable"),
+        (BrokenPipeError(32, "broken pipe"), "dropped"),
         (ConnectionResetError(104, "reset"), "dropped"),
         (caused(Exception("Connection error."), ConnectError("refused")), "unreachable"),
         (caused(Exception("Request timed out."), TimeoutException("read")), "timeout"),

@@ -53,9 +53,7 @@ def test_a_malformed_file_is_refused_by_name(tmp_path: Path, text: str, expected
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
-    (tmp_path / "reader_task.md").write_bytes(
-        b"\xef\xbb\xbf---\r\nvariables: [query]\r\n---\r\nAsk {{ query }}.\r\n"
-    )
+    (tmp_path / "reader_task.md").write_bytes(b"\xef\xbb\xbf---\r\nvariables: [query]\r\n---\r\nAsk {{ query }}.\r\n")
     assert load_prompt("reader_task", tmp_path).render(query="x") == "Ask x."
 
 
@@ -96,9 +94,7 @@ def test_a_users_file_replaces_the_shipped_one_of_its_name(tmp_path: Path) -> No
         ("reader_task", "nothing", "expected a head"),
     ],
 )
-def test_a_users_file_that_cannot_be_used_is_wrong_input(
-    tmp_path: Path, name: str, text: str, expected: str
-) -> None:
+def test_a_users_file_that_cannot_be_used_is_wrong_input(tmp_path: Path, name: str, text: str, expected: str) -> None:
     path = written(tmp_path, text, name)
     with pytest.raises(PromptOverrideError) as caught:
         PromptLibrary(tmp_path)

@@ -43,9 +43,7 @@ def assert_fenced(shown: str, attack: str) -> None:
         assert word not in outside(shown)
 
 
-async def test_the_readers_passage_and_query(
-    scripted: Any, prompts: PromptLibrary, make_candidate: Any
-) -> None:
+async def test_the_readers_passage_and_query(scripted: Any, prompts: PromptLibrary, make_candidate: Any) -> None:
     caller = scripted({"summary": "", "score": 0, "first_sentence": 0, "last_sentence": 0})
     await ChatReader(caller, prompts, summary_words=9, max_tokens=9).read(ATTACK, make_candidate(text=ATTACK))
     assert_fenced(caller.text(), ATTACK)
@@ -54,9 +52,7 @@ async def test_the_readers_passage_and_query(
     assert numbered == [str(number) for number in range(1, len(numbered) + 1)], "a sentence was forged"
 
 
-async def test_the_planners_evidence(
-    scripted: Any, prompts: PromptLibrary, make_brief: Any, make_source: Any
-) -> None:
+async def test_the_planners_evidence(scripted: Any, prompts: PromptLibrary, make_brief: Any, make_source: Any) -> None:
     brief = make_brief(sources=(make_source(summary=ATTACK),), queries=(ATTACK,))
     _, human = ChatPlanner(scripted(), prompts, (), max_tokens=9).open(brief)
     assert_fenced(human.text, FOLDED)
@@ -76,9 +72,7 @@ async def test_the_writers_sources_and_draft(
     assert FOLDED in caller.text()
 
 
-async def test_the_judges_sentence_and_passage(
-    scripted: Any, prompts: PromptLibrary, make_source: Any
-) -> None:
+async def test_the_judges_sentence_and_passage(scripted: Any, prompts: PromptLibrary, make_source: Any) -> None:
     caller = scripted({"reason": "x", "verdict": "partly"})
     await ChatJudge(caller, prompts, max_tokens=9).judge(ATTACK, make_source(text=ATTACK))
     assert_fenced(caller.text(), ATTACK)

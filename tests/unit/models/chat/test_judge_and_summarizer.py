@@ -18,9 +18,7 @@ async def test_the_judge_gives_verdict_and_reason(
     scripted: Any, prompts: PromptLibrary, make_source: Any, label: str
 ) -> None:
     caller = scripted({"reason": "It says\n17 of 20.", "verdict": label.title() + "."})
-    verdict = await ChatJudge(caller, prompts, max_tokens=90).judge(
-        "Degree holds on 17 of 20 [E1; E3].", make_source()
-    )
+    verdict = await ChatJudge(caller, prompts, max_tokens=90).judge("Degree holds on 17 of 20 [E1; E3].", make_source())
     assert verdict == Verdict(label, "It says 17 of 20.")  # type: ignore[arg-type]
 
 
@@ -58,9 +56,7 @@ async def test_a_summary_is_one_paragraph_from_title_abstract_and_text(
     assert notes == []
 
 
-@pytest.mark.parametrize(
-    "answer", [AIMessage(""), AIMessage("Degr", response_metadata={"finish_reason": "length"})]
-)
+@pytest.mark.parametrize("answer", [AIMessage(""), AIMessage("Degr", response_metadata={"finish_reason": "length"})])
 async def test_without_a_whole_summary_the_abstract_is_used_and_said(
     scripted: Any, prompts: PromptLibrary, paper: Paper, answer: AIMessage
 ) -> None:
@@ -94,6 +90,6 @@ async def test_each_role_has_its_own_caller(
     await roles.writer.write(brief)
     await roles.judge.judge("Degree matters [E1].", make_source())
     await roles.summarizer.summarize(paper, "Text.")
-    assert {
-        name: [options["max_tokens"] for options in caller.options] for name, caller in callers.items()
-    } == {name: [321] for name in callers}
+    assert {name: [options["max_tokens"] for options in caller.options] for name, caller in callers.items()} == {
+        name: [321] for name in callers
+    }

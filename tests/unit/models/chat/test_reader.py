@@ -12,9 +12,7 @@ from citeloom.models.roles import Reading
 from citeloom.prompts import PromptLibrary
 
 
-def answer(
-    first: int, last: int, score: float = 0.8, summary: str = "Degree is a baseline."
-) -> dict[str, Any]:
+def answer(first: int, last: int, score: float = 0.8, summary: str = "Degree is a baseline.") -> dict[str, Any]:
     return {"summary": summary, "score": score, "first_sentence": first, "last_sentence": last}
 
 
@@ -31,8 +29,7 @@ async def read(caller: Any, prompts: PromptLibrary, candidate: Any, notes: list[
         (
             1,
             2,
-            "Degree alone predicts most edges of a network.\n\n"
-            "We compared it with embeddings on 20 networks.",
+            "Degree alone predicts most edges of a network.\n\nWe compared it with embeddings on 20 networks.",
         ),
         (
             2,
@@ -99,14 +96,10 @@ async def test_two_bad_answers_leave_the_passage_out_and_say_so(
 ) -> None:
     caller, notes = scripted(answer(9, 9), "sorry"), []
     assert await read(caller, prompts, make_candidate(), notes) is None
-    assert notes == [
-        "Passage zietz2024probability:00007 was left out: the reader gave no valid answer, twice."
-    ]
+    assert notes == ["Passage zietz2024probability:00007 was left out: the reader gave no valid answer, twice."]
 
 
-@pytest.mark.parametrize(
-    "irrelevant", [answer(0, 0, score=0), answer(0, 0, score=0.2), answer(7, 9, score=0)]
-)
+@pytest.mark.parametrize("irrelevant", [answer(0, 0, score=0), answer(0, 0, score=0.2), answer(7, 9, score=0)])
 async def test_nothing_that_bears_on_the_query_is_none_without_a_note(
     scripted: Any, prompts: PromptLibrary, make_candidate: Any, irrelevant: dict[str, Any]
 ) -> None:
@@ -115,17 +108,13 @@ async def test_nothing_that_bears_on_the_query_is_none_without_a_note(
     assert (notes, caller.rejected) == ([], [])
 
 
-async def test_a_chunk_without_words_is_not_read(
-    scripted: Any, prompts: PromptLibrary, make_candidate: Any
-) -> None:
+async def test_a_chunk_without_words_is_not_read(scripted: Any, prompts: PromptLibrary, make_candidate: Any) -> None:
     caller = scripted()
     assert await read(caller, prompts, make_candidate(text=" \n | 1 | 2 |\n|---|---|\n"), []) is None
     assert caller.asked == []
 
 
-async def test_a_summary_that_runs_on_is_cut(
-    scripted: Any, prompts: PromptLibrary, make_candidate: Any
-) -> None:
+async def test_a_summary_that_runs_on_is_cut(scripted: Any, prompts: PromptLibrary, make_candidate: Any) -> None:
     reading = await read(scripted(answer(1, 1, summary="word " * 50)), prompts, make_candidate(), [])
     assert reading is not None
     assert reading.summary == "word " * 20 + "..."

@@ -102,9 +102,7 @@ async def test_two_bad_answers_are_both_rejected(scripted: Any, prompts: PromptL
     assert caller.asked[1][1].text, "an assistant message without text would be refused by some servers"
 
 
-async def test_an_answer_that_was_cut_off_is_asked_for_more_briefly(
-    scripted: Any, prompts: PromptLibrary
-) -> None:
+async def test_an_answer_that_was_cut_off_is_asked_for_more_briefly(scripted: Any, prompts: PromptLibrary) -> None:
     caller = scripted(AIMessage('{"label": "go', response_metadata={"finish_reason": "length"}), GOOD)
     assert await ask(caller, prompts, [HumanMessage("How is it?")], Mood, max_tokens=9)
     assert "cut off" in caller.asked[1][-1].text

@@ -35,9 +35,7 @@ async def test_the_writer_sees_markers_and_passages_but_no_keys_and_no_authors(
 
 
 @pytest.mark.parametrize("kind", SECTION_KINDS)
-async def test_each_section_has_its_plan_and_what_it_is_written_from(
-    scripted: Any, make_brief: Any, kind: str
-) -> None:
+async def test_each_section_has_its_plan_and_what_it_is_written_from(scripted: Any, make_brief: Any, kind: str) -> None:
     prompts, caller = PromptLibrary(), scripted(TEXT)
     await writer(caller, prompts).write(make_brief(kind=kind))
     assert prompts[f"writer_plan_{kind}"].body in caller.text()
@@ -91,9 +89,7 @@ async def test_an_answer_at_its_limit_is_marked_truncated(
     assert await writer(caller, prompts).write(make_brief()) == Draft("Degree expl", truncated=True)
 
 
-async def test_an_empty_answer_is_asked_for_once_more(
-    scripted: Any, prompts: PromptLibrary, make_brief: Any
-) -> None:
+async def test_an_empty_answer_is_asked_for_once_more(scripted: Any, prompts: PromptLibrary, make_brief: Any) -> None:
     caller = scripted("```\n```", TEXT)
     assert (await writer(caller, prompts).write(make_brief())).text == TEXT
     assert caller.rejected == ["call-1"]
@@ -125,9 +121,7 @@ async def test_a_repair_shows_the_draft_and_each_problem_on_a_line(
     assert len(caller.asked[1]) == 2
 
 
-async def test_a_repair_without_text_keeps_the_draft(
-    scripted: Any, prompts: PromptLibrary, make_brief: Any
-) -> None:
+async def test_a_repair_without_text_keeps_the_draft(scripted: Any, prompts: PromptLibrary, make_brief: Any) -> None:
     draft = Draft(TEXT, truncated=True, quotes=(QuoteSpan("E1", 0, 5),), notes=("first",))
     kept = await writer(scripted("", ""), prompts).repair(make_brief(), draft, ["unknown marker [E9]"])
     assert (kept.text, kept.truncated, kept.quotes) == (draft.text, True, draft.quotes)
@@ -159,9 +153,7 @@ async def test_many_long_sources_fit_and_the_weakest_are_left_out_with_a_note(
     assert "Marker: [E1]" not in caller.text()
 
 
-async def test_without_sources_nothing_is_there_to_cite(
-    scripted: Any, prompts: PromptLibrary, make_brief: Any
-) -> None:
+async def test_without_sources_nothing_is_there_to_cite(scripted: Any, prompts: PromptLibrary, make_brief: Any) -> None:
     caller = scripted("Degree matters.")
     assert await writer(caller, prompts).write(make_brief(sources=())) == Draft("Degree matters.")
     assert "(no sources)" in caller.text()

@@ -1,0 +1,153 @@
+"""A model that invents sources, breaks JSON, says nothing and searches without end, in 200 seeded runs.
+
+Whatever it does, a run ends with a section whose every source is in the library, or with an error of ours. The
+runs share a process, a server and a library; each has a model name of its own, by which the server finds its
+seed, and which keeps the answers of one run out of all others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom.config import Settings
+from citeloom.errors import CiteloomError
+from citeloom.experiment import SECTION_KINDS, load_experiment
+from citeloom.graph.run import SectionRequest, run_section
+from citeloom.graph.saving import save_section
+from citeloom.graph.workbench import Workbench
+from citeloom.models.connections import close_connections
+from citeloom.models.journal import Journal
+from citeloom.prompts import PromptLibrary
+from citeloom.stores.library import Library
+from tests.support.adversary import FOREIGN_KEYS, Adversary
+from tests.support.openai_server import FakeOpenAI, Json, Raw
+from tests.support.sample_library import EXPERIMENT, index_samples
+from tests.support.section_checks import check_files, check_section
+from tests.support.word_embedding import WordEmbedding
+
+SEEDS = range(200)
+AT_ONCE = 8
+SEARCHES = 3
+# Turns of the planner: two for each search, two more for mistakes (graph/nodes/agent.py).
+TURNS = 2 * SEARCHES + 2
+
+pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
+
+
+def misbehave(body: Json) -> Json | Raw | None:
+    """What the adversary with the seed in the model's name answers."""
+    return Adversary(int(body["model"].rpartition("-")[2]))(body)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended; `error` is of ours or something that must not happen."""
+
+    seed: int
+    record: dict[str, Any] | None
+    error: Exception | None
+
+
+@dataclass(frozen=True)
+class Runs:
+    """All runs, with what the server was asked in each."""
+
+    ended: list[Ended]
+    requests: dict[str, list[Json]]
+    library: Library
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    folder = tmp_path_factory.mktemp("adversary")
+    home = index_samples(folder / ".citeloom", WordEmbedding())
+    library = Library.open(home, WordEmbedding())
+    with FakeOpenAI(behaviour=misbehave) as server, Journal.open(home.journal) as journal:
+        ended = asyncio.run(all_runs(library, journal, server.base_url, folder))
+    requests: dict[str, list[Json]] = {}
+    for body in server.requests:
+        requests.setdefault(body["model"], []).append(body)
+    yield Runs(ended, requests, library, folder)
+    library.close()
+
+
+async def all_runs(library: Library, journal: Journal, base_url: str, folder: Path) -> list[Ended]:
+    prompts = PromptLibrary()
+    experiment = load_experiment(EXPERIMENT)
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def one(seed: int) -> Ended:
+        dice = random.Random(seed)
+        settings = Settings(
+            chat_model=f"adversary-{seed}",
+            chat_base_url=base_url,
+            max_retries=0,
+            max_search_iterations=dice.choice([0, 1, SEARCHES]),
+            max_repairs=dice.choice([0, 1, 2]),
+            top_k_initial=4,
+            score_threshold=dice.choice([0.0, 0.3]),
+        )
+        bench = Workbench(settings, library.home, library, journal, prompts)
+        request = SectionRequest(SECTION_KINDS[seed % len(SECTION_KINDS)], experiment)
+        async with turn:
+            try:
+                finished = await run_section(request, bench)
+                return Ended(seed, await save_section(finished.record, folder / str(seed)), None)
+            except Exception as error:
+                return Ended(seed, None, error)
+
+    try:
+        return await asyncio.gather(*(one(seed) for seed in SEEDS))
+    finally:
+        await close_connections()
+
+
+def test_every_run_ends_with_a_section_or_an_error_of_ours(runs: Runs) -> None:
+    wrong = {end.seed: end.error for end in runs.ended if end.error and not isinstance(end.error, CiteloomError)}
+    assert not wrong, f"seeds {sorted(wrong)}: {wrong}"
+    assert all("\n" not in str(end.error) for end in runs.ended if end.error)
+    finished = sum(end.record is not None for end in runs.ended)
+    assert finished >= len(SEEDS) // 2, "the adversary must let most runs through, or little is tested"
+
+
+def test_no_foreign_source_reaches_the_output(runs: Runs) -> None:
+    for end in runs.ended:
+        if end.record is None:
+            continue
+        try:
+            check_section(end.record, runs.library, written_by_models=True)
+            check_files(end.record, Path("/"))
+        except AssertionError as found:
+            raise AssertionError(f"seed {end.seed}: {found}") from found
+        written = "\n".join(Path(path).read_text(encoding="utf-8") for path in end.record["files"].values())
+        shown = written.replace(json.dumps(end.record["warnings"]), "")
+        for foreign in FOREIGN_KEYS:
+            assert foreign not in end.record["text"], f"seed {end.seed}: {foreign} is in the text"
+        assert "http://example.invalid" not in shown or "example.invalid" in end.record["text"], f"seed {end.seed}"
+
+
+def test_endless_searching_is_bounded(runs: Runs) -> None:
+    turns: Counter[str] = Counter()
+    for model, bodies in runs.requests.items():
+        turns[model] = sum(bool(body.get("tools")) for body in bodies)
+    assert max(turns.values()) <= TURNS
+    assert max(turns.values()) > SEARCHES, "nobody searched on and on"
+
+
+def test_what_was_paid_is_counted(runs: Runs) -> None:
+    for end in runs.ended:
+        if end.record is None:
+            continue
+        # A broken answer costs a call that nobody can count by its usage; all others are counted.
+        asked = len(runs.requests[f"adversary-{end.seed}"])
+        assert end.record["usage"]["llm_calls"] <= asked, f"seed {end.seed}"

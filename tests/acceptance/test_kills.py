@@ -1,0 +1,252 @@
+"""`kill -9` at seeded moments of a run, then the same command again: no committed call is ever made twice.
+
+The embedding is the endpoint's too, so that its calls are counted with the others.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Finished, finish, run, start
+from tests.support.killing_server import KillingServer, Moment
+from tests.support.sample_library import EXPERIMENT, SAMPLES, THREE
+
+SEEDS = 20
+CONCURRENCY = 4
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a run left: its text, its record without the count of replays, and the calls that it made."""
+
+    text: str
+    record: dict[str, Any]
+    calls: int
+
+
+class Bench:
+    """A home with three papers, and the same command again and again."""
+
+    def __init__(self, server: KillingServer, template: Path, folder: Path) -> None:
+        self.server = server
+        self.folder = folder
+        self.home = folder / ".citeloom"
+        shutil.copytree(template, self.home)
+        self.before = answers(self.home)
+        server.forget()
+
+    def settings(self, key: str) -> dict[str, str]:
+        return settings_of(self.server, key)
+
+    def command(self, *more: str) -> tuple[str, ...]:
+        return ("discussion", "--exp", str(EXPERIMENT), "--out", "out", "--home", str(self.home), *more)
+
+    def give(self, key: str, *more: str) -> Finished:
+        return run(*self.command(*more), cwd=self.folder, settings=self.settings(key))
+
+    def give_and_kill(self, moment: Moment, *more: str) -> Finished:
+        self.server.at = moment
+        self.server.victim = start(*self.command(*more), cwd=self.folder, settings=self.settings(moment.key))
+        return finish(self.server.victim)
+
+    def committed(self) -> int:
+        """Answers that the journal has of this run."""
+        return answers(self.home) - self.before
+
+    def written(self, *keys: str) -> Written:
+        out = self.folder / "out"
+        record = json.loads((out / "discussion.json").read_text(encoding="utf-8"))
+        record["usage"].pop("journal_hits")  # a node that is taken up again reads its answers again
+        record.pop("thread_id")
+        calls = sum(self.server.asked[key] for key in keys)
+        return Written((out / "discussion.md").read_text(encoding="utf-8"), record, calls)
+
+
+def settings_of(server: KillingServer, key: str) -> dict[str, str]:
+    return {
+        "CHAT_MODEL": "fake",
+        "CHAT_BASE_URL": server.base_url,
+        "CHAT_API_KEY": key,
+        "EMBEDDING_MODEL": "fake-embedding",
+        "EMBEDDING_BASE_URL": server.base_url,
+        "EMBEDDING_API_KEY": key,
+        "MAX_CONCURRENCY": str(CONCURRENCY),
+        "TOP_K_INITIAL": "6",
+        "SCORE_THRESHOLD": "0.1",
+    }
+
+
+def answers(home: Path) -> int:
+    with closing(sqlite3.connect(home / "journal.sqlite")) as db:
+        return int(db.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[KillingServer]:
+    with KillingServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def template(server: KillingServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("template")
+    papers = [SAMPLES / f"{key}.md" for key in THREE]
+    done = run(
+        "ingest",
+        *papers,
+        "--bib",
+        SAMPLES / "library.bib",
+        "--home",
+        "home",
+        cwd=folder,
+        settings=settings_of(server, "i"),
+    )
+    assert done.code == 0, done.err
+    return folder / "home"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(server: KillingServer, template: Path, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    bench = Bench(server, template, tmp_path_factory.mktemp("undisturbed"))
+    done = bench.give("only")
+    assert done.code == 0, done.err
+    written = bench.written("only")
+    assert written.calls == bench.committed() > 30
+    assert len({citation["key"] for citation in written.record["citations"]}) == len(THREE)
+    return written
+
+
+@pytest.fixture
+def bench(server: KillingServer, template: Path, undisturbed: Written, tmp_path: Path) -> Bench:
+    return Bench(server, template, tmp_path)
+
+
+def same_section(one: Written, other: Written) -> None:
+    assert one.text == other.text
+    assert one.record == other.record
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_killed_run_pays_again_for_nothing_but_what_was_under_way(
+    seed: int, bench: Bench, undisturbed: Written
+) -> None:
+    dice = random.Random(seed)
+    # One moment in each twentieth of the run, by turns before and after an answer.
+    number = min(undisturbed.calls, math.ceil((seed + dice.random()) / SEEDS * undisturbed.calls))
+    killed = bench.give_and_kill(Moment("first", dice.choice(["asked", "answered"]), number))
+    assert killed.code == -signal.SIGKILL, killed.err
+    committed = bench.committed()
+    resumed = bench.give("second")
+    assert resumed.code == 0, resumed.err
+    written = bench.written("first", "second")
+    under_way = bench.server.asked["first"] - committed
+    # A call is under way until its answer is on disk, which is a moment longer than its connection is in use.
+    assert 0 <= under_way <= 2 * CONCURRENCY
+    assert bench.server.asked["second"] == undisturbed.calls - committed
+    assert written.calls <= undisturbed.calls + under_way
+    same_section(written, undisturbed)
+
+
+def test_killed_again_and_again_a_run_still_ends_with_the_same_section(bench: Bench, undisturbed: Written) -> None:
+    """Every attempt is killed at its fifth request; each must have moved the run on."""
+    keys: list[str] = []
+    for attempt in range(undisturbed.calls):
+        keys.append(f"attempt-{attempt}")
+        before = bench.committed()
+        done = bench.give_and_kill(Moment(keys[-1], "answered", 2 * CONCURRENCY + 1))
+        if done.code == 0:
+            break
+        assert done.code == -signal.SIGKILL, done.err
+        assert bench.committed() > before
+    assert 3 < len(keys) < undisturbed.calls
+    written = bench.written(*keys)
+    assert written.calls <= undisturbed.calls + (len(keys) - 1) * 2 * CONCURRENCY
+    same_section(written, undisturbed)
+
+
+def test_the_same_command_twice_makes_no_call_the_second_time(bench: Bench, undisturbed: Written) -> None:
+    assert bench.give("first").code == 0
+    again = bench.give("second")
+    assert again.code == 0
+    assert bench.server.asked["second"] == 0
+    assert "finished earlier" in again.err
+    same_section(bench.written("first", "second"), undisturbed)
+
+
+def test_fresh_makes_its_calls_anew_and_is_resumed_when_it_is_killed(bench: Bench, undisturbed: Written) -> None:
+    assert bench.give("first").code == 0
+    chat = undisturbed.record["usage"]["llm_calls"]
+    assert bench.give("anew", "--fresh").code == 0
+    assert bench.server.asked["anew"] == chat  # vectors belong to the library, and are never asked for again
+    committed = bench.committed()
+    killed = bench.give_and_kill(Moment("killed", "answered", chat // 2), "--fresh")
+    assert killed.code == -signal.SIGKILL
+    kept = bench.committed() - committed
+    assert kept > 0
+    resumed = bench.give("resumed", "--fresh")
+    assert resumed.code == 0, resumed.err
+    assert bench.server.asked["resumed"] == chat - kept
+    written = bench.written()
+    assert written.record["citations"] == undisturbed.record["citations"]
+    assert written.record["usage"]["llm_calls"] == chat
+
+
+def test_two_equal_commands_at_once_pay_once(bench: Bench, undisturbed: Written) -> None:
+    """The first is held at its fifth request until the second has said that it waits."""
+    reached, go_on = gate(bench.server, "first", 5)
+    first = start(*bench.command(), cwd=bench.folder, settings=bench.settings("first"))
+    assert reached()
+    second = start(*bench.command("--out", "other"), cwd=bench.folder, settings=bench.settings("second"))
+    assert second.stderr is not None
+    said = []
+    for line in second.stderr:
+        said.append(line)
+        if "under way in another process" in line:
+            break
+    go_on()
+    other, done = finish(second), finish(first)
+    assert (done.code, other.code) == (0, 0), done.err + "".join(said) + other.err
+    assert any("under way in another process" in line for line in said)
+    assert bench.server.asked["second"] == 0
+    assert "finished earlier" in other.err
+    same_section(bench.written("first", "second"), undisturbed)
+    texts = [(bench.folder / folder / "discussion.md").read_text(encoding="utf-8") for folder in ("out", "other")]
+    assert texts[0] == texts[1]
+
+
+def gate(server: KillingServer, key: str, number: int) -> tuple[Callable[[], bool], Callable[[], None]]:
+    """Hold the `number`th request of `key`: a wait for it to have come, and the word to answer it."""
+    held, open_ = server.hold(key, number)
+    return lambda: held.wait(timeout=120), open_.set
+
+
+def test_a_killed_run_is_listed_and_resumed_by_its_id(bench: Bench, undisturbed: Written) -> None:
+    """The id alone is enough: the settings are kept with the run, only the keys are not."""
+    settings = bench.settings("first")
+    chosen = ("--model", settings.pop("CHAT_MODEL"), "--base-url", settings.pop("CHAT_BASE_URL"))
+    bench.server.at = Moment("first", "asked", undisturbed.calls // 2)
+    bench.server.victim = start(*bench.command(*chosen), cwd=bench.folder, settings=settings)
+    assert finish(bench.server.victim).code == -signal.SIGKILL
+    (listed,) = run("runs", "list", "--json", "--home", bench.home, cwd=bench.folder, settings=settings).json
+    assert listed["status"] == "killed"
+    asked = bench.server.asked["first"]
+    assert re.fullmatch(r"discussion-[0-9a-f]{16}", listed["thread_id"])
+    resumed = run(
+        "runs", "resume", listed["thread_id"], "--out", "out", "--home", bench.home, cwd=bench.folder, settings=settings
+    )
+    assert resumed.code == 0, resumed.err
+    assert bench.server.asked["first"] - asked <= undisturbed.calls // 2 + 2 * CONCURRENCY
+    same_section(bench.written("first"), undisturbed)

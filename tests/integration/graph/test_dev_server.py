@@ -1,0 +1,216 @@
+"""The real LangGraph dev server with our `langgraph.json`, used through its SDK as Studio does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from citeloom.api import open_library
+from citeloom.models.journal import Journal
+from citeloom.models.records import RunScope
+from tests.support.openai_server import FakeOpenAI
+
+ROOT = Path(__file__).resolve().parents[3]
+KEY = "key-of-the-environment"
+PATIENCE = 60.0  # seconds until the server must be ready
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running dev server: its address, the folder it was started in, its environment, and its log."""
+
+    url: str
+    folder: Path
+    environment: dict[str, str]
+    log: Path
+
+
+@pytest.fixture(scope="module")
+def server(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The server in a folder whose `.env` names the home; a `.citeloom` beside it must not be taken."""
+    folder = tmp_path_factory.mktemp("project")
+    home = shutil.copytree(sample_home, folder / "my library")
+    (folder / ".citeloom").mkdir()
+    (folder / ".env").write_text(f'CITELOOM_HOME="{home}"\nCITELOOM_CHAT_API_KEY={KEY}\n', encoding="utf-8")
+    foreign = ("CITELOOM_", "OPENAI_", "LANG")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | {
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "LANGSMITH_TRACING": "false",
+        "LANGGRAPH_STRICT_MSGPACK": "true",
+        "NO_COLOR": "1",
+    }
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [Path(sys.executable).with_name("langgraph"), "dev", "--no-browser", "--no-reload"]
+    command += ["--port", str(port), "--config", str(ROOT / "langgraph.json")]
+    log = folder / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait_until_ready(url, process, log)
+            yield Server(url, folder, environment, log)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            if httpx.get(f"{url}/ok").is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)  # between two questions; what counts is the answer
+    pytest.fail(f"the dev server did not become ready:\n{log.read_text(errors='replace')[-4000:]}")
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[LangGraphClient]:
+    async with get_client(url=server.url) as opened:
+        yield opened
+
+
+async def stream(client: LangGraphClient, thread: str, given: Any, **options: Any) -> list[tuple[str, Any]]:
+    """All events of a run, in order."""
+    modes = ["custom", "updates"]
+    return [
+        (part.event, part.data)
+        async for part in client.runs.stream(thread, "section", input=given, stream_mode=modes, **options)
+    ]
+
+
+def steps(events: list[tuple[str, Any]]) -> list[str]:
+    """The nodes that were finished."""
+    return [node for kind, data in events if kind == "updates" for node in data if not node.startswith("__")]
+
+
+def stages(events: list[tuple[str, Any]]) -> list[str]:
+    return [data["stage"] for kind, data in events if kind == "custom"]
+
+
+async def new_thread(client: LangGraphClient) -> str:
+    return str((await client.threads.create())["thread_id"])
+
+
+def home_of_the_command_line(server: Server) -> Path:
+    """What `doctor` says in the folder and the environment in which the server was started."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "cli.py"), "doctor", "--json"],
+        cwd=server.folder,
+        env=server.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert KEY not in done.stdout + done.stderr
+    return Path(json.loads(done.stdout)["home"])
+
+
+async def test_the_graph_is_there_with_forms_for_its_input_and_its_settings(client: LangGraphClient) -> None:
+    (assistant,) = await client.assistants.search()
+    assert assistant["graph_id"] == "section"
+    schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+    given, settings = schemas["input_schema"], schemas["context_schema"]
+    assert given is not None and settings is not None
+    assert given["required"] == ["section", "experiment"]
+    assert "discussion" in given["properties"]["section"]["enum"]
+    assert {"chat_model", "top_k_final", "cite_style", "section_words"} <= set(settings["properties"])
+    assert all(field["description"] for field in settings["properties"].values())
+    assert "api_key" not in json.dumps(schemas)
+    assert "password" not in json.dumps(schemas)
+
+
+async def test_a_run_streams_stops_where_it_is_told_and_goes_on(
+    server: Server, client: LangGraphClient, experiment: dict[str, Any]
+) -> None:
+    thread = await new_thread(client)
+    given = {"section": "discussion", "experiment": experiment}
+    context = {"max_search_iterations": 1, "top_k_initial": 4, "cite_style": "pandoc"}
+
+    before = await stream(client, thread, given, context=context, interrupt_before=["generate"])
+
+    assert steps(before) == ["default_queries", "gather", "agent", "guard", "tools"]
+    assert stages(before)[0] == "queries"
+    assert {"searched", "planning"} <= set(stages(before))
+    state = await client.threads.get_state(thread)
+    assert state["next"] == ["generate"]
+    assert state["values"]["searches_used"] == 1
+    assert [item["id"] for item in state["values"]["evidence"]][:2] == ["E1", "E2"]
+    assert not state["values"]["text"]
+
+    after = await stream(client, thread, None, context=context)
+
+    assert steps(after) == ["generate", "check", "render"]
+    state = await client.threads.get_state(thread)
+    assert state["next"] == []
+    result = state["values"]["result"]
+    assert result["text"] == state["values"]["text"]
+    assert "[@" in result["text"]
+    assert len({citation["key"] for citation in result["citations"]}) >= 2
+    with open_library(home_of_the_command_line(server)) as opened:
+        for citation in result["citations"]:
+            (chunk,) = opened.library.chunks([citation["chunk_id"]])
+            assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
+
+
+async def test_the_server_opens_the_home_that_doctor_names(
+    server: Server, client: LangGraphClient, experiment: dict[str, Any]
+) -> None:
+    thread = await new_thread(client)
+    with FakeOpenAI(api_key=KEY) as endpoint:
+        context = {"chat_model": "any", "chat_base_url": endpoint.base_url, "max_search_iterations": 1}
+        given = {"section": "introduction", "experiment": experiment}
+        events = await stream(client, thread, given, context=context)
+    state = await client.threads.get_state(thread)
+    assert state["next"] == [], events[-1]
+    with Journal.open(home_of_the_command_line(server) / "journal.sqlite") as journal:
+        usage = await journal.usage(RunScope(thread))
+    assert usage.llm_calls == endpoint.calls() > 0
+    # The key is in the environment of the server, and nowhere in what it hands out.
+    history = await client.threads.get_history(thread)
+    assert KEY not in json.dumps([state, history, events])
+
+
+@pytest.mark.parametrize(
+    ("given", "context", "message"),
+    [
+        ({"section": "discussion"}, {}, "experiment: expected a JSON object"),
+        ({"experiment": {"verdict": "yes"}}, {}, "field section: expected one of introduction, methods"),
+        ({"section": "intro", "experiment": {}}, {}, "got 'intro'"),
+        ({"section": "discussion", "experiment": {"verdict": 3}}, {}, "field verdict"),
+        ({"section": "discussion", "experiment": {}}, {"section_words": 2}, "Setting section_words"),
+        ({"section": "discussion", "experiment": {}}, {"home": "nowhere"}, "nowhere: holds no library"),
+    ],
+    ids=["no-experiment", "no-section", "unknown-section", "wrong-type", "bad-setting", "no-library"],
+)
+async def test_a_wrong_input_ends_in_a_readable_error(
+    server: Server, client: LangGraphClient, given: Any, context: dict[str, Any], message: str
+) -> None:
+    events = await stream(client, await new_thread(client), given, context=context)
+    kind, data = events[-1]
+    assert kind == "error"
+    assert message in data["message"]
+    assert not (server.folder / "nowhere").exists()
+
+
+def test_nothing_blocked_the_loop_of_the_server(server: Server) -> None:
+    # The server refuses a blocking call where it is made; this one also finds those in its own background tasks.
+    assert "BlockingError" not in server.log.read_text(errors="replace")

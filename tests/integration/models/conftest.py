@@ -1,0 +1,33 @@
+"""A journal of its own for each test, and no connection left open."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from citeloom.models.endpoint import _dialect
+from citeloom.models.journal import Journal
+from tests.support.fake_clock import FakeClock
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def journal(tmp_path: Path, clock: FakeClock) -> Iterator[Journal]:
+    with Journal.open(tmp_path / "journal.sqlite", clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+async def _no_connection_left() -> AsyncIterator[None]:
+    # A port may be given out again: what was learned about the server behind it is not for the next test.
+    _dialect.cache_clear()
+    yield
+    from citeloom.models.connections import close_connections
+
+    await close_connections()

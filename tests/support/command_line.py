@@ -1,0 +1,69 @@
+"""The command line as a user gives it: in a process of its own, or in this one where it need not be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CLI = ROOT / "cli.py"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended; `code` is negative for a signal."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What it printed with `--json`; fails when stdout holds anything else."""
+        return json.loads(self.out)
+
+    @property
+    def errors(self) -> list[str]:
+        """The lines of stderr that begin with "Error:"."""
+        return [line for line in self.err.splitlines() if line.startswith("Error:")]
+
+
+def environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment of this process without settings of its own, and with those given (`CHAT_MODEL=...`)."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CITELOOM_", "OPENAI_"))}
+    return {
+        **kept,
+        "LANGGRAPH_STRICT_MSGPACK": "true",
+        **{f"CITELOOM_{name}": value for name, value in settings.items()},
+    }
+
+
+def start(*arguments: str | Path, cwd: Path, settings: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, str(CLI), *map(str, arguments)],
+        cwd=cwd,
+        env=environment(settings or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> Finished:
+    """Wait for the end of a command."""
+    out, err = process.communicate()
+    return Finished(process.returncode, out, err)
+
+
+def run(*arguments: str | Path, cwd: Path, settings: Mapping[str, str] | None = None) -> Finished:
+    """The command in a process of its own, to its end."""
+    return finish(start(*arguments, cwd=cwd, settings=settings))

@@ -1,0 +1,29 @@
+"""A small library of the sample papers, made in a moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from citeloom.models.embedding import EmbeddingModel
+from citeloom.stores.home import Home
+from citeloom.stores.ingest import ingest
+from citeloom.stores.library import Library
+from tests.support.command_line import ROOT
+
+SAMPLES = ROOT / "examples" / "library"
+EXPERIMENT = ROOT / "examples" / "exp.json"
+THREE = ("obrien2019seeds", "okafor2022ensembles", "varga2021calibration")
+
+
+def index_samples(root: Path, embedding: EmbeddingModel, keys: Sequence[str] = THREE) -> Home:
+    """A home with the sample papers of these keys."""
+    home = Home(root)
+    library = Library.open(home, embedding)
+    try:
+        report = asyncio.run(ingest(library, [SAMPLES / f"{key}.md" for key in keys], bib=SAMPLES / "library.bib"))
+    finally:
+        library.close()
+    assert not report.refused and len(report.added) == len(keys)
+    return home

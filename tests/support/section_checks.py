@@ -1,0 +1,116 @@
+"""What holds of every finished section, whoever wrote it: checked against the library, not against our own checks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import bibtexparser
+
+from citeloom.stores.library import Library
+
+FIELDS = {
+    "thread_id",
+    "section",
+    "text",
+    "citations",
+    "evidence",
+    "references",
+    "usage",
+    "warnings",
+    "files",
+}
+CITATION_FIELDS = {
+    "key",
+    "page",
+    "evidence_id",
+    "chunk_id",
+    "quote",
+    "start",
+    "end",
+    "sentence",
+    "verdict",
+}
+USAGE_FIELDS = {"llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost"}
+QUOTED_WORDS = 30
+
+_MARKER = re.compile(r"\[\s*E\s?\d+", re.IGNORECASE)
+_FOREIGN = re.compile(
+    r"\[@|(?<![\w.])@[a-z]\w+\d|\\[a-z]*cite|\[\d+(?:,\s*\d+)*\]|\b[A-Z][a-z]+ et al\.,? \(?(?:19|20)\d\d|\(made",
+    re.UNICODE,
+)
+_QUOTATION = re.compile(r"[\"\u201c]([^\"\u201c\u201d]+)[\"\u201d]")
+# Keys as the default style shows them: `(smith2024quantum; jones2020)`.
+_KEYS = re.compile(r"\(([^\s();]+(?:; [^\s();]+)*)\)")
+
+
+def check_section(record: dict[str, Any], library: Library, *, written_by_models: bool = False) -> None:
+    """Assert all that a reader relies on: no foreign source, exact quotes, files that belong together."""
+    name = f"{record['thread_id']} ({record['section']})"
+    assert record.keys() >= FIELDS, name
+    assert record["usage"].keys() >= USAGE_FIELDS, name
+    assert record["thread_id"].startswith(record["section"]), name
+    text = record["text"]
+    assert not _MARKER.search(text), f"{name}: a marker is left in: {text}"
+    assert "\x00" not in text and "\x1b" not in text, name
+    _check_citations(record, library, name)
+    cited = {citation["key"] for citation in record["citations"]}
+    known = {paper.key for paper in library.papers()}
+    for group in _KEYS.findall(text):
+        for key in group.split("; "):
+            looks_like_key = re.fullmatch(r"\w+(?:19|20)\d\d\w*", key) or key in known
+            assert not looks_like_key or key in cited, f"{name}: {key} is in the text, but cites nothing"
+    for key in cited:
+        assert key in text, f"{name}: {key} is cited, but not in the text"
+    referenced = [reference["key"] for reference in record["references"]]
+    assert sorted(referenced) == sorted(cited), name
+    if written_by_models:
+        found = _FOREIGN.search(text)
+        assert found is None, f"{name}: foreign citation {found and found[0]!r} in: {text}"
+
+
+def _check_citations(record: dict[str, Any], library: Library, name: str) -> None:
+    evidence = {item["id"]: item for item in record["evidence"]}
+    assert list(evidence) == [f"E{number}" for number in range(1, len(evidence) + 1)], name
+    for citation in record["citations"]:
+        assert citation.keys() >= CITATION_FIELDS, name
+        assert citation["evidence_id"] in evidence, name
+        (chunk,) = library.chunks([citation["chunk_id"]])
+        assert chunk.key == citation["key"], name
+        assert chunk.text[citation["start"] : citation["end"]] == citation["quote"] != "", name
+        assert citation["sentence"] in record["text"], name
+        assert citation["key"] in citation["sentence"], name
+    for item in evidence.values():
+        (chunk,) = library.chunks([item["chunk_id"]])
+        assert chunk.text[item["start"] : item["end"]] == item["quote"] != "", name
+
+
+def check_quotations(record: dict[str, Any], library: Library, own_words: str) -> int:
+    """Assert that what stands in quotation marks is verbatim and at most 30 words; how many there are."""
+    quoted = _QUOTATION.findall(record["text"])
+    chunks = library.chunks(list(dict.fromkeys(citation["chunk_id"] for citation in record["citations"])))
+    sources = " ".join(_plain(chunk.text) for chunk in chunks)
+    for words in quoted:
+        assert len(words.split()) <= QUOTED_WORDS, f"{record['thread_id']}: {words!r} is too long a quote"
+        plain = _plain(words).rstrip(".,;")
+        assert plain in sources or plain in _plain(own_words), f"{record['thread_id']}: {words!r} is not verbatim"
+    return len(quoted)
+
+
+def _plain(text: str) -> str:
+    """The words of a text without the marks of markdown, which a quotation in prose leaves out."""
+    return re.sub(r"[\s*_`\"\u201c\u201d]+", " ", text).casefold().strip()
+
+
+def check_files(record: dict[str, Any], folder: Path) -> None:
+    """Assert that the three files are there, parse, and hold exactly the cited entries."""
+    name = f"{record['thread_id']} ({record['section']})"
+    assert record["files"].keys() == {"md", "bib", "json"}, name
+    cited = {citation["key"] for citation in record["citations"]}
+    library = bibtexparser.parse_file(str(folder / record["files"]["bib"]), parse_stack=[])
+    assert not library.failed_blocks, name
+    assert {entry.key for entry in library.entries} == cited, name
+    assert len(library.entries) == len(cited), name
+    document = (folder / record["files"]["md"]).read_text(encoding="utf-8")
+    assert record["text"].strip().splitlines()[-1] in document, name

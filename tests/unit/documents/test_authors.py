@@ -1,0 +1,43 @@
+"""What a sentence calls a paper by."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.documents.authors import family_name, in_text_name
+from citeloom.documents.model import Paper
+
+
+@pytest.mark.parametrize(
+    ("authors", "families", "wanted"),
+    [
+        (("Benjamin D. Lee",), (), "Lee"),
+        (("Alexandra J. Lee", "Anthony Gitter"), (), "Lee and Gitter"),
+        (("Ada Lee", "Anthony Gitter", "Casey S. Greene"), ("Lee", "Gitter", "Greene"), "Lee et al."),
+        (("The ENCODE Consortium",), ("The ENCODE Consortium",), "The ENCODE Consortium"),
+        (("{The ENCODE Consortium}",), (), "The ENCODE Consortium"),
+        (("Ada Lee", "others"), ("Lee", "others"), "Lee et al."),
+        ((), (), "“Why most findings are false”"),
+    ],
+)
+def test_in_text_name(authors: tuple[str, ...], families: tuple[str, ...], wanted: str) -> None:
+    paper = Paper("key", "Why most findings are false: an essay", authors=authors, family_names=families)
+    assert in_text_name(paper) == wanted
+
+
+def test_a_paper_without_anything_is_called_by_its_key() -> None:
+    assert in_text_name(Paper("key2020", "")) == "“key2020”"
+
+
+@pytest.mark.parametrize(
+    ("author", "wanted"),
+    [
+        ("Ludwig van Beethoven", "van Beethoven"),
+        ("Timothy J. Triche, Jr.", "Triche"),
+        ("Hopper, Grace", "Hopper"),
+        ("Plato", "Plato"),
+        ("Van Morrison", "Morrison"),
+    ],
+)
+def test_family_name(author: str, wanted: str) -> None:
+    assert family_name(author) == wanted

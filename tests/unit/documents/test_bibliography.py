@@ -1,0 +1,120 @@
+"""BibTeX libraries as users have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from citeloom.documents.bibliography import Bibliography, parse_bibliography, read_bibliography
+from citeloom.documents.markdown import parse_markdown
+from citeloom.documents.metadata import describe, key_of
+from citeloom.errors import InputError
+
+SOURCE = r"""
+@string{nat = "Nature"}
+@comment{not an entry}
+@article{Mueller_2020:a,
+  title = {{The {DNA} of {\"O}cto --- 50% of $x_i$}},
+  author = {M{\"u}ller, J{\"o}rg and {The ENCODE Consortium} and van der Berg, Jan and Doe, Jr., John and Ada Lee},
+  journal = nat # " Comm.",
+  date = {2020-03-01},
+  doi = {https://doi.org/10.1234/ABC\_d},
+  file = {Full Text:C\:\\Users\\me\\My paper.md:text/markdown;Snap:/x/y.html:text/html},
+}
+@book{plain, title="Plain", author="Hopper, Grace and others", year=1952}
+@article{Mueller_2020:a, title = {Again}}
+@article{broken, title = {never closed
+@misc{twice, title = {One}, title = {Two}}
+@misc{, title = {No key}}
+@misc{b{a}d, title = {Odd key}}
+"""
+
+
+@pytest.fixture(scope="module")
+def bibliography() -> Bibliography:
+    return parse_bibliography(SOURCE, source="library.bib")
+
+
+def test_metadata_is_readable(bibliography: Bibliography) -> None:
+    paper = bibliography.papers["Mueller_2020:a"]
+    assert paper.title == "The DNA of Öcto — 50% of $x_i$"
+    assert paper.authors == ("Jörg Müller", "The ENCODE Consortium", "Jan van der Berg", "John Doe Jr.", "Ada Lee")
+    assert paper.family_names == ("Müller", "The ENCODE Consortium", "van der Berg", "Doe", "Lee")
+    assert (paper.year, paper.venue, paper.doi) == (2020, "Nature Comm.", "10.1234/abc_d")
+
+
+def test_an_entry_is_kept_as_written_when_it_can_stand_alone(bibliography: Bibliography) -> None:
+    plain = '@book{plain, title="Plain", author="Hopper, Grace and others", year=1952}'
+    assert bibliography.papers["plain"].bibtex == plain
+    rewritten = bibliography.papers["Mueller_2020:a"].bibtex
+    assert "journal = {Nature Comm.}" in rewritten
+    again = parse_bibliography(rewritten, source="again.bib")
+    assert again.refused == ()
+    assert again.papers["Mueller_2020:a"].title == bibliography.papers["Mueller_2020:a"].title
+
+
+def test_what_cannot_be_taken_is_named(bibliography: Bibliography) -> None:
+    reasons = [refusal.reason for refusal in bibliography.refused]
+    assert {refusal.path for refusal in bibliography.refused} == {"library.bib"}
+    assert reasons[0] == "line 13: duplicate key Mueller_2020:a (first on line 4); the first entry is kept"
+    assert reasons[1].startswith("line 14: entry broken cannot be read")
+    assert "line 16: entry without a usable key" in reasons[2]
+    assert bibliography.papers["twice"].title == "One"
+    assert "twice" in bibliography.warnings[0]
+    assert len(parse_bibliography(bibliography.papers["twice"].bibtex, source="x").papers) == 1
+    assert all("{" not in key for key in bibliography.papers)
+
+
+@pytest.mark.parametrize(
+    ("name", "doi", "title", "wanted"),
+    [
+        ("Mueller_2020:a.md", "", "", "Mueller_2020:a"),
+        ("PLAIN.md", "", "", "plain"),
+        ("My paper.md", "", "", "Mueller_2020:a"),
+        ("x.md", "10.1234/ABC_d", "", "Mueller_2020:a"),
+        ("x.md", "", "The DNA of Octo, 50 of", None),
+        ("x.md", "", "the dna of ÖCTO: 50% of $x_i$", "Mueller_2020:a"),
+        ("x.md", "", "Plain", None),
+    ],
+)
+def test_a_file_finds_its_entry(
+    bibliography: Bibliography, name: str, doi: str, title: str, wanted: str | None
+) -> None:
+    found = bibliography.match(Path(name), doi=doi, title=title)
+    assert (found.key if found else None) == wanted
+
+
+def test_a_missing_or_binary_bib_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.bib: no such file"):
+        read_bibliography(tmp_path / "gone.bib")
+    (tmp_path / "b.bib").write_bytes(b"@a{b\0}")
+    with pytest.raises(InputError, match="no text file"):
+        read_bibliography(tmp_path / "b.bib")
+
+
+def test_a_latin_1_bib_is_read_and_told(tmp_path: Path) -> None:
+    (tmp_path / "old.bib").write_bytes("@misc{a, title={Café}}".encode("latin-1"))
+    found = read_bibliography(tmp_path / "old.bib")
+    assert found.papers["a"].title == "Café"
+    assert "Latin-1" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("My notes (v2).md", "My-notes-v2"), ("a{b}%c,d.md", "a-b-c-d"), ("Füße.md", "Fue"), ("论文.md", None)],
+)
+def test_made_keys_are_safe(name: str, key: str | None) -> None:
+    made = key_of(Path(name))
+    assert made == key if key else made.startswith("paper-")
+
+
+def test_a_made_entry_can_be_read_back(tmp_path: Path) -> None:
+    text = (
+        "---\ntitle: 'Profit & {loss} of 50% \\ x_1'\nauthor: Ada Lovelace and Band and Sons\ndate: 1843\n---\n\nProse."
+    )
+    paper, warnings = describe(tmp_path / "a b.md", parse_markdown(text), None)
+    assert "no .bib entry" in warnings[0]
+    again = parse_bibliography(paper.bibtex, source="x").papers["a-b"]
+    assert (again.title, again.year) == ("Profit & loss of 50% x_1", 1843)
+    assert again.authors == paper.authors
