@@ -15,6 +15,7 @@ from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_
 from citeloom.graph.run import OnEvent, SectionRequest, run_section
 from citeloom.graph.saving import public_record, save_section
 from citeloom.graph.workbench import Workbench, open_workbench
+from citeloom.models.concurrency import run_to_end
 from citeloom.stores.home import find_home
 from citeloom.stores.ingest import ingest as ingest_papers
 
@@ -130,7 +131,7 @@ def _run(work: Any, twin: str) -> dict[str, Any]:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        result: dict[str, Any] = asyncio.run(work)
+        result: dict[str, Any] = run_to_end(work)
         return result
     work.close()
     raise ConfigurationError("An event loop is running here.", help=f"Use 'await citeloom.{twin}(...)'.")

@@ -37,6 +37,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="CITELOOM_",
         env_file=".env",
+        # An empty variable means "not set": as a path it would be the current folder.
+        env_ignore_empty=True,
         toml_file="citeloom.toml",
         extra="ignore",
         frozen=True,

@@ -1,4 +1,8 @@
-"""A bare HTTP client: what the same requests cost when nothing is done but send them and read the JSON."""
+"""A bare HTTP client: what the same requests cost when nothing is done but send them and read the JSON.
+
+It is made as fast as it can be: the pool of one httpx client looks at all its connections for every request,
+which makes 60 at a time slower than 20, so connections beyond 20 go to further clients of 15 each.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +23,10 @@ class BareClient:
     def __init__(self, base_url: str, at_once: int) -> None:
         self._url = f"{base_url}/chat/completions"
         self._at_once = asyncio.Semaphore(at_once)
-        self._client = httpx.AsyncClient(
-            limits=httpx.Limits(max_connections=1000, max_keepalive_connections=100),
-            headers={"Authorization": "Bearer none"},
-            timeout=60,
-        )
+        count = 1 if at_once <= 20 else -(-at_once // 15)
+        limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
+        headers = {"Authorization": "Bearer none"}
+        self._clients = [httpx.AsyncClient(limits=limits, headers=headers, timeout=60) for _ in range(count)]
 
     async def __aenter__(self) -> Self:
         return self
@@ -31,17 +34,19 @@ class BareClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.aclose()
+        for client in self._clients:
+            await client.aclose()
 
     async def walk(self, stages: Sequence[Stage]) -> float:
         """Seconds for the stages one after the other."""
         started = time.perf_counter()
         for stage in stages:
-            await asyncio.gather(*(self._post(body) for body in stage))
+            await asyncio.gather(*(self._post(place, body) for place, body in enumerate(stage)))
         return time.perf_counter() - started
 
-    async def _post(self, body: dict[str, Any]) -> Any:
+    async def _post(self, place: int, body: dict[str, Any]) -> Any:
+        client = self._clients[place % len(self._clients)]
         async with self._at_once:
-            response = await self._client.post(self._url, json=body)
+            response = await client.post(self._url, json=body)
         response.raise_for_status()
         return response.json()

@@ -11,6 +11,7 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def _written_by_pandoc(papers: Sequence[Paper], csl: Path | None) -> tuple[dict[
     if not readable:
         return {}, []
     try:
-        return _formatted(readable, csl), []
+        return dict(_formatted(tuple(readable), csl) if csl is not None else _formatted_alike(tuple(readable))), []
     except OSError as error:
         return {}, [f"pandoc could not be started ({error}); references are plain lines."]
     except RuntimeError as error:
@@ -142,6 +143,12 @@ def _written_by_pandoc(papers: Sequence[Paper], csl: Path | None) -> tuple[dict[
     first, _ = _written_by_pandoc(readable[:middle], None)
     second, _ = _written_by_pandoc(readable[middle:], None)
     return first | second, []
+
+
+@lru_cache(maxsize=32)
+def _formatted_alike(papers: tuple[Paper, ...]) -> Mapping[str, str]:
+    """The list in pandoc's own style, kept: a run of pandoc takes as long as a model's answer."""
+    return _formatted(papers, None)
 
 
 def _formatted(papers: Sequence[Paper], csl: Path | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,16 +17,22 @@ if TYPE_CHECKING:
 
 # Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own.
 TEXTS_PER_SECOND = 22
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def _shown(text: str) -> str:
+    """Text from papers and models as a terminal may have it: without characters that it would obey."""
+    return _OBEYED.sub("", text)
 
 
 def notice(text: str) -> None:
     """One line on stderr."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    print(_shown(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def result(text: str) -> None:
     """A result on stdout."""
-    print(text, flush=True)  # noqa: T201
+    print(_shown(text), flush=True)  # noqa: T201
 
 
 def result_json(record: Any) -> None:

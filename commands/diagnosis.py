@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from citeloom.commands.console import result, result_json
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.models.concurrency import run_to_end
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +41,7 @@ def doctor(
                 "embedding": library.embedding.name,
                 "version": library.version(),
             }
-            done = asyncio.run(mend_library(library)) if mend else []
+            done = run_to_end(mend_library(library)) if mend else []
             record["findings"] = [asdict(finding) for finding in [*done, *examine(library)]]
     if as_json:
         result_json(record)

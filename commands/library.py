@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from citeloom.commands.console import ingest_progress, notice, result, result_json, table
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.errors import DONE_WITH_REFUSALS
+from citeloom.models.concurrency import run_to_end
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and remove papers.")
 
@@ -43,7 +43,7 @@ def ingest(
 
     Example: python cli.py ingest my-library/ --bib my-library/library.bib
     """
-    record = asyncio.run(_ingest(paths, bib, prune, summarize, home))
+    record = run_to_end(_ingest(paths, bib, prune, summarize, home))
     if as_json:
         result_json(record)
     else:
@@ -178,7 +178,7 @@ def remove_papers(keys: Annotated[list[str], typer.Argument(help="Citation keys.
         for key in keys:
             library.paper(key)
         for key in keys:
-            asyncio.run(remove(library, key))
+            run_to_end(remove(library, key))
             result(f"Removed {key}.")
 
 

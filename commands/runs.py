@@ -12,6 +12,7 @@ import typer
 from citeloom.commands.console import notice, result, result_json, table
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.commands.sections import OutOption, write_one
+from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
     from citeloom.experiment import SectionKind
@@ -61,7 +62,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     _, found = resolve(home)
     run = registered(found).get(run_id)
     record = _record(run, found)
-    values = asyncio.run(state_values(found, run.thread_id))
+    values = run_to_end(state_values(found, run.thread_id))
     queries = [
         {key: record[key] for key in ("query", "origin", "evidence_ids")} for record in values.get("queries", [])
     ]
@@ -83,7 +84,7 @@ def resume_run(
     run_id: IdArgument, out: OutOption = Path(), as_json: JsonOption = False, home: HomeOption = None
 ) -> None:
     """Go on with a run that was paused or killed; the experiment is kept with the run."""
-    record = asyncio.run(_resume(run_id, out, home))
+    record = run_to_end(_resume(run_id, out, home))
     if as_json:
         result_json(record)
     else:
@@ -123,7 +124,7 @@ def delete_runs(
     for run_id in run_ids:
         register.get(run_id)
     for run_id in run_ids:
-        run = asyncio.run(delete_run(found, run_id))
+        run = run_to_end(delete_run(found, run_id))
         notice(f"Deleted {run.thread_id}.")
 
 

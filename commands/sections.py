@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from citeloom.commands.console import notice, result, result_json, section_progress
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.errors import InputError
+from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
     from citeloom.experiment import SectionKind
@@ -102,7 +102,7 @@ def _command(kind: str) -> Any:
             "section_words": words,
             "max_search_iterations": max_searches,
         }
-        records = asyncio.run(_write((kind,), exp, out, fresh, home, settings))
+        records = run_to_end(_write((kind,), exp, out, fresh, home, settings))
         result_json(records[0]) if as_json else _show(records)
 
     section.__name__ = kind
@@ -121,7 +121,7 @@ def paper(
 ) -> None:
     """Write all six sections one after the other; each can be killed and gone on with."""
     settings = {"cite_style": cite_style, "chat_model": model, "chat_base_url": base_url}
-    records = asyncio.run(_write(tuple(PURPOSES), exp, out, fresh, home, settings))
+    records = run_to_end(_write(tuple(PURPOSES), exp, out, fresh, home, settings))
     result_json({"sections": records}) if as_json else _show(records)
 
 

@@ -91,7 +91,7 @@ def _begin(request: SectionRequest, bench: Workbench, register: RunRegister, on_
     if latest is not None and going_on:
         return latest
     question = question_of(request.kind, request.experiment)
-    before = next((run for run in register.all() if run.request.get("question") == question), None)
+    before = register.latest_about(question)
     if before is not None and before.library_version != version:
         on_notice(
             f"The library changed since run {before.thread_id}: this is a new run; answers on unchanged passages "

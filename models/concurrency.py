@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
-from typing import TypeVar
+import sys
+from collections.abc import Awaitable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -19,3 +20,18 @@ async def all_settled(awaitables: Iterable[Awaitable[T]]) -> list[T]:
         if isinstance(outcome, BaseException):
             raise outcome
     return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, with the connections to endpoints closed before the event loop ends."""
+
+    async def both() -> T:
+        try:
+            return await work
+        finally:
+            # Only where an endpoint was used: the module brings the HTTP client with it.
+            used = sys.modules.get("citeloom.models.connections")
+            if used is not None:
+                await used.close_connections()
+
+    return asyncio.run(both())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from citeloom.models.identity import ModelIdentity, canonical_json, key_of
 
 # Bumped when the same conversation would be put to a model in another way.
 _KEY_VERSION = 1
+# Control characters but tab and line ends, and those that turn the direction of writing.
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _FINISH_REASONS = ("finish_reason", "stop_reason", "done_reason")
 
 
@@ -72,7 +76,7 @@ def _without_ids(content: str | list[Any]) -> object:
 
 
 def payload_of(message: AIMessage, key: str) -> str:
-    """The answer as JSON: content, tool calls, usage and why it ended.
+    """The answer as JSON: content, tool calls, usage and why it ended, without characters that are no text.
 
     The ids of tool calls are made anew from the key: some servers leave them out or give each call the same
     one, and an answer that is replayed must not differ from run to run. Nine letters and digits suit all
@@ -82,25 +86,39 @@ def payload_of(message: AIMessage, key: str) -> str:
     finish = next((metadata[name] for name in _FINISH_REASONS if metadata.get(name)), None)
     return canonical_json(
         {
-            "content": message.content,
+            "content": _printable(message.content),
             "tool_calls": [
-                {"name": call["name"], "args": call["args"], "id": f"{key[:7]}{place:02d}"}
+                {"name": call["name"], "args": _printable(call["args"]), "id": f"{key[:7]}{place:02d}"}
                 for place, call in enumerate(message.tool_calls)
             ],
             "invalid_tool_calls": [
                 {
                     "name": call["name"],
-                    "args": call["args"],
+                    "args": _printable(call["args"]),
                     "id": f"{key[:7]}{place:02d}",
-                    "error": call["error"],
+                    "error": _printable(call["error"]),
                 }
                 for place, call in enumerate(message.invalid_tool_calls, start=len(message.tool_calls))
             ],
             "usage": message.usage_metadata,
             "finish_reason": finish,
-            "refusal": message.additional_kwargs.get("refusal"),
+            "refusal": _printable(message.additional_kwargs.get("refusal")),
         }
     )
+
+
+def _printable(value: Any) -> Any:
+    """Text without control characters and with no half of a character, in lists and dicts too.
+
+    A terminal would obey them, no database or file would hold them, and no reader would see them.
+    """
+    if isinstance(value, str):
+        return _HALF_CHARACTER.sub("\ufffd", _UNSEEN.sub("", value))
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    if isinstance(value, dict):
+        return {_printable(name): _printable(item) for name, item in value.items()}
+    return value
 
 
 def message_of(payload: str) -> AIMessage:

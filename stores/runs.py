@@ -142,6 +142,15 @@ class RunRegister:
             ).fetchone()
         return _run(row) if row else None
 
+    def latest_about(self, question: str) -> Run | None:
+        """The run of a question, whatever library and settings it had, that was taken up last."""
+        with self._connection() as connection:
+            row = connection.execute(
+                "SELECT * FROM runs WHERE json_extract(request, '$.question') = ? ORDER BY updated_at DESC LIMIT 1",
+                (question,),
+            ).fetchone()
+        return _run(row) if row else None
+
     def all(self) -> list[Run]:
         """All runs, the latest first."""
         with self._connection() as connection:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 
-from citeloom.citations import check_draft, normalise_markers, sentences_with_markers
+from citeloom.citations import build_references, check_draft, normalise_markers, render, sentences_with_markers
 from citeloom.experiment import Experiment
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.events import progress
@@ -36,7 +37,13 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     repairing = bool(problems) and state.get("repairs", 0) < bench.settings.max_repairs
     if not repairing:
         roles = await bench.roles(runtime)
-        verdicts = await judged(roles.judge, draft, with_chosen_quotes(brief.sources, draft))
+        sources = with_chosen_quotes(brief.sources, draft)
+        # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
+        references = asyncio.ensure_future(_make_references_ready(draft, sources, bench))
+        try:
+            verdicts = await judged(roles.judge, draft, sources)
+        finally:
+            await references
         runtime.stream_writer(progress("judged", f"{len(verdicts)} citations judged"))
     return {
         "problems": [{"code": problem.code, "message": problem.message} for problem in problems],
@@ -84,6 +91,15 @@ async def judged(judge: SupportJudge, draft: Draft, sources: list[Source]) -> li
         }
         for (sentence, source), verdict in zip(pairs, verdicts, strict=True)
     ]
+
+
+async def _make_references_ready(draft: Draft, sources: list[Source], bench: Workbench) -> None:
+    """Ask for the references that `render` will ask for, which are then at hand; a failure is told there."""
+    style = bench.settings.cite_style
+    shown = render(draft.text, sources, style)
+    cited = {source.paper.key: source.paper for source in sources}
+    numbers = {key: shown.number(key) for key in shown.keys}
+    await asyncio.to_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers)
 
 
 def experiment_text(experiment: Experiment) -> str:

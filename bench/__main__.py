@@ -1,0 +1,88 @@
+"""Runs the parts and prints the table: `python -m bench [PART...]`, or `make bench`.
+
+Ends with 0 whatever the figures are: times depend on the machine, and a target that is missed is a line to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import evidence, ingest, section, startup
+from bench.measure import Row, table
+from bench.papers import ROOT, material
+from citeloom.experiment import load_experiment
+from citeloom.stores.home import Home
+
+PARTS = ("startup", "ingest", "evidence", "section", "embedder")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the speed of Citeloom, as ratios.")
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)}; all when left out")
+    parser.add_argument("--rounds", type=int, default=9, help="pairs of each row")
+    given = parser.parse_args()
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    parts = given.parts or list(PARTS)
+    for name in [name for name in os.environ if name.startswith("CITELOOM_") and name != "CITELOOM_SHARED"]:
+        del os.environ[name]
+    began = time.perf_counter()
+    rows = asyncio.run(_rows(parts, max(1, given.rounds)))
+    if rows:
+        print(f"\n{table(rows)}\n")
+    if "embedder" in parts:
+        _embedder()
+    _tell(f"{time.perf_counter() - began:.0f} s in all; load at the end: {_load()}")
+
+
+async def _rows(parts: list[str], rounds: int) -> list[Row]:
+    chosen = material()
+    _tell(f"Python {platform.python_version()}, {os.cpu_count()} cores, load at the start: {_load()}; {chosen.note}")
+    rows: list[Row] = []
+    if "startup" in parts:
+        _tell("startup: whole processes ...")
+        rows += await startup.measure(rounds)
+    if not {"ingest", "evidence", "section"}.intersection(parts):
+        return rows
+    experiment = load_experiment(chosen.experiment)
+    with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
+        home = Home(Path(folder) / ".citeloom")
+        _tell("ingest: against the embedder alone ...")
+        taken_in = await ingest.measure(home, chosen)
+        if "ingest" in parts:
+            rows += taken_in
+        if "evidence" in parts:
+            _tell("evidence: one query against a bare client ...")
+            rows += await evidence.measure(home, experiment, rounds)
+        if "section" in parts:
+            _tell("section: a whole run against its critical path ...")
+            rows += await section.measure(home, experiment, rounds)
+    return rows
+
+
+def _embedder() -> None:
+    """The table of the embedder's settings, where the real papers are."""
+    _tell("embedder: what else could be set ...")
+    done = subprocess.run([sys.executable, "bench/embedder.py", "--chunks", "16", "--rounds", "2"], cwd=ROOT)
+    if done.returncode:
+        _tell("embedder: left out, see the line above")
+
+
+def _load() -> str:
+    return " ".join(f"{value:.1f}" for value in os.getloadavg()) if hasattr(os, "getloadavg") else "unknown"
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""The papers and the experiment that are measured with: the real ones where they are, else the samples."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GROUPS = 4  # ingested and embedded in turn
+FEWEST, MOST = 12_000, 50_000  # characters of a paper: neither letters nor books, so that groups are alike
+
+
+@dataclass(frozen=True)
+class Material:
+    """Groups of papers, their `.bib`, an experiment, and a line on what they are."""
+
+    groups: tuple[tuple[Path, ...], ...]
+    bib: Path
+    experiment: Path
+    note: str
+
+
+def material() -> Material:
+    """Eight real papers from CITELOOM_SHARED, or from ../shared; the samples where there are none."""
+    shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
+    papers = [
+        path for path in sorted((shared / "corpus" / "papers").glob("*.md")) if FEWEST < path.stat().st_size < MOST
+    ]
+    experiments = sorted((shared / "experiments").glob("*.json"))
+    if len(papers) >= 2 * GROUPS and experiments:
+        chosen = papers[:: len(papers) // (2 * GROUPS)][: 2 * GROUPS]
+        note = f"{len(chosen)} real papers of the corpus"
+        return Material(_grouped(chosen), shared / "corpus" / "library.bib", experiments[0], note)
+    samples = ROOT / "examples" / "library"
+    note = "the sample papers of examples/library, since there are no real ones (set CITELOOM_SHARED)"
+    return Material(
+        _grouped(sorted(samples.glob("*.md"))), samples / "library.bib", ROOT / "examples" / "exp.json", note
+    )
+
+
+def _grouped(papers: list[Path]) -> tuple[tuple[Path, ...], ...]:
+    """The papers in groups of about the same size in bytes: the largest first, each to the smallest group."""
+    groups: list[list[Path]] = [[] for _ in range(min(GROUPS, len(papers)))]
+    for paper in sorted(papers, key=lambda path: -path.stat().st_size):
+        min(groups, key=lambda group: sum(path.stat().st_size for path in group)).append(paper)
+    return tuple(tuple(group) for group in groups)
