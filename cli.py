@@ -19,6 +19,8 @@ except ModuleNotFoundError as missing:
     )
     raise SystemExit(2) from None
 
+_CTRL_C = 130  # what Typer makes of Ctrl-C
+
 app = typer.Typer(
     name="citeloom",
     no_args_is_help=True,
@@ -50,18 +52,23 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        return int(app(standalone_mode=False) or 0)
+        code = int(app(standalone_mode=False) or 0)
+        return _interrupted() if code == _CTRL_C else code
     except CiteloomError as error:
         notice(f"{'Paused' if error.exit_code == PAUSED else 'Error'}: {error}")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        notice("Paused: interrupted; everything answered is kept. Give the same command again to go on from here.")
-        return PAUSED
+        return _interrupted()
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  # the reader has gone; nothing more to say
         return UNEXPECTED
     except Exception as error:  # noqa: BLE001  # the one place where an error of ours becomes a line and exit code 1
         return _refused(error)
+
+
+def _interrupted() -> int:
+    notice("Paused: interrupted; everything answered is kept. Give the same command again to go on from here.")
+    return PAUSED
 
 
 def _refused(error: Exception) -> int:

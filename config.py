@@ -152,8 +152,9 @@ def load_settings(**overrides: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
+        given_value = "a value that is not shown" if name.endswith("_api_key") else repr(first.get("input"))
         raise ConfigurationError(
-            f"Setting {name} (CITELOOM_{name.upper()}): {first['msg']}, got {first.get('input')!r}.",
+            f"Setting {name} (CITELOOM_{name.upper()}): {first['msg']}, got {given_value}.",
             help="See 'python cli.py doctor' for the settings in force.",
         ) from error
     except ValueError as error:  # citeloom.toml that is not TOML

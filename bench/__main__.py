@@ -27,7 +27,7 @@ PARTS = ("startup", "ingest", "evidence", "section", "embedder")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the speed of Citeloom, as ratios.")
     parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)}; all when left out")
-    parser.add_argument("--rounds", type=int, default=9, help="pairs of each row")
+    parser.add_argument("--rounds", type=int, default=7, help="pairs of each row")
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
@@ -71,7 +71,7 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
 def _embedder() -> None:
     """The table of the embedder's settings, where the real papers are."""
     _tell("embedder: what else could be set ...")
-    done = subprocess.run([sys.executable, "bench/embedder.py", "--chunks", "16", "--rounds", "2"], cwd=ROOT)
+    done = subprocess.run([sys.executable, "bench/embedder.py", "--chunks", "12", "--rounds", "2"], cwd=ROOT)
     if done.returncode:
         _tell("embedder: left out, see the line above")
 

@@ -6,15 +6,19 @@ used), limiter, ChatOpenAI, validation and choice. The bare client sends the sam
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from bench.bare import BareClient, Stage
 from bench.measure import Row, alternate, row_of
-from bench.server import SEARCHES, serving, stages
+from bench.server import ROOT, SEARCHES, serving, stages
 from citeloom.config import Settings
 from citeloom.experiment import Experiment
 from citeloom.graph.queries import default_queries
@@ -66,7 +70,26 @@ async def measure(home: Home, experiment: Experiment, rounds: int) -> list[Row]:
 
                 pairs = await alternate(ours, theirs, rounds)
             rows.append(row_of(f"evidence, query of {count(query)} tokens, warm", pairs, target=TARGET))
+        rows.append(await _cold(home, url, longest, await requests_of(home, longest), max(1, rounds // 3)))
     return rows
+
+
+async def _cold(home: Home, url: str, query: str, bodies: Stage, rounds: int) -> Row:
+    """The first search of a process, each in a new one; no target is set for it."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked = Path(folder) / "asked.json"
+        asked.write_text(json.dumps({"query": query, "bodies": bodies}), encoding="utf-8")
+
+        async def first(who: str) -> float:
+            command = [sys.executable, "-m", "bench.first_search", who, "--url", url]
+            command += ["--home", str(home.root), "--asked", str(asked)]
+            done = await asyncio.to_thread(
+                subprocess.run, command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+            )
+            return float(done.stdout)
+
+        pairs = await alternate(lambda: first("ours"), lambda: first("bare"), rounds)
+    return row_of("evidence, the first search of a process", pairs)
 
 
 async def requests_of(home: Home, query: str) -> Stage:

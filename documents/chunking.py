@@ -179,7 +179,7 @@ def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tupl
     """First and last piece of each chunk; every piece is in at least one."""
     most = _MOST * target
     left = sum(piece.tokens for piece in pieces)  # from `first` on
-    first = 0
+    first = least = 0
     while first < len(pieces):
         if left <= most:
             yield first, len(pieces) - 1
@@ -190,14 +190,16 @@ def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tupl
         last, gathered = first, pieces[first].tokens
         while last + 1 < len(pieces):
             more = pieces[last + 1].tokens
-            if gathered + more > most or (gathered + more / 2 > share and gathered >= share / 2):
+            enough = gathered + more / 2 > share and gathered >= share / 2
+            # What it shares with the chunk before may be enough already; it must bring something new all the same.
+            if gathered + more > most or (enough and last >= least):
                 break
             last += 1
             gathered += more
         yield first, last
         following = _next_first(pieces, first, last, overlap, most)
         left -= sum(piece.tokens for piece in pieces[first:following])
-        first = following
+        first, least = following, last + 1
 
 
 def _next_first(pieces: Sequence[_Piece], first: int, last: int, overlap: int, most: float) -> int:

@@ -13,9 +13,21 @@ T = TypeVar("T")
 async def all_settled(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     """Results in the order given, after every awaitable has ended; then the first error by that order is raised.
 
-    When one call fails its neighbours in flight still end, and their answers reach the journal.
+    When one call fails its neighbours in flight still end, and their answers reach the journal. They start one
+    after the other: in step, no request would go out before the last of twenty is built, and all answers would
+    come at once (210 ms for a search that takes 217 ms so).
     """
-    outcomes = await asyncio.gather(*awaitables, return_exceptions=True)
+    tasks: list[asyncio.Future[T]] = []
+    try:
+        for awaitable in awaitables:
+            tasks.append(asyncio.ensure_future(awaitable))
+            await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome

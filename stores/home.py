@@ -53,6 +53,12 @@ class Home:
         """Whether a library has been made here."""
         return self.catalog.is_file()
 
+    def require_place(self) -> None:
+        """Raise `InputError` when a file is where this folder, or one above it, should be."""
+        there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)
+        if there.is_file():
+            raise InputError(f"{self.root}: cannot be written ({there} is a file).", help=_REMEDY)
+
     def prepare(self) -> Home:
         """Make the folders and prove that they can be written.
 

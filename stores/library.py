@@ -32,7 +32,8 @@ class UnknownPaperError(InputError):
 
 
 def require_library(home: Home) -> None:
-    """Raise `InputError` when there is no library in a home; makes nothing."""
+    """Raise `InputError` when there is no library in a home, or none could be; makes nothing."""
+    home.require_place()
     if not home.exists():
         raise InputError(f"{home.root}: holds no library.", help="Make one: python cli.py ingest PAPERS --bib FILE.")
 

@@ -14,7 +14,7 @@ import pytest
 from citeloom.experiment import SECTION_KINDS, load_experiment
 from citeloom.graph.nodes.writing import experiment_text
 from citeloom.stores.library import Library
-from tests.support.command_line import Finished, run
+from tests.support.cli_process import Finished, run
 from tests.support.section_checks import check_files, check_quotations, check_section
 
 EXPERIMENTS = ("edge_prior_baseline", "optimizer_choice_lasso", "word_meaning_change")

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import Finished, finish, run, start
+from tests.support.cli_process import Finished, finish, run, start
 from tests.support.killing_server import KillingServer, Moment
 from tests.support.sample_library import EXPERIMENT, SAMPLES, THREE
 

@@ -10,7 +10,7 @@ from citeloom.models.embedding import EmbeddingModel
 from citeloom.stores.home import Home
 from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
-from tests.support.command_line import ROOT
+from tests.support.cli_process import ROOT
 
 SAMPLES = ROOT / "examples" / "library"
 EXPERIMENT = ROOT / "examples" / "exp.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from citeloom.documents.chunking import chunk_paper
@@ -81,6 +81,7 @@ PARTS = st.one_of(
 
 
 @settings(max_examples=150, deadline=None)
+@example("- An item. With two.\n\n" + "endless " * 10 + "\n\n" + "Sentence 0 says very very much.\n\n" * 3, 20, 12)
 @given(st.lists(PARTS, max_size=14).map("".join), st.integers(20, 80), st.integers(0, 15))
 def test_chunks_are_slices_in_order_that_cover_all_searchable_prose(text: str, target: int, overlap: int) -> None:
     paper = parse_markdown(f"# Title\n\n{text}")

@@ -1,0 +1,41 @@
+"""The first search of a process, in seconds, on stdout: `python -m bench.first_search ours|bare ...`.
+
+Ours loads what it needs on the way: Chroma, the embedder's weights, LangChain and the OpenAI SDK. The bare
+client has its 20 connections to make.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+
+from bench.bare import BareClient
+from bench.evidence import AT_ONCE, search, settings_for
+from citeloom.graph.workbench import open_workbench
+from citeloom.stores.home import Home
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("who", choices=("ours", "bare"))
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--asked", type=Path, required=True, help="JSON with the query and the requests")
+    given = parser.parse_args()
+    asked = json.loads(given.asked.read_text(encoding="utf-8"))
+
+    async def ours() -> float:
+        with open_workbench(settings_for(given.url, AT_ONCE), Home(given.home)) as bench:
+            return await search(bench, asked["query"])
+
+    async def bare() -> float:
+        async with BareClient(given.url, AT_ONCE) as client:
+            return await client.walk([asked["bodies"]])
+
+    print(asyncio.run(ours() if given.who == "ours" else bare()))
+
+
+if __name__ == "__main__":
+    main()

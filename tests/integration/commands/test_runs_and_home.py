@@ -1,0 +1,150 @@
+"""Where things are kept, what is printed where, and what was written before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from citeloom.citations.styles import Citation
+from citeloom.commands.sections import PURPOSES
+from citeloom.experiment import SECTION_KINDS
+from tests.integration.commands.conftest import Citeloom
+from tests.support.cli_process import run
+from tests.support.openai_server import FakeOpenAI
+
+
+def model(server: FakeOpenAI) -> dict[str, str]:
+    return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url, "TOP_K_INITIAL": "3"}
+
+
+def test_home_may_stand_before_and_after_the_command(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+    before = citeloom("--home", home, "papers", "list", "--json")
+    after = citeloom("papers", "list", "--json", "--home", home)
+    by_setting = citeloom("papers", "list", "--json", HOME=str(home))
+    assert before.code == after.code == by_setting.code == 0
+    assert before.json == after.json == by_setting.json
+    assert len(before.json) == 3
+    nearer = citeloom("--home", tmp_path / "nowhere", "papers", "list", "--json", "--home", home)
+    assert nearer.json == before.json
+
+
+def test_the_nearest_home_upwards_is_taken(
+    citeloom: Citeloom, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rename(tmp_path / ".citeloom")
+    (tmp_path / "deep" / "inside").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "deep" / "inside")
+    done = citeloom("papers", "list", "--json")
+    assert done.err.splitlines()[0] == f"Home: {tmp_path / '.citeloom'}"
+    assert len(done.json) == 3
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("papers", "list"), ("papers", "show", "varga2021calibration"), ("runs", "list"), ("doctor",), ("discussion",)],
+    ids=" ".join,
+)
+def test_the_first_line_names_the_home_and_stdout_is_one_json(
+    command: tuple[str, ...], citeloom: Citeloom, home: Path, exp: Path
+) -> None:
+    more = ("--exp", exp) if command == ("discussion",) else ()
+    done = citeloom("--home", home, *command, *more, "--json")
+    assert done.code == 0, done.err
+    assert done.err.splitlines()[0] == f"Home: {home}"
+    assert done.json is not None
+
+
+def test_each_section_has_a_command(citeloom: Citeloom) -> None:
+    assert tuple(PURPOSES) == SECTION_KINDS
+    for kind in SECTION_KINDS:
+        shown = citeloom(kind, "--help")
+        assert shown.code == 0
+        assert f"{kind}.bib" in shown.out and "Example:" in shown.out
+
+
+@pytest.mark.parametrize("command", [(), ("runs",), ("papers",)], ids=["citeloom", "runs", "papers"])
+def test_a_command_that_is_not_whole_shows_what_there_is(command: tuple[str, ...], tmp_path: Path) -> None:
+    done = run(*command, cwd=tmp_path)
+    assert done.code == 2
+    assert "Usage:" in done.out + done.err
+    assert "Unexpected" not in done.err and not list(tmp_path.iterdir())
+
+
+def test_runs_are_listed_shown_and_deleted(citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI) -> None:
+    def runs() -> list[dict[str, object]]:
+        found: list[dict[str, object]] = citeloom("runs", "list", "--json", "--home", home).json
+        return found
+
+    assert runs() == []
+    written = citeloom("discussion", "--exp", exp, "--home", home, "--json", **model(server)).json
+    (listed,) = runs()
+    assert listed["thread_id"] == written["thread_id"] and listed["status"] == "finished"
+    shown = citeloom("runs", "show", str(listed["thread_id"])[:14], "--json", "--home", home).json
+    assert shown["result"]["text"] == written["text"]
+    assert [query["origin"] for query in shown["queries"]].count("default") == 3
+    calls = server.calls()
+    deleted = citeloom("runs", "delete", str(listed["thread_id"]), "--home", home)
+    assert deleted.code == 0 and runs() == []
+    again = citeloom("discussion", "--exp", exp, "--home", home, "--json", **model(server))
+    assert again.json["text"] == written["text"]
+    assert server.calls() == calls, "answers outlive their run"
+    assert again.json["usage"]["llm_calls"] == 0, "what a deleted run paid is not the new one's"
+    assert again.json["usage"]["journal_hits"] == calls
+
+
+def test_another_citation_style_makes_no_call(citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI) -> None:
+    command = ("discussion", "--exp", exp, "--home", home, "--json")
+    plain = citeloom(*command, **model(server))
+    calls = server.calls()
+    shown = {"key": plain.json}
+    for style in ("pandoc", "latex", "numeric", "key-page"):
+        done = citeloom(*command, "--cite-style", style, **model(server))
+        assert done.code == 0 and "finished earlier" in done.err
+        shown[style] = done.json
+    assert server.calls() == calls
+    key = shown["key"]["citations"][0]["key"]
+    assert f"({key}" in shown["key"]["text"]
+    assert f"[@{key}, in section" in shown["pandoc"]["text"]
+    assert f"\\cite{{{key}}}" in shown["latex"]["text"]
+    assert "[1]" in shown["numeric"]["text"]
+    assert f"[{key}, section" in shown["key-page"]["text"]
+    quotes = {json.dumps([c["quote"] for c in record["citations"]]) for record in shown.values()}
+    assert len(quotes) == 1
+    assert set(Citation.__dataclass_fields__) == set(plain.json["citations"][0])
+
+
+def test_a_finished_fresh_run_is_resumed_without_a_call(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
+) -> None:
+    command = ("discussion", "--exp", exp, "--home", home, "--json")
+    first = citeloom(*command, **model(server)).json
+    calls = server.calls()
+    fresh = citeloom(*command, "--fresh", **model(server)).json
+    assert fresh["thread_id"] != first["thread_id"]
+    assert server.calls() == 2 * calls
+    for record in (first, fresh):
+        resumed = citeloom("runs", "resume", record["thread_id"], "--json", "--home", home)
+        assert resumed.code == 0, resumed.err
+        assert resumed.json["thread_id"] == record["thread_id"]
+        assert "finished earlier" in resumed.err
+    assert server.calls() == 2 * calls
+    latest = citeloom(*command, **model(server)).json
+    assert latest["thread_id"] == fresh["thread_id"]
+
+
+def test_after_the_library_changed_it_is_a_new_run_and_says_so(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
+) -> None:
+    command = ("discussion", "--exp", exp, "--home", home, "--json")
+    before = citeloom(*command, **model(server)).json
+    assert citeloom("papers", "remove", "varga2021calibration", "--home", home).code == 0
+    after = citeloom(*command, **model(server))
+    assert after.code == 0, after.err
+    assert after.json["thread_id"] != before["thread_id"]
+    assert "library changed" in after.err and before["thread_id"] in after.err
+    assert "varga2021calibration" not in after.json["text"]
+    assert after.json["usage"]["journal_hits"] > 0, "readings of passages that stayed are not paid again"
+    resumed = citeloom("runs", "resume", before["thread_id"], "--home", home)
+    assert resumed.code == 2 and "another library" in resumed.err

@@ -1,0 +1,142 @@
+"""Runs that stop early: everything is kept, exit code 3, and the same command goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.integration.commands.conftest import Citeloom
+from tests.support.cli_process import finish, start
+from tests.support.killing_server import KillingServer
+from tests.support.openai_server import FakeOpenAI, Status
+from tests.support.sample_library import SAMPLES
+
+
+def chat(server: FakeOpenAI, **settings: str) -> dict[str, str]:
+    return {
+        "CHAT_MODEL": "fake",
+        "CHAT_BASE_URL": server.base_url,
+        "MAX_RETRIES": "0",
+        "MAX_CONCURRENCY": "4",
+        "TOP_K_INITIAL": "3",
+        **settings,
+    }
+
+
+def test_a_busy_server_pauses_the_run_and_the_same_command_goes_on(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
+) -> None:
+    command = ("discussion", "--exp", exp, "--home", home, "--json")
+    server.behaviour = busy_from(server, 6)
+    paused = citeloom(*command, **chat(server))
+    assert paused.code == 3 and paused.out == ""
+    (said,) = [line for line in paused.err.splitlines() if line.startswith("Paused:")]
+    assert "429" in said and "same command" in said
+    assert not paused.errors
+    (run,) = citeloom("runs", "list", "--json", "--home", home).json
+    assert run["status"] == "paused" and "429" in run["detail"]
+    answered = server.answered - refused(server)
+    server.behaviour = None
+    asked = server.calls()
+    done = citeloom(*command, **chat(server))
+    assert done.code == 0, done.err
+    assert "Going on with run" in done.err
+    assert done.json["usage"]["llm_calls"] == answered + server.calls() - asked
+    assert citeloom("runs", "list", "--json", "--home", home).json[0]["status"] == "finished"
+
+
+def busy_from(server: FakeOpenAI, number: int):  # type: ignore[no-untyped-def]
+    """A behaviour: the first `number` requests are answered, all later ones with 429."""
+    from tests.support.openai_server import Raw
+
+    def behave(_: object) -> Raw | None:
+        if server.calls() <= number:
+            return None
+        return Raw(json.dumps({"error": {"message": "slow down"}}), status=429)
+
+    return behave
+
+
+def refused(server: FakeOpenAI) -> int:
+    return server.calls() - 6
+
+
+def test_a_server_that_is_busy_from_the_start_pauses_too(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
+) -> None:
+    server.failures = [Status(429)] * 50
+    done = citeloom("discussion", "--exp", exp, "--home", home, **chat(server))
+    assert done.code == 3
+    assert done.err.splitlines()[-1].startswith("Paused:")
+
+
+def test_a_key_that_is_withdrawn_in_the_middle_pauses_the_run(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
+) -> None:
+    server.behaviour = withdrawing(server)
+    done = citeloom("discussion", "--exp", exp, "--home", home, **chat(server, CHAT_API_KEY="key-5b2e"))
+    assert done.code == 3, done.err
+    assert "CITELOOM_CHAT_API_KEY" in done.err and "key-5b2e" not in done.err
+
+
+def withdrawing(server: FakeOpenAI):  # type: ignore[no-untyped-def]
+    from tests.support.openai_server import Raw
+
+    def behave(_: object) -> Raw | None:
+        if server.calls() <= 5:
+            return None
+        return Raw(json.dumps({"error": {"message": "Incorrect API key provided: key-5b2e"}}), status=401)
+
+    return behave
+
+
+def test_ctrl_c_pauses_a_run_that_the_same_command_goes_on_with(home: Path, exp: Path, tmp_path: Path) -> None:
+    with KillingServer() as server:
+        settings = {**chat(server), "CHAT_API_KEY": "first"}
+        command = ("discussion", "--exp", exp, "--home", home, "--json")
+        came, go_on = server.hold("first", 5)
+        process = start(*command, cwd=tmp_path, settings=settings)
+        assert came.wait(timeout=60)
+        process.send_signal(signal.SIGINT)
+        done = finish(process)
+        go_on.set()
+        assert done.code == 3, done.err
+        assert done.err.splitlines()[-1].startswith("Paused:") and "same command" in done.err
+        assert "Traceback" not in done.err
+        resumed = finish(start(*command, cwd=tmp_path, settings={**settings, "CHAT_API_KEY": "second"}))
+        assert resumed.code == 0, resumed.err
+        assert resumed.json["usage"]["llm_calls"] <= server.asked["first"] + server.asked["second"]
+        # Of the first process's calls only those under way at Ctrl-C are asked for again.
+        assert server.asked["second"] <= resumed.json["usage"]["llm_calls"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        ("@article{varga2021calibration, title = {Half an entry", "library.bib"),
+        (
+            "@article{obrien2019seeds, title={One}, year={2019}}\n@article{obrien2019seeds, title={Two}}",
+            "obrien2019seeds",
+        ),
+    ],
+    ids=["unreadable", "duplicate"],
+)
+def test_a_bad_bib_entry_is_named_and_the_others_are_kept(
+    broken: str, named: str, citeloom: Citeloom, tmp_path: Path
+) -> None:
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    for key in ("obrien2019seeds", "okafor2022ensembles"):
+        shutil.copy(SAMPLES / f"{key}.md", papers)
+    good = "@article{okafor2022ensembles, title = {Small Ensembles}, author = {Okafor, Chidi}, year = {2022}}\n"
+    (papers / "library.bib").write_text(good + broken, encoding="utf-8")
+    done = citeloom("ingest", papers, "--home", tmp_path / "home", "--json")
+    assert done.code == 4, done.err
+    assert [line for line in done.err.splitlines() if line.startswith("Refused:") and named in line], done.err
+    assert done.json["refused"] and all(item["reason"] for item in done.json["refused"])
+    keys = {paper["key"] for paper in citeloom("papers", "list", "--json", "--home", tmp_path / "home").json}
+    assert "okafor2022ensembles" in keys and len(keys) == 2

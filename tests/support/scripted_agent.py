@@ -1,0 +1,61 @@
+"""A planner that follows a script; every other request is answered by the protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.support.openai_server import Json
+from tests.support.protocol_answers import completion, envelope
+
+Call = tuple[str, Mapping[str, Any]]
+
+
+class ScriptedAgent:
+    """A behaviour for `FakeOpenAI`: turn n of the planner makes the n-th list of calls, and then no more.
+
+    Counts the tokens that it reported, and keeps the planner's requests apart from the others.
+    """
+
+    def __init__(self, *turns: Sequence[Call], endless: bool = False) -> None:
+        self._turns = turns
+        self._endless = endless
+        self.planning: list[Json] = []
+        self.reading: list[Json] = []
+        self.writing: list[Json] = []
+        self.input_tokens = self.output_tokens = 0
+
+    def __call__(self, body: Json) -> Json:
+        if body.get("tools"):
+            self.planning.append(body)
+            answer = self._turn(body)
+        else:
+            (self.reading if body.get("response_format") else self.writing).append(body)
+            answer = completion(body, tool_turns=0)
+        self.input_tokens += answer["usage"]["prompt_tokens"]
+        self.output_tokens += answer["usage"]["completion_tokens"]
+        return answer
+
+    def answers(self) -> list[str]:
+        """What the tools answered, as the planner's last request has it."""
+        return [message["content"] for message in self.planning[-1]["messages"] if message["role"] == "tool"]
+
+    def _turn(self, body: Json) -> Json:
+        number = sum(message["role"] == "assistant" for message in body["messages"])
+        if self._endless:
+            calls = [
+                (name, {**arguments, "query": f"{arguments['query']} {'again ' * number}{number}"})
+                for name, arguments in self._turns[0]
+            ]
+        else:
+            calls = list(self._turns[number]) if number < len(self._turns) else []
+        made = [
+            {
+                "id": f"call_{number}_{place}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(arguments)},
+            }
+            for place, (name, arguments) in enumerate(calls)
+        ]
+        return envelope(body, content=None if made else "Enough.", tool_calls=made)
