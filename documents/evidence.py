@@ -53,9 +53,7 @@ class Evidence:
     ) -> Evidence:
         """Evidence whose quote is sliced from `chunk`, never copied by a model; ValueError on an empty span."""
         if not 0 <= start < end <= len(chunk.text):
-            raise ValueError(
-                f"span {start}:{end} is not inside chunk {chunk.id} of {len(chunk.text)} characters"
-            )
+            raise ValueError(f"span {start}:{end} is not inside chunk {chunk.id} of {len(chunk.text)} characters")
         return cls(
             id=id,
             chunk_id=chunk.id,

@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import ssl
-from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -23,6 +22,7 @@ from citeloom.models.errors import (
     retry_after,
     server_message,
 )
+from citeloom.models.shared import made_once
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
 NO_KEY: Final = "none"  # what servers without keys are sent
@@ -51,6 +51,9 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
+            # A transport closes its socket on the next turn of the loop, which must come before the loop ends.
+            for _ in range(3):
+                await asyncio.sleep(0)
 
     def _client(self) -> openai.DefaultAsyncHttpxClient:
         loop = asyncio.get_running_loop()
@@ -104,7 +107,7 @@ def _check_choice(choice: object) -> None:
             raise BrokenAnswerError("a tool call without a name")
 
 
-@lru_cache(maxsize=1)
+@made_once
 def shared_client() -> LoopClient:
     """The client of this process. Its TLS context takes 20 ms or more, so it is made once."""
     from httpx import create_ssl_context
@@ -117,7 +120,7 @@ async def close_connections() -> None:
     await shared_client().close_loop()
 
 
-@lru_cache(maxsize=32)
+@made_once
 def openai_client(base_url: str, key: SecretStr | None, timeout: float) -> openai.AsyncOpenAI:
     """The SDK's client for an endpoint: no retries, nothing taken from the environment but a proxy."""
     secret = key.get_secret_value() if key is not None else NO_KEY

@@ -7,7 +7,6 @@ OpenAI goes to OpenAI alone (`Settings.role_endpoint`).
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from citeloom.models.journal import Journal
 from citeloom.models.journaled_chat import DialectMemory, JournaledChat, identity_of
 from citeloom.models.records import RunScope
 from citeloom.models.retry import Limiter
+from citeloom.models.shared import made_once
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -102,17 +102,17 @@ def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:
     )
 
 
-@lru_cache(maxsize=64)
+@made_once
 def _limiter(_endpoint: str, _model: str, max_concurrency: int, max_retries: int, timeout: float) -> Limiter:
     return Limiter(max_concurrency=max_concurrency, max_retries=max_retries, timeout=timeout)
 
 
-@lru_cache(maxsize=64)
+@made_once
 def _dialect(_endpoint: str, _model: str) -> DialectMemory:
     return DialectMemory()
 
 
-@lru_cache(maxsize=32)
+@made_once
 def _chat_openai(model: str, url: str, key: SecretStr | None, timeout: float) -> BaseChatModel:
     from citeloom.models.connections import NO_KEY, openai_client
     from citeloom.models.lean_openai import LeanChatOpenAI

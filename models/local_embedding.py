@@ -11,12 +11,12 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from citeloom.models.embedding import Vector, Vectors, normalised
+from citeloom.models.shared import made_once
 from citeloom.models.weights import EMBEDDER, MAX_TOKENS, count_tokens, load_session, load_tokenizer
 
 QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
@@ -30,7 +30,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-@lru_cache(maxsize=1)
+@made_once
 def _workers() -> ThreadPoolExecutor:
     # One pool for all callers: more runs at once than cores would only make each of them slower.
     return ThreadPoolExecutor(cores(), thread_name_prefix="embed")

@@ -15,9 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment, SectionKind
 
-VerdictLabel = Literal[
-    "supported", "partly", "unsupported", "contradicted", "on-topic", "off-topic", "unjudged"
-]
+VerdictLabel = Literal["supported", "partly", "unsupported", "contradicted", "on-topic", "off-topic", "unjudged"]
 
 
 @dataclass(frozen=True, slots=True)

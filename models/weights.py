@@ -7,14 +7,13 @@ read; a file that is missing or differs by a bit is an error, so that a vector m
 from __future__ import annotations
 
 import hashlib
-import threading
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from citeloom.errors import ConfigurationError
+from citeloom.models.shared import made_once
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -54,8 +53,6 @@ RERANKER: Final = BundledModel(
     tokenizer_sha256="cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
 )
 
-_loading = threading.RLock()
-
 
 def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
     """The bytes of a model's file; raises `WeightsError` when it is missing or another than was tested."""
@@ -76,8 +73,9 @@ def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
     return content
 
 
-@lru_cache(maxsize=4)
-def _tokenizer(model: BundledModel) -> Tokenizer:
+@made_once
+def load_tokenizer(model: BundledModel) -> Tokenizer:
+    """The model's tokenizer, loaded once per process; raises `WeightsError`."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_buffer(read_checked(model, "tokenizer.json", model.tokenizer_sha256))
@@ -87,14 +85,9 @@ def _tokenizer(model: BundledModel) -> Tokenizer:
     return tokenizer
 
 
-def load_tokenizer(model: BundledModel) -> Tokenizer:
-    """The model's tokenizer, loaded once per process; raises `WeightsError`."""
-    with _loading:
-        return _tokenizer(model)
-
-
-@lru_cache(maxsize=4)
-def _session(model: BundledModel) -> InferenceSession:
+@made_once
+def load_session(model: BundledModel) -> InferenceSession:
+    """The model's session, loaded once per process; `run` may be called by several threads at once."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -105,12 +98,6 @@ def _session(model: BundledModel) -> InferenceSession:
     options.log_severity_level = 3
     content = read_checked(model, "model.onnx", model.onnx_sha256)
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-
-
-def load_session(model: BundledModel) -> InferenceSession:
-    """The model's session, loaded once per process; `run` may be called by several threads at once."""
-    with _loading:
-        return _session(model)
 
 
 def count_tokens(text: str) -> int:

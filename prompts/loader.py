@@ -94,9 +94,7 @@ def _on_own_lines(match: re.Match[str], value: str) -> str:
     return f"{opening}{value}{closing}"
 
 
-def load_prompt(
-    name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptError] = PromptError
-) -> Prompt:
+def load_prompt(name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptError] = PromptError) -> Prompt:
     """Read and check `<folder>/<name>.md`; raises `error`, naming the file and every variable at fault."""
     path = folder / f"{name}.md"
     try:
@@ -183,9 +181,7 @@ class PromptLibrary(Mapping[str, Prompt]):
 
 def _overrides(folder: Path, shipped: Mapping[str, Prompt]) -> dict[str, Prompt]:
     if not folder.is_dir():
-        raise PromptOverrideError(
-            f"Prompt folder {folder}: no such folder.", help="Give a folder of .md files."
-        )
+        raise PromptOverrideError(f"Prompt folder {folder}: no such folder.", help="Give a folder of .md files.")
     found: dict[str, Prompt] = {}
     for path in sorted(folder.glob("*.md")):
         if path.stem not in shipped:

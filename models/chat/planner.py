@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import json_repair
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.tool import ToolCall, tool_call
 
@@ -16,6 +15,7 @@ from citeloom.models.chat.presenting import (
     present_experiment,
     present_queries,
 )
+from citeloom.models.chat.repairing import repaired_json
 from citeloom.models.roles import SectionBrief
 from citeloom.prompts import PromptLibrary
 
@@ -72,9 +72,7 @@ def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage
     """
     used = {call["id"] for turn in earlier if isinstance(turn, AIMessage) for call in turn.tool_calls}
     asked = [(call["name"], call["args"], call["id"]) for call in message.tool_calls]
-    asked += [
-        (call["name"] or "", _arguments(call["args"]), call["id"]) for call in message.invalid_tool_calls
-    ]
+    asked += [(call["name"] or "", _arguments(call["args"]), call["id"]) for call in message.invalid_tool_calls]
     calls: list[ToolCall] = []
     for index, (name, arguments, given) in enumerate(asked):
         identifier = given if given and given not in used else f"call_{len(earlier)}_{index}"
@@ -90,8 +88,5 @@ def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage
 
 
 def _arguments(raw: str | None) -> dict[str, Any]:
-    try:
-        data = json_repair.loads(raw or "")
-    except (ValueError, RecursionError):
-        return {}
+    data = repaired_json(raw or "")
     return {str(name): value for name, value in data.items()} if isinstance(data, dict) else {}

@@ -153,12 +153,8 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
     fields = {path: _field_text(experiment, path) for path in EXPERIMENT_FIELDS[kind]}
     for name, value in (experiment.model_extra or {}).items():
         if not name.startswith("_"):
-            fields[one_line(name)] = (
-                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            )
-    parts = [
-        f"{path}:\n{shortened(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()
-    ]
+            fields[one_line(name)] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    parts = [f"{path}:\n{shortened(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()]
     return fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
 
 
@@ -166,9 +162,7 @@ def _field_text(experiment: Experiment, path: str) -> str:
     if path == "metrics":
         return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
     if path == "plots":
-        return "\n".join(
-            f"Figure {number}: {text}" for number, text in enumerate(experiment.captions(), 1) if text
-        )
+        return "\n".join(f"Figure {number}: {text}" for number, text in enumerate(experiment.captions(), 1) if text)
     if path == "paper_concept.open_questions":
         return "\n".join(experiment.paper_concept.open_questions)
     return experiment.text_at(path)

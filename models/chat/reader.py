@@ -25,9 +25,7 @@ class PassageReading(StructuredAnswer):
 
     summary: str = Field(description="What the passage says that bears on the question, in other words.")
     score: float = Field(ge=0, le=1, description="Relevance to the question, from 0 to 1.")
-    first_sentence: int = Field(
-        ge=0, description="Number of the first sentence that bears on it, 0 for none."
-    )
+    first_sentence: int = Field(ge=0, description="Number of the first sentence that bears on it, 0 for none.")
     last_sentence: int = Field(ge=0, description="Number of the last sentence that bears on it, 0 for none.")
 
 
@@ -60,9 +58,7 @@ class ChatReader:
         """The reading; None when nothing bears on the query, or when no valid answer came after one retry."""
         text = candidate.chunk.text
         # A table leaves spans that are only its bars.
-        spans = [
-            (start, end) for start, end in sentence_spans(text) if any(map(str.isalpha, text[start:end]))
-        ]
+        spans = [(start, end) for start, end in sentence_spans(text) if any(map(str.isalpha, text[start:end]))]
         if not spans:
             return None
         task = self._prompts["reader_task"].render(

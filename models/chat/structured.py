@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-import json_repair
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answers import answer_text, cut_off
+from citeloom.models.chat.repairing import repaired_json
 from citeloom.prompts import PromptLibrary
 
 Note = Callable[[str], None]
@@ -55,8 +55,7 @@ def schema_of(model: type[StructuredAnswer]) -> dict[str, Any]:
         "title": model.__name__,
         "type": "object",
         "properties": {
-            name: {part: field[part] for part in _SCHEMA_FIELDS if part in field}
-            for name, field in fields.items()
+            name: {part: field[part] for part in _SCHEMA_FIELDS if part in field} for name, field in fields.items()
         },
         "required": list(fields),
         "additionalProperties": False,
@@ -104,9 +103,7 @@ def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = la
             check(answer)
         except ValidationError as error:
             # Without the inputs: they are the model's words, and the line becomes part of a prompt.
-            found = "; ".join(
-                f"field {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
-            )
+            found = "; ".join(f"field {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
             problem = found if index == 0 else problem
         except ValueError as error:
             problem = str(error)
@@ -130,10 +127,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         if isinstance(data, dict):
             yield data
             position = end - 1
-    try:
-        repaired = json_repair.loads(text[max(0, text.find("{")) :])
-    except (ValueError, RecursionError):
-        return
+    repaired = repaired_json(text[max(0, text.find("{")) :])
     for data in repaired if isinstance(repaired, list) else [repaired]:
         if isinstance(data, dict):
             yield data

@@ -205,7 +205,7 @@ async def test_no_checkpoint_holds_the_text_of_a_chunk(
             values = checkpoint.checkpoint["channel_values"]
             text = str((values, checkpoint.pending_writes))
             assert [chunk.id for chunk in chunks if repr(chunk.text)[1:-1] in text and chunk.text not in quotes] == []
-            sizes.setdefault(f"{values.get('agent_turns')} {'draft' in values}", len(str(values["messages"])))
+            sizes.setdefault(f"{values.get('agent_turns')} {'draft' in values}", len(str(values.get("messages"))))
     # Two turns showed the planner the library twice over, at the cost of the passages' ids.
     shown = sum(len(near.text) for chunk in chunks[::4] for near in opened.library.window(chunk.id, 3))
     assert shown > 20 * 1000

@@ -26,7 +26,7 @@ def journal(tmp_path: Path, clock: FakeClock) -> Iterator[Journal]:
 @pytest.fixture(autouse=True)
 async def _no_connection_left() -> AsyncIterator[None]:
     # A port may be given out again: what was learned about the server behind it is not for the next test.
-    _dialect.cache_clear()
+    _dialect.forget()
     yield
     from citeloom.models.connections import close_connections
 

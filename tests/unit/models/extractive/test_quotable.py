@@ -22,7 +22,7 @@ UNFIT = {
     "a citation inside": "Deep networks [@doi:10.1000/1] trained on few samples overfit unless they are regularized",
     "names other authors": "Deep networks trained by Smith et al. overfit unless their capacity is limited",
     "a definite thing of its own paper": "The inference is achieved by optimizing a penalized likelihood over groups",
-    "a report of procedure": "Deconvolution was performed for species that were present in half of the samples at least",
+    "a report of procedure": "Deconvolution was performed for species present in half of the samples at least",
     "a caption": "The red dots and red regression line represent preprints that moved between the two groups",
     "a panel letter": "E, Heatmap of mutational signatures for patients with at least one hypermutant tumor",
     "a formula": "Deep networks trained with $n < 100$ samples overfit unless their capacity is limited",

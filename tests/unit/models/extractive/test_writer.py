@@ -16,7 +16,7 @@ EXPERIMENT = Experiment.model_validate(
     {
         "paper_concept": {
             "title": "Temperature scaling of small networks",
-            "description": "Networks are overconfident. Temperature scaling lowers calibration error of small networks.",
+            "description": "Networks err; temperature scaling lowers calibration error of small networks.",
             "open_questions": ["Does temperature scaling lower calibration error of small networks on new wearers?"],
         },
         "hypothesis": {"description": "Temperature scaling lowers calibration error of small networks."},
