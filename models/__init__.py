@@ -1,5 +1,4 @@
-"""Who reads and writes: chat models, embedding and re-ranker, the journal before them, the roles on top."""
+"""Who reads and writes: chat models, embedding and re-ranker, the journal before them, the roles on top.
 
-from citeloom.models.roles import Roles
-
-__all__ = ["Roles"]
+Nothing is imported here, since the command line needs some of these modules before it knows what it is to do.
+"""

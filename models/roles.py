@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
-
-from langchain_core.messages import AIMessage, BaseMessage
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment, SectionKind
+
+if TYPE_CHECKING:
+    # For their names only: the package takes a quarter of a second, which `--help` need not wait for.
+    from langchain_core.messages import AIMessage, BaseMessage
 
 VerdictLabel = Literal["supported", "partly", "unsupported", "contradicted", "on-topic", "off-topic", "unjudged"]
 

@@ -1,0 +1,31 @@
+"""The command line is there at once: help loads nothing that only a command needs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.support.cli_process import ROOT
+
+HEAVY = {"chromadb", "langgraph", "langchain_core", "langchain_openai", "openai", "onnxruntime", "numpy", "pydantic"}
+SCRIPT = """
+import json, sys
+from pathlib import Path
+sys.argv = ["cli.py", "--help"]
+code = None
+try:
+    exec(compile(Path("cli.py").read_text(encoding="utf-8"), "cli.py", "exec"), {"__name__": "__main__"})
+except SystemExit as ended:
+    code = ended.code
+print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+
+
+def test_help_loads_no_heavy_package() -> None:
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    code, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert code in (0, None)
+    assert "typer" in loaded
+    assert HEAVY.intersection(loaded) == set()
