@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -29,6 +29,17 @@ RoleName = Literal["agent", "reader", "writer", "judge", "summarizer"]
 EXTRACTIVE = "extractive"
 LOCAL_EMBEDDING = "local"
 OPENAI_BASE_URL = "https://api.openai.com/v1"
+
+
+def _sendable(key: SecretStr) -> SecretStr:
+    """`key` without what was copied around it; raises ValueError when it cannot go into an HTTP header."""
+    plain = key.get_secret_value().strip()
+    if not plain.isascii() or not plain.isprintable() or " " in plain:
+        raise ValueError("a key is plain ASCII without spaces")
+    return SecretStr(plain)
+
+
+ApiKey = Annotated[SecretStr, AfterValidator(_sendable)]
 
 
 class Settings(BaseSettings):
@@ -52,22 +63,22 @@ class Settings(BaseSettings):
         description="Chat model name at the endpoint, or 'extractive' to work without one.",
     )
     chat_base_url: str = Field(OPENAI_BASE_URL, description="OpenAI-compatible endpoint of the chat model.")
-    chat_api_key: SecretStr | None = Field(None, description="Key for the chat endpoint.")
+    chat_api_key: ApiKey | None = Field(None, description="Key for the chat endpoint.")
     agent_model: str | None = Field(None, description="Overrides chat_model for the search planner.")
     agent_base_url: str | None = Field(None, description="Overrides chat_base_url for the search planner.")
-    agent_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for the search planner.")
+    agent_api_key: ApiKey | None = Field(None, description="Overrides chat_api_key for the search planner.")
     reader_model: str | None = Field(None, description="Overrides chat_model for reading evidence.")
     reader_base_url: str | None = Field(None, description="Overrides chat_base_url for reading evidence.")
-    reader_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for reading evidence.")
+    reader_api_key: ApiKey | None = Field(None, description="Overrides chat_api_key for reading evidence.")
     writer_model: str | None = Field(None, description="Overrides chat_model for writing sections.")
     writer_base_url: str | None = Field(None, description="Overrides chat_base_url for writing sections.")
-    writer_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for writing sections.")
+    writer_api_key: ApiKey | None = Field(None, description="Overrides chat_api_key for writing sections.")
     judge_model: str | None = Field(None, description="Overrides chat_model for judging support.")
     judge_base_url: str | None = Field(None, description="Overrides chat_base_url for judging support.")
-    judge_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for judging support.")
+    judge_api_key: ApiKey | None = Field(None, description="Overrides chat_api_key for judging support.")
     summarizer_model: str | None = Field(None, description="Overrides chat_model for paper summaries.")
     summarizer_base_url: str | None = Field(None, description="Overrides chat_base_url for paper summaries.")
-    summarizer_api_key: SecretStr | None = Field(None, description="Overrides chat_api_key for paper summaries.")
+    summarizer_api_key: ApiKey | None = Field(None, description="Overrides chat_api_key for paper summaries.")
 
     embedding_model: str = Field(
         LOCAL_EMBEDDING,
@@ -75,7 +86,7 @@ class Settings(BaseSettings):
         description="'local' for the bundled model, or a model name at the embedding endpoint.",
     )
     embedding_base_url: str = Field(OPENAI_BASE_URL, description="OpenAI-compatible embedding endpoint.")
-    embedding_api_key: SecretStr | None = Field(None, description="Key for the embedding endpoint.")
+    embedding_api_key: ApiKey | None = Field(None, description="Key for the embedding endpoint.")
 
     temperature: float = Field(0.2, ge=0, le=2, description="Sampling temperature of the chat models.")
     request_timeout: float = Field(120, ge=1, le=3600, description="Seconds before one model call is given up.")
@@ -137,11 +148,16 @@ def origins() -> dict[str, str]:
 
 
 def ambient_key(base_url: str) -> SecretStr | None:
-    """`OPENAI_API_KEY`, but for OpenAI's own address only."""
+    """`OPENAI_API_KEY`, but for OpenAI's own address only; raises `ConfigurationError` when it cannot be sent."""
     if urlsplit(base_url).hostname != urlsplit(OPENAI_BASE_URL).hostname:
         return None
     key = os.environ.get("OPENAI_API_KEY", "").strip()
-    return SecretStr(key) if key else None
+    try:
+        return _sendable(SecretStr(key)) if key else None
+    except ValueError as error:
+        raise ConfigurationError(
+            f"OPENAI_API_KEY: {error}.", help="Copy it again, without what stands around it."
+        ) from None
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -154,7 +170,7 @@ def load_settings(**overrides: Any) -> Settings:
         name = ".".join(str(part) for part in first["loc"])
         given_value = "a value that is not shown" if name.endswith("_api_key") else repr(first.get("input"))
         raise ConfigurationError(
-            f"Setting {name} (CITELOOM_{name.upper()}): {first['msg']}, got {given_value}.",
+            f"Setting {name} (CITELOOM_{name.upper()}): {first['msg'].removeprefix('Value error, ')}, got {given_value}.",
             help="See 'python cli.py doctor' for the settings in force.",
         ) from error
     except ValueError as error:  # citeloom.toml that is not TOML

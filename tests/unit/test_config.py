@@ -1,0 +1,34 @@
+"""Settings: keys are never shown, and one that cannot be sent is refused before anything is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.config import ambient_key, load_settings
+from citeloom.errors import ConfigurationError
+
+
+@pytest.mark.parametrize("key", ["sk-sécret", "sk-secret two", "sk-secret\ntwo", "sk-secret\x00"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="CITELOOM_READER_API_KEY") as refused:
+        load_settings(reader_api_key=key)
+    monkeypatch.setenv("OPENAI_API_KEY", key.replace("\x00", "\x7f"))
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY") as ambient:
+        ambient_key("https://api.openai.com/v1")
+    for error in (refused.value, ambient.value):
+        assert "cret" not in str(error) + error.help
+        assert "ASCII" in str(error)
+
+
+def test_a_key_is_read_without_what_was_copied_around_it() -> None:
+    key = load_settings(chat_api_key="  sk-secret\n").chat_api_key
+    assert key is not None
+    assert key.get_secret_value() == "sk-secret"
+    assert "sk-secret" not in repr(key)
+
+
+def test_the_ambient_key_goes_to_its_own_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    assert ambient_key("https://api.openai.com/v1") is not None
+    assert ambient_key("https://api.openai.com.example.org/v1") is None
+    assert ambient_key("http://localhost:1234/v1") is None
