@@ -15,13 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import evidence, ingest, section, startup
+from bench import endpoint_ingest, evidence, ingest, section, startup
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "ingest", "evidence", "section", "embedder")
+PARTS = ("startup", "ingest", "endpoint", "evidence", "section", "embedder")
 
 
 def main() -> None:
@@ -50,6 +50,9 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "startup" in parts:
         _tell("startup: whole processes ...")
         rows += await startup.measure(rounds)
+    if "endpoint" in parts:
+        _tell("endpoint: ingest where the vectors come at once ...")
+        rows += await endpoint_ingest.measure(chosen, max(1, rounds // 3))
     if not {"ingest", "evidence", "section"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)

@@ -30,7 +30,7 @@ def scripted(together: bool) -> Behaviour:
     """What a section's requests are answered with; two searches in one turn when `together`, else in two."""
 
     def answer(body: dict[str, Any]) -> dict[str, Any] | None:
-        if body.get("response_format"):
+        if body.get("response_format") or "input" in body:
             return None
         if not body.get("tools"):
             return envelope(body, content=_section(markers(body)[:CITED]))

@@ -128,7 +128,7 @@ class JournaledEmbedding:
     async def _ask(self, texts: Sequence[str], kind: TextKind) -> Vectors:
         try:
             rows = np.asarray(await self._source(texts, kind), dtype=np.float32)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise BrokenAnswerError(f"vectors that cannot be read: {error}") from error
         if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
             raise BrokenAnswerError(f"{len(texts)} texts were sent, but vectors of shape {rows.shape} came back")
@@ -156,8 +156,10 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
         from citeloom.models.connections import openai_client
 
         client = openai_client(url, key, settings.request_timeout)
-        answer = await client.embeddings.create(model=model, input=list(texts), encoding_format="float")
-        return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+        # The raw answer: an object of the SDK for every vector takes longer than all else that is done here.
+        raw = await client.embeddings.with_raw_response.create(model=model, input=list(texts), encoding_format="float")
+        data = json.loads(raw.content)["data"]
+        return [item["embedding"] for item in sorted(data, key=lambda item: item.get("index", 0))]
 
     limiter = limiter_for(settings, identity)
     return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)

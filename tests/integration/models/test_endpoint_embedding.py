@@ -90,9 +90,11 @@ def vectors(*rows: list[float]) -> dict[str, Any]:
         (vectors([], []), "2 texts were sent"),
         (vectors([1.0, float("nan")], [1.0, 2.0]), "not finite"),
         ({"data": []}, "no data"),
-        ({"data": [{"index": 0}, {"index": 1}]}, "2 texts were sent"),
+        ({"data": [{"index": 0}, {"index": 1}]}, "cannot be read"),
+        ({"data": ["one", "two"]}, "cannot be read"),
+        ({"data": [{"index": "first", "embedding": [1.0]}, {"index": 1, "embedding": [1.0]}]}, "cannot be read"),
     ],
-    ids=["one less", "ragged", "empty", "not a number", "no data", "no vectors"],
+    ids=["one less", "ragged", "empty", "not a number", "no data", "no vectors", "words", "mixed places"],
 )
 async def test_vectors_that_are_none(journal: Journal, clock: FakeClock, body: dict[str, Any], words: str) -> None:
     with FakeOpenAI(behaviour=lambda _: Raw(json.dumps(body))) as server:
