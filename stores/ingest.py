@@ -27,6 +27,7 @@ from citeloom.stores.progress import (
     Stored,
     Waiting,
 )
+from citeloom.stores.renaming import keep_renamed
 from citeloom.stores.sources import read_sources
 from citeloom.stores.vector_cache import VectorCache
 
@@ -71,6 +72,7 @@ async def ingest(
     async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
         library.require_same_embedding()
         await _to_end(library.finish_staged)
+        sources = await asyncio.to_thread(keep_renamed, sources, library.records())
         plan = await asyncio.to_thread(
             make_plan,
             library,
