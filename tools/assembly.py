@@ -6,7 +6,7 @@ for the same sentences several times. Here each paper becomes passages in readin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from citeloom.documents import Category, Chunk, Paper, chunk_id
@@ -70,8 +70,13 @@ def assemble_context(
             wanted.update(chunk.index for chunk in library.introduction(key, introduction_tokens))
         chunks = library.chunks([chunk_id(key, index) for index in sorted(wanted)])
         ids = {chunk_id(key, index) for index in found}
-        contexts.append(PaperContext(library.paper(key), tuple(_merged(run, ids) for run in _runs(chunks))))
+        contexts.append(PaperContext(library.paper(key), tuple(merge_chunks(chunks, ids))))
     return contexts
+
+
+def merge_chunks(chunks: Iterable[Chunk], found: Collection[str] = ()) -> list[Passage]:
+    """Passages of chunks of one paper that are given in reading order; `found` are ids that were searched for."""
+    return [_merged(run, found) for run in _runs(chunks)]
 
 
 def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
@@ -92,7 +97,7 @@ def _continues(one: Chunk, following: Chunk) -> bool:
     return same_section and (following.index == one.index + 1 or following.start < one.end)
 
 
-def _merged(run: Sequence[Chunk], found: set[str]) -> Passage:
+def _merged(run: Sequence[Chunk], found: Collection[str]) -> Passage:
     first = run[0]
     text, end = first.text, first.end
     for chunk in run[1:]:
