@@ -1,4 +1,4 @@
-"""doctor: which home, which settings, and whether the library is sound."""
+"""doctor: which home, which settings, and whether the library is sound; rebuild-index: make it so."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from citeloom.commands.console import result, result_json
+from citeloom.commands.console import notice, result, result_json
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.errors import DONE_WITH_REFUSALS
 from citeloom.models.concurrency import run_to_end
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
+    """Add the commands to the command line."""
     app.command("doctor", rich_help_panel="Library")(doctor)
+    app.command("rebuild-index", rich_help_panel="Library")(rebuild_index)
 
 
 def doctor(
@@ -49,6 +51,46 @@ def doctor(
         _show(record)
     if any(finding["level"] == "problem" for finding in record["findings"]):
         raise typer.Exit(1)
+
+
+def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Make the index anew from the papers that the library knows: read their files, cut them, write all stores.
+
+    Keys and metadata stay as they are, and vectors that are there are used again; to have all made anew, delete the
+    folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
+    Exit code 4 means that some could not be made whole, each named with its reason.
+    """
+    from citeloom.commands.console import ingest_progress
+    from citeloom.stores.rebuild import rebuild
+
+    settings, found = resolve(home)
+    with workbench(settings, found, create=False) as bench, ingest_progress() as show:
+        report = run_to_end(
+            rebuild(
+                bench.library,
+                on_event=show,
+                chunk_tokens=settings.chunk_tokens,
+                chunk_overlap=settings.chunk_overlap,
+            )
+        )
+    for warning in report.warnings:
+        notice(f"Warning: {warning}")
+    for refusal in report.refused:
+        notice(f"Refused: {refusal.path}: {refusal.reason}")
+    if as_json:
+        result_json({"papers_rebuilt": len(report.updated), **_without_counts(report.as_dict())})
+    else:
+        result(
+            f"{len(report.updated)} papers indexed anew, {report.chunks_embedded} chunks embedded "
+            f"in {report.seconds:.1f} s."
+        )
+    if report.refused:
+        raise typer.Exit(DONE_WITH_REFUSALS)
+
+
+def _without_counts(record: dict[str, Any]) -> dict[str, Any]:
+    """What a rebuild reports as an ingest does."""
+    return {name: value for name, value in record.items() if not name.startswith("papers_")}
 
 
 def _show(record: dict[str, Any]) -> None:

@@ -119,52 +119,28 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @papers_app.command("show")
 def show_paper(
     key: Annotated[str, typer.Argument(help="Citation key.")],
+    text: Annotated[bool, typer.Option("--text", help="Print the text that is searched, by section.")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Show one paper: metadata, summary, and its sections with their chunks."""
-    from dataclasses import asdict
+    """Show one paper: metadata, summary, and the tree of its sections with their chunks and pages.
+
+    Example: python cli.py papers show smith2024quantum --text
+    """
+    from citeloom.commands.paper_view import paper_lines, paper_record, text_lines
+    from citeloom.tools.outline import indexed_text, outline
 
     settings, found = resolve(home)
     with workbench(settings, found, create=False) as bench:
         library = bench.library
-        paper = library.paper(key)
-        sections = library.sections(key)
-        chunks = library.paper_chunks(key)
-        summary = library.summary(key)
-    counts = {section.index: 0 for section in sections}
-    for chunk in chunks:
-        inside = [section for section in sections if section.start <= chunk.start < max(section.end, section.start + 1)]
-        if inside:
-            counts[inside[-1].index] += 1
-    record = {
-        **asdict(paper),
-        "summary": summary,
-        "chunks": len(chunks),
-        "sections": [
-            {
-                "title": section.title,
-                "level": section.level,
-                "category": section.category.name.lower(),
-                "searchable": section.searchable,
-                "chunks": counts[section.index],
-            }
-            for section in sections
-        ],
-    }
+        paper, summary = library.paper(key), library.summary(key)
+        sections = outline(library, key)
+        passages = indexed_text(library, key) if text else None
     if as_json:
-        result_json(record)
-        return
-    result(f"{paper.key}: {paper.title}")
-    result(
-        f"{', '.join(paper.authors) or 'no authors'} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip()
-    )
-    result(f"File: {paper.source}\n\n{' '.join(summary.split())}\n")
-    for section in record["sections"]:
-        state = f"{section['chunks']} chunks" if section["searchable"] else "not searched"
-        result(
-            f"{'  ' * max(0, section['level'] - 1)}{section['title'] or '(untitled)'} [{section['category']}, {state}]"
-        )
+        result_json(paper_record(paper, summary, sections, passages))
+    else:
+        for line in paper_lines(paper, summary, sections) if passages is None else text_lines(paper, passages):
+            result(line)
 
 
 @papers_app.command("remove")

@@ -8,6 +8,7 @@ paper are comments in R).
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -74,7 +75,9 @@ class ParsedPaper:
 
     def blocks_of(self, section: Section) -> list[Block]:
         """The blocks under a heading, up to the next heading of any level."""
-        return [block for block in self.blocks if block.section == section.index]
+        first = bisect_left(self.blocks, section.index, key=lambda block: block.section)
+        stop = bisect_right(self.blocks, section.index, first, key=lambda block: block.section)
+        return list(self.blocks[first:stop])
 
     def abstract(self) -> str:
         """The abstract: from the front matter, else the sections of that category, as plain paragraphs."""
@@ -219,7 +222,9 @@ def _is_no_prose(text: str, start: int, end: int, loose: list[tuple[BlockKind, i
     """Whether a section is an annotated reference, or code with hardly a sentence around it."""
     if _LONE_CITATION.match(text, start, end):
         return True
-    inside = [(kind, right - left) for kind, left, right in loose if start <= left < end and kind != "hidden"]
+    first = bisect_left(loose, start, key=lambda block: block[1])
+    stop = bisect_left(loose, end, first, key=lambda block: block[1])
+    inside = [(kind, right - left) for kind, left, right in loose[first:stop] if kind != "hidden"]
     code = sum(size for kind, size in inside if kind == "code")
     prose = sum(size for kind, size in inside if kind in {"prose", "list"})
     total = sum(size for _, size in inside)

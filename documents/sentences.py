@@ -8,6 +8,7 @@ here: "Eq. 4", citations that follow the full stop, math, code and links that ho
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -57,6 +58,10 @@ _LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
 _CLOSING = re.compile(r"[)\]\"'\u201d\u2019*_]+(?=\s|$)")
 
 
+# Characters that are looked at behind a cut; all of them would take minutes on one line of megabytes.
+_AHEAD = 400
+
+
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Character spans of the sentences of `text`, in order and without overlap; none is empty."""
     spans: list[tuple[int, int]] = []
@@ -87,7 +92,8 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     passage = text[start:end]
     if not passage.strip():
         return
-    protected = [match.span() for match in _PROTECTED.finditer(passage)]
+    protected = [match.span() for match in _PROTECTED.finditer(passage)]  # in order, without overlap
+    opens = [left for left, _ in protected]
     begin = 0
     for boundary in get_sentence_boundaries("en", passage):
         cut = int(boundary["end_index"])
@@ -96,8 +102,9 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         cut = _behind_citations(passage, cut)
         if cut >= len(passage):
             break
-        inside = any(left < cut < right for left, right in protected)
-        if inside or not _ends_sentence(passage[begin:cut], passage[cut:]):
+        before = bisect_left(opens, cut) - 1
+        inside = before >= 0 and cut < protected[before][1]
+        if inside or not _ends_sentence(passage[begin:cut], passage[cut : cut + _AHEAD]):
             continue
         yield start + begin, start + cut
         begin = cut
@@ -106,7 +113,9 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _behind_citations(passage: str, cut: int) -> int:
     """Move a cut behind closing marks and citations that belong to the sentence before it."""
-    stop = len(passage[:cut].rstrip())
+    stop = cut
+    while stop > 0 and passage[stop - 1].isspace():
+        stop -= 1
     closing = _CLOSING.match(passage, stop)
     if closing:
         stop = closing.end()
@@ -114,7 +123,7 @@ def _behind_citations(passage: str, cut: int) -> int:
     while match := _TRAILING_CITATION.match(passage, moved):
         moved = match.end()
     # "[@a] showed that ..." starts a sentence with its citation as subject.
-    if moved > stop and _LOWERCASE_WORD.match(passage[moved:].lstrip()):
+    if moved > stop and _LOWERCASE_WORD.match(passage[moved : moved + _AHEAD].lstrip()):
         return cut
     return max(cut, moved)
 

@@ -148,3 +148,8 @@ def _some(names: Iterable[str]) -> str:
     listed = list(names)
     more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
     return ", ".join(listed[:_SHOWN]) + more
+
+
+def papers_without_vectors(library: Library) -> frozenset[str]:
+    """Keys of the papers that lack the vector of a chunk or of their summary."""
+    return _differences(library).missing

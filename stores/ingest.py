@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,7 +28,8 @@ from citeloom.stores.progress import (
     Stored,
     Waiting,
 )
-from citeloom.stores.sources import read_sources
+from citeloom.stores.renaming import keep_renamed
+from citeloom.stores.sources import Sources, read_sources
 from citeloom.stores.vector_cache import VectorCache
 
 Summarize = Callable[[Paper, str], Awaitable[str]]
@@ -65,12 +67,41 @@ async def ingest(
     Raises `InputError` before anything is changed when a path or the `.bib` is missing, nothing is found, or
     the library was made with another embedding model; whatever the embedding raises, with what is done kept.
     """
-    tell = on_event or _nobody
     began = time.perf_counter()
     sources = await asyncio.to_thread(read_sources, list(paths), bib)
+    report = await take_in(
+        library,
+        sources,
+        prune=prune,
+        cache=cache,
+        summarize=summarize,
+        on_event=on_event,
+        chunking=(chunk_tokens, chunk_overlap),
+    )
+    return replace(report, seconds=time.perf_counter() - began)
+
+
+async def take_in(
+    library: Library,
+    sources: Sources,
+    *,
+    prune: bool = False,
+    anew: bool = False,
+    cache: VectorCache | None = None,
+    summarize: Summarize | None = None,
+    on_event: OnEvent | None = None,
+    chunking: tuple[int, int],
+) -> IngestReport:
+    """Bring the library to what the sources say; with `anew` also papers that have not changed are cut again."""
+    tell = on_event or _nobody
+    began = time.perf_counter()
     async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
         library.require_same_embedding()
         await _to_end(library.finish_staged)
+        sources = await asyncio.to_thread(keep_renamed, sources, library.records())
+        if anew:
+            for source in sources.found:
+                await _to_end(library.catalog.mark_stale, source.paper.key)
         plan = await asyncio.to_thread(
             make_plan,
             library,
@@ -78,7 +109,7 @@ async def ingest(
             prune=prune,
             cache=cache,
             rewrite_summaries=summarize is not None,
-            chunking=(chunk_tokens, chunk_overlap),
+            chunking=chunking,
         )
         tell(Planned(plan.files, len(plan.to_index), plan.chunks_to_embed, plan.texts_to_embed))
         if plan.to_index:
@@ -177,4 +208,4 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-__all__ = ["IngestPlan", "IngestReport", "ingest", "remove"]
+__all__ = ["IngestPlan", "IngestReport", "ingest", "remove", "take_in"]

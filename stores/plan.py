@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import starmap
 from pathlib import Path
 from typing import Literal
 
@@ -140,12 +141,13 @@ def make_plan(
         updated=tuple(keys["updated"]),
         unchanged=tuple(keys["unchanged"]),
         refused=tuple(refused),
-        warnings=(*sources.warnings, *([] if prune else map(_gone_warning, gone))),
+        warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, gone.items()))),
     )
 
 
-def _gone_warning(key: str) -> str:
-    return f"{key}: its file is gone; it stays until you remove it or ingest with --prune."
+def _gone_warning(key: str, now: str | None) -> str:
+    why = f"its file is now that of {now}" if now else "its file is gone"
+    return f"{key}: {why}; it stays until you remove it or ingest with --prune."
 
 
 def _paper_plan(
@@ -181,17 +183,19 @@ def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
     return old.paper.content_hash == new.paper.content_hash and old.chunking == new.chunking
 
 
-def _gone(library: Library, sources: Sources) -> list[str]:
-    """Keys of papers that were read from a walked folder and whose file is no longer there."""
+def _gone(library: Library, sources: Sources) -> dict[str, str | None]:
+    """Papers that were read from a walked folder and have no file any more, with the key that has it now."""
     folders = [folder.resolve() for folder in sources.folders]
     found = {source.paper.key for source in sources.found}
-    return [
-        key
-        for key, record in library.records().items()
-        if key not in found
-        and any(Path(record.paper.source).is_relative_to(folder) for folder in folders)
-        and not Path(record.paper.source).is_file()
-    ]
+    key_of_file = {source.paper.source: source.paper.key for source in sources.found}
+    gone: dict[str, str | None] = {}
+    for key, record in library.records().items():
+        file = Path(record.paper.source)
+        if key in found or not any(file.is_relative_to(folder) for folder in folders):
+            continue
+        if record.paper.source in key_of_file or not file.is_file():
+            gone[key] = key_of_file.get(record.paper.source)
+    return gone
 
 
 def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache | None) -> list[PaperPlan]:

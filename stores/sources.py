@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from citeloom.documents.bibliography import Bibliography, Refusal, read_bibliography
@@ -135,3 +135,12 @@ def _text(file: Path) -> str:
     if not text.strip():
         raise SourceRefusedError("is empty")
     return text
+
+
+def read_again(paper: Paper) -> Source:
+    """A paper's file with the metadata that the library has of it; raises `SourceRefusedError`."""
+    file = Path(paper.source)
+    if not file.is_file():
+        raise SourceRefusedError("is gone")
+    source, _ = _read(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}))
+    return Source(file, source.parsed, replace(paper, content_hash=source.paper.content_hash))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from citeloom.stores.ingest import ingest, remove
 from citeloom.stores.library import Library
 from citeloom.stores.progress import Embedded, Planned, Stored
 from citeloom.stores.vector_cache import VectorCache
+from tests.integration.stores.conftest import BIB, paper_text
 from tests.support.word_embedding import WordEmbedding
 
 
@@ -111,13 +114,77 @@ async def test_changed_metadata_embeds_nothing(library: Library, papers: Path) -
     assert {chunk.key for chunk, _ in near} == {"ada2020"}
 
 
-async def test_a_renamed_file_embeds_nothing(library: Library, papers: Path) -> None:
+@pytest.mark.parametrize("prune", [False, True])
+async def test_a_renamed_file_keeps_its_paper(library: Library, papers: Path, prune: bool) -> None:
     await ingest(library, [papers])
-    before = len(embedded(library))
+    before, paper = len(embedded(library)), library.paper("ada2020")
     (papers / "ada2020.md").rename(papers / "lovelace.md")
     (papers / "library.bib").unlink()
+    report = await ingest(library, [papers], prune=prune)
+    assert (report.added, report.removed) == ((), ())
+    assert any("lovelace.md: is ada2020 under a new name" in warning for warning in report.warnings)
+    moved = library.paper("ada2020")
+    assert Path(moved.source).name == "lovelace.md" and replace(moved, source=paper.source) == paper
+    assert len(embedded(library)) == before
+    again = await ingest(library, [papers], prune=prune)
+    assert (again.added, again.removed, len(library.papers())) == ((), (), 2)
+    assert_sound(library)
+
+
+async def test_a_copy_of_a_paper_is_a_paper_of_its_own(library: Library, papers: Path) -> None:
+    (papers / "library.bib").unlink()
+    await ingest(library, [papers])
+    shutil.copy(papers / "ada2020.md", papers / "copy.md")
+    assert (await ingest(library, [papers])).added == ("copy",)
+    assert len(library.papers()) == 3
+
+
+async def test_an_entry_that_comes_later_gives_its_key(library: Library, papers: Path) -> None:
+    """The file is then another paper's, and the made-up key goes when asked."""
+    text = BIB.replace("ada2020", "lovelace1843")
+    (papers / "library.bib").unlink()
+    await ingest(library, [papers])
+    (papers / "library.bib").write_text(text, encoding="utf-8")
+    report = await ingest(library, [papers])
+    assert report.added == ("lovelace1843",)
+    assert any("ada2020: its file is now that of lovelace1843" in warning for warning in report.warnings)
+    assert (await ingest(library, [papers], prune=True)).removed == ("ada2020",)
+    assert_sound(library)
+
+
+async def test_an_edit_after_a_renaming_stays_with_its_paper(library: Library, papers: Path) -> None:
+    (papers / "library.bib").unlink()
+    await ingest(library, [papers])
+    file = (papers / "ada2020.md").rename(papers / "lovelace.md")
+    await ingest(library, [papers])
+    file.write_text(file.read_text(encoding="utf-8") + "\n## Conclusion\n\nLooms compute.\n", encoding="utf-8")
+    report = await ingest(library, [papers])
+    assert (report.updated, report.added) == (("ada2020",), ())
+    assert library.paper_chunks("ada2020")[-1].text == "Looms compute."
+    assert_sound(library)
+
+
+async def test_only_what_was_in_the_folder_is_pruned(library: Library, papers: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "hoare1969.md").write_text(paper_text("Axioms", "axiom"), encoding="utf-8")
+    await ingest(library, [papers, other])
+    (other / "hoare1969.md").unlink()
+    (papers / "ada2020.md").write_bytes(b"\xff\xfe no text")
     report = await ingest(library, [papers], prune=True)
-    assert (report.added, report.removed) == (("lovelace",), ("ada2020",))
+    assert (report.removed, len(report.refused)) == ((), 1)
+    assert len(library.papers()) == 3
+    assert (await ingest(library, [papers, other], prune=True)).removed == ("hoare1969",)
+
+
+async def test_a_file_renamed_with_its_entry_takes_the_new_key(library: Library, papers: Path) -> None:
+    """The user's own word on the key goes before what the text tells."""
+    await ingest(library, [papers])
+    before = len(embedded(library))
+    (papers / "ada2020.md").rename(papers / "lovelace1843.md")
+    (papers / "library.bib").write_text(BIB.replace("ada2020", "lovelace1843"), encoding="utf-8")
+    report = await ingest(library, [papers], prune=True)
+    assert (report.added, report.removed) == (("lovelace1843",), ("ada2020",))
     assert len(embedded(library)) == before
     assert_sound(library)
 

@@ -1,0 +1,76 @@
+"""How `papers show` prints a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from citeloom.documents import Paper
+from citeloom.tools.assembly import Passage
+from citeloom.tools.outline import OutlinedSection
+
+
+def paper_record(
+    paper: Paper, summary: str, sections: Sequence[OutlinedSection], passages: Sequence[Passage] | None
+) -> dict[str, Any]:
+    """The JSON of `papers show`; `text` only when it was asked for."""
+    record = {
+        **asdict(paper),
+        "summary": summary,
+        "chunks": sum(item.chunk_count for item in sections),
+        "sections": [
+            {
+                "title": item.section.title,
+                "level": item.section.level,
+                "category": item.section.category.name.lower(),
+                "searchable": item.section.searchable,
+                "chunks": item.chunk_count,
+                "chunk_range": list(item.chunks) if item.chunks else None,
+                "page_range": list(item.pages) if item.pages else None,
+            }
+            for item in sections
+        ],
+    }
+    if passages is not None:
+        record["text"] = [
+            {"section": item.section, "page": item.page, "chunk_ids": list(item.chunk_ids), "text": item.text}
+            for item in passages
+        ]
+    return record
+
+
+def paper_lines(paper: Paper, summary: str, sections: Sequence[OutlinedSection]) -> Iterator[str]:
+    """Metadata, summary, and the section tree."""
+    yield f"{paper.key}: {paper.title}"
+    yield f"{', '.join(paper.authors) or 'no authors'} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip()
+    yield f"File: {paper.source}\n\n{' '.join(summary.split())}\n"
+    for item in sections:
+        indent = "  " * max(0, item.section.level - 1)
+        yield f"{indent}{item.section.title or '(untitled)'} [{', '.join(_facts(item))}]"
+
+
+def _facts(item: OutlinedSection) -> Iterator[str]:
+    yield item.section.category.name.lower()
+    if item.chunks:
+        yield _range("chunk", "chunks", item.chunks)
+    else:
+        yield "no chunks" if item.section.searchable else "not searched"
+    if item.pages:
+        yield _range("p.", "pp.", item.pages)
+
+
+def _range(one: str, several: str, ends: tuple[int, int]) -> str:
+    return f"{one} {ends[0]}" if ends[0] == ends[1] else f"{several} {ends[0]}-{ends[1]}"
+
+
+def text_lines(paper: Paper, passages: Sequence[Passage]) -> Iterator[str]:
+    """The text that is searched, under the titles of its sections."""
+    yield f"# {paper.title}"
+    title = paper.title
+    for item in passages:
+        if item.section != title:
+            page = f" (p. {item.page})" if item.page is not None else ""
+            yield f"\n## {item.section or '(untitled)'}{page}"
+            title = item.section
+        yield f"\n{item.text}"

@@ -1,0 +1,46 @@
+"""Makes the index anew from the papers that the library keeps a record of.
+
+The library keeps each paper's metadata and where its file is, not the file itself. So a paper is read again from
+its file, under the key and metadata that it has; its vectors are taken from the store as far as they are there,
+and made where they are not. A paper whose file is gone is left as it is while its passages are whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from citeloom.documents.bibliography import Refusal
+from citeloom.stores.doctor import mend, papers_without_vectors
+from citeloom.stores.ingest import OnEvent, take_in
+from citeloom.stores.library import Library
+from citeloom.stores.progress import IngestReport
+from citeloom.stores.sources import Source, SourceRefusedError, Sources, read_again
+
+
+async def rebuild(
+    library: Library, *, on_event: OnEvent | None = None, chunk_tokens: int = 400, chunk_overlap: int = 100
+) -> IngestReport:
+    """Index every paper anew; a kill leaves each paper as it was or as it will be, and the next run goes on.
+
+    Refused are papers whose file is gone or cannot be read and whose passages are not whole. Raises `InputError`
+    when the library was made with another embedding model, and whatever the embedding raises.
+    """
+    await mend(library)
+    lacking = await asyncio.to_thread(papers_without_vectors, library)
+    sources = await asyncio.to_thread(_kept_sources, library, lacking)
+    return await take_in(library, sources, anew=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap))
+
+
+def _kept_sources(library: Library, lacking: frozenset[str]) -> Sources:
+    found: list[Source] = []
+    refused: list[Refusal] = []
+    warnings: list[str] = []
+    for paper in library.papers():
+        try:
+            found.append(read_again(paper))
+        except SourceRefusedError as error:
+            if paper.key in lacking:
+                refused.append(Refusal(paper.source, f"{error}, and passages of {paper.key} are missing; ingest it"))
+            else:
+                warnings.append(f"{paper.key}: its file {error} ({paper.source}); it is left as it is.")
+    return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())
