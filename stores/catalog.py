@@ -185,7 +185,6 @@ class Catalog:
         *,
         keys: Sequence[str] | None = None,
         categories: Sequence[int] | None = None,
-        years: tuple[int, int] | None = None,
         limit: int = -1,
     ) -> list[ChunkRow]:
         """The chunks of ready papers within a scope, in the order of key and index; None sets no limit."""
@@ -200,9 +199,6 @@ class Catalog:
         if categories is not None:
             query += " AND c.category IN (SELECT value FROM json_each(?))"
             values.append(json.dumps([int(category) for category in categories]))
-        if years is not None:
-            query += " AND p.year BETWEEN ? AND ?"
-            values.extend(years)
         rows = self._rows(query + " ORDER BY c.key, c.idx LIMIT ?", (*values, limit))
         return [ChunkRow(row[0], row[1], Category(row[2]), row[3], row[4]) for row in rows]
 
