@@ -32,14 +32,14 @@ def register(app: typer.Typer) -> None:
 def search(
     query: QueryArgument,
     papers: Annotated[
-        list[str] | None, typer.Option("--papers", help="Citation key to search within; may be repeated.")
+        list[str] | None, typer.Option("--papers", help="Citation keys to search within, by comma or repeated.")
     ] = None,
     categories: Annotated[
         list[str] | None,
         typer.Option(
             "--category",
             help="Kind of section: abstract, introduction, method, evaluation, conclusion, other or related_work; "
-            "may be repeated.",
+            "by comma or repeated.",
         ),
     ] = None,
     from_year: FromOption = None,
@@ -63,7 +63,7 @@ def search(
     """
     settings, found = resolve(home, retrieval_mode=mode)
     with workbench(settings, found, create=False) as bench:
-        scope = _scope(bench.library, papers or [], categories or [], from_year, to_year, venue)
+        scope = _scope(bench.library, _names(papers), _names(categories), from_year, to_year, venue)
         records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode))
     if as_json:
         result_json(records)
@@ -118,6 +118,11 @@ def find(
     table(f"{len(rows)} of {record['total']} papers, page {page}", ["key", "year", "title", "score", "sentence"], rows)
     if record["next_page"]:
         notice(f"More: --page {record['next_page']}")
+
+
+def _names(given: list[str] | None) -> list[str]:
+    """What stands between commas, over all times that an option was given."""
+    return [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
 
 
 def _scope(

@@ -39,7 +39,7 @@ class Retrieval:
 
     mode: RetrievalMode = "hybrid"
     fusion: Fusion = "score"
-    bm25_weight: float = 0.4
+    bm25_weight: float = 0.3
     mmr: float | None = None
     min_cosine: float | None = None
 
