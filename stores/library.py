@@ -20,7 +20,7 @@ from citeloom.stores.catalog import Catalog, Change, PaperRecord
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.nearest import keys_within, nearest_chunks
+from citeloom.stores.nearest import keys_within, nearest_ids
 from citeloom.stores.vectors import VectorStore
 
 
@@ -238,10 +238,23 @@ class Library:
     ) -> list[tuple[Chunk, float]]:
         """The `k` nearest chunks with their cosine (-1 to 1), best first; fewer when the scope holds fewer.
 
-        `keys`, `categories`, `years` (first and last, both included) and `venue` (a part of its name, in any
-        case) narrow the scope; None sets no limit.
+        `years` are the first and the last, both included, `venue` a part of its name; None sets no limit.
         """
-        return nearest_chunks(self, vector, k, keys_within(self.records(), keys, years, venue), categories)
+        best = dict(self.nearest_ids(vector, k, keys=keys, categories=categories, years=years, venue=venue))
+        return [(chunk, best[chunk.id]) for chunk in self.chunks(list(best))]
+
+    def nearest_ids(
+        self,
+        vector: Vector,
+        k: int,
+        *,
+        keys: Collection[str] | None = None,
+        categories: Collection[Category] | None = None,
+        years: tuple[int, int] | None = None,
+        venue: str | None = None,
+    ) -> list[tuple[str, float]]:
+        """As `nearest`, without fetching the texts."""
+        return nearest_ids(self, vector, k, keys_within(self.records(), keys, years, venue), categories)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; those that are not there are left out."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from citeloom.documents import Category, Chunk
+from citeloom.documents import Category, split_chunk_id
 from citeloom.models.embedding import Vector
 from citeloom.stores.catalog import PaperRecord
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 # Up to so many chunks a scope is searched by id with an exact product (12 ms for 400 of 100,000 chunks);
 # beyond that the index is asked for more than enough and the rest dropped.
-_EXACT_LIMIT: Final = 2000
+_EXACT_LIMIT: Final = 600
 _OVERFETCH: Final = 4
 
 
@@ -38,10 +39,10 @@ def keys_within(
     )
 
 
-def nearest_chunks(
+def nearest_ids(
     library: Library, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-) -> list[tuple[Chunk, float]]:
-    """The `k` nearest chunks of these papers and categories, best first; equal cosines go by chunk id."""
+) -> list[tuple[str, float]]:
+    """Ids and cosines of the `k` nearest chunks of these papers and categories; equal cosines go by chunk id."""
     total = library.chunk_count()
     if k < 1 or not total:
         return []
@@ -50,27 +51,42 @@ def nearest_chunks(
         kinds = None if categories is None else sorted(categories)
         rows = library.catalog.chunk_rows(keys=listed, categories=kinds, limit=_EXACT_LIMIT + 1)
         if len(rows) <= _EXACT_LIMIT:
-            scored = library.cosines(vector, [row.id for row in rows]).items()
-            best = dict(sorted(scored, key=lambda item: (-item[1], item[0]))[:k])
-            return [(chunk, best[chunk.id]) for chunk in library.chunks(list(best))]
+            return _ordered(library.cosines(vector, [row.id for row in rows]).items())[:k]
     return _widened(library, vector, k, keys, categories)
 
 
 def _widened(
     library: Library, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-) -> list[tuple[Chunk, float]]:
+) -> list[tuple[str, float]]:
     total = library.chunk_count()
-    asked = min(total, k if keys is None and categories is None else _OVERFETCH * k)
+    asked = min(total, math.ceil(k * _rarity(library, total, keys, categories)))
     while True:
-        near = library.store.nearest_chunks(vector, asked)
+        near = library.store.nearest_ids(vector, asked)
         found = [
-            (item.chunk, score)
-            for item, score in near
-            if library.has_chunk(item.chunk.id)
-            and (keys is None or item.chunk.key in keys)
-            and (categories is None or item.chunk.category in categories)
+            (name, cosine)
+            for name, cosine in near
+            if library.has_chunk(name) and (keys is None or split_chunk_id(name)[0] in keys)
         ]
+        if categories is not None:
+            fitting = library.catalog.of_categories([name for name, _ in found], categories)
+            found = [item for item in found if item[0] in fitting]
         if len(found) >= k or asked >= total or len(near) < asked:
-            found.sort(key=lambda item: (-item[1], item[0].id))
-            return found[:k]
+            return _ordered(found)[:k]
         asked = min(total, asked * _OVERFETCH)
+
+
+def _rarity(
+    library: Library, total: int, keys: Collection[str] | None, categories: Collection[Category] | None
+) -> float:
+    """How many of the nearest chunks to ask for, for each that is wanted: by the share that the scope has."""
+    rarity = 1.0
+    if keys is not None:
+        records = library.records()
+        rarity *= _OVERFETCH / 2 * total / max(1, sum(records[key].chunk_count for key in keys if key in records))
+    if categories is not None:
+        rarity *= _OVERFETCH
+    return rarity
+
+
+def _ordered(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    return sorted(scored, key=lambda item: (-item[1], item[0]))

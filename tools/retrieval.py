@@ -73,7 +73,7 @@ def _retrieve(library: Library, query: str, vector: Vector, k: int, scope: Scope
     pool = k if how.mode == "dense" and how.mmr is None and how.min_cosine is None else max(_LEAST_POOL, _POOL * k)
     dense: Ranking = []
     if how.mode != "bm25":
-        dense = [(chunk.id, cosine) for chunk, cosine in library.nearest(vector, pool, **scope.limits())]
+        dense = library.nearest_ids(vector, pool, **scope.limits())
     words: Ranking = library.matching(terms, pool, **scope.limits()) if terms else []
     cosines = dict(dense)
     cosines.update(library.cosines(vector, [name for name, _ in words if name not in cosines]))
