@@ -7,7 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from citeloom.api import aingest, aopen_library, awrite_section, ingest, open_library, write_section
+    from citeloom.api import (
+        aingest,
+        aopen_library,
+        asearch,
+        awrite_section,
+        ingest,
+        open_library,
+        search,
+        write_section,
+    )
     from citeloom.config import Settings
     from citeloom.errors import CiteloomError
     from citeloom.experiment import load_experiment
@@ -18,11 +27,13 @@ _HOMES = {
     "Settings": "citeloom.config",
     "aingest": "citeloom.api",
     "aopen_library": "citeloom.api",
+    "asearch": "citeloom.api",
     "awrite_section": "citeloom.api",
     "build_section_graph": "citeloom.graph.section_graph",
     "ingest": "citeloom.api",
     "load_experiment": "citeloom.experiment",
     "open_library": "citeloom.api",
+    "search": "citeloom.api",
     "write_section": "citeloom.api",
 }
 
@@ -31,11 +42,13 @@ __all__ = [
     "Settings",
     "aingest",
     "aopen_library",
+    "asearch",
     "awrite_section",
     "build_section_graph",
     "ingest",
     "load_experiment",
     "open_library",
+    "search",
     "write_section",
 ]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from citeloom.citations.export import prepare_folder
-from citeloom.config import Settings, load_settings
+from citeloom.config import RetrievalMode, Settings, load_settings
 from citeloom.errors import ConfigurationError
 from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
 from citeloom.graph.run import OnEvent, SectionRequest, run_section
@@ -18,12 +18,25 @@ from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.concurrency import run_to_end
 from citeloom.stores.home import find_home
 from citeloom.stores.ingest import ingest as ingest_papers
+from citeloom.tools.retrieval import Retrieval, as_records, retrieve
+from citeloom.tools.scope import Scope, category_named
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-__all__ = ["aingest", "aopen_library", "awrite_section", "ingest", "open_library", "write_section"]
+Result = TypeVar("Result")
+
+__all__ = [
+    "aingest",
+    "aopen_library",
+    "asearch",
+    "awrite_section",
+    "ingest",
+    "open_library",
+    "search",
+    "write_section",
+]
 
 
 @contextmanager
@@ -76,6 +89,33 @@ async def aingest(
     return report.as_dict()
 
 
+async def asearch(
+    library: Workbench,
+    query: str,
+    k: int = 10,
+    mode: RetrievalMode = "hybrid",
+    papers: Sequence[str] | None = None,
+    categories: Sequence[str] | None = None,
+    years: tuple[int, int] | None = None,
+) -> list[dict[str, Any]]:
+    """The `k` passages that fit a query best; the result is the JSON of `search --json`.
+
+    Args:
+        library: an open library.
+        query: what to look for.
+        k: how many passages.
+        mode: by vectors and words together, by vectors ("dense"), or by words ("bm25").
+        papers: keys to search within.
+        categories: kinds of section, such as "method".
+        years: first and last year of publication, both included.
+
+    Raises `InputError` for an unknown category, and when there is no full-text index that can be read.
+    """
+    scope = Scope(tuple(papers or ()), tuple(category_named(name) for name in categories or ()), years)
+    hits = await retrieve(library.library, query, k, scope, Retrieval(mode))
+    return await asyncio.to_thread(as_records, library.library, query, hits)
+
+
 async def awrite_section(
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
@@ -114,6 +154,19 @@ def ingest(
     return _run(aingest(library, paths, bib, prune=prune), "aingest")
 
 
+def search(
+    library: Workbench,
+    query: str,
+    k: int = 10,
+    mode: RetrievalMode = "hybrid",
+    papers: Sequence[str] | None = None,
+    categories: Sequence[str] | None = None,
+    years: tuple[int, int] | None = None,
+) -> list[dict[str, Any]]:
+    """`asearch` for code without an event loop."""
+    return _run(asearch(library, query, k, mode, papers, categories, years), "asearch")
+
+
 def write_section(
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
@@ -127,12 +180,11 @@ def write_section(
     return _run(awrite_section(kind, experiment, library, out=out, fresh=fresh, on_event=on_event), "awrite_section")
 
 
-def _run(work: Any, twin: str) -> dict[str, Any]:
+def _run(work: Coroutine[Any, Any, Result], twin: str) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        result: dict[str, Any] = run_to_end(work)
-        return result
+        return run_to_end(work)
     work.close()
     raise ConfigurationError("An event loop is running here.", help=f"Use 'await citeloom.{twin}(...)'.")
 

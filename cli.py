@@ -8,7 +8,7 @@ import sys
 try:
     import typer
 
-    from citeloom.commands import diagnosis, library, runs, sections
+    from citeloom.commands import diagnosis, library, runs, search, sections
     from citeloom.commands.console import notice
     from citeloom.commands.options import HomeOption, remember_home
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
@@ -35,6 +35,7 @@ app = typer.Typer(
     "goes on; 4 done, but some inputs were refused.",
 )
 library.register(app)
+search.register(app)
 sections.register(app)
 runs.register(app)
 diagnosis.register(app)

@@ -24,6 +24,7 @@ from pydantic_settings import (
 from citeloom.errors import ConfigurationError
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
+RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer"]
 
 EXTRACTIVE = "extractive"
@@ -93,6 +94,9 @@ class Settings(BaseSettings):
     max_retries: int = Field(6, ge=0, le=20, description="Tries after the first on 429 and 5xx answers.")
     max_concurrency: int = Field(20, ge=1, le=256, description="Model calls under way at once, per endpoint.")
 
+    retrieval_mode: RetrievalMode = Field(
+        "hybrid", description="How chunks are found: by vectors and words together, by vectors, or by words."
+    )
     top_k_initial: int = Field(20, ge=1, le=200, description="Chunks read for each query.")
     top_k_final: int = Field(8, ge=1, le=50, description="Pieces of evidence kept for each query.")
     per_paper: int = Field(2, ge=1, le=20, description="Pieces of evidence of one paper kept for each query.")

@@ -13,6 +13,7 @@ from citeloom.experiment import Experiment, SectionKind
 # finished text, and concurrency or retries change how long it takes.
 TEXT_SETTINGS: Final = (
     "temperature",
+    "retrieval_mode",
     "top_k_initial",
     "top_k_final",
     "per_paper",

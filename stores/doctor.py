@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from citeloom.documents import split_chunk_id
+from citeloom.stores.fulltext import FullTextError
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
 
@@ -74,6 +75,7 @@ def examine(library: Library) -> list[Finding]:
         )
     if not differences.missing and not differences.orphans:
         findings.append(Finding("fine", "vectors", "catalog and vector store agree"))
+    findings.append(_fulltext_finding(library))
     gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
     if gone:
         findings.append(
@@ -88,7 +90,7 @@ def examine(library: Library) -> list[Finding]:
 
 
 async def mend(library: Library) -> list[Finding]:
-    """Finish staged changes, drop orphans, and mark papers with missing vectors for the next ingest."""
+    """Finish staged changes, drop orphans, mark papers with missing vectors for the next ingest, mend full text."""
     done: list[Finding] = []
     async with WriterLock(library.home).held():
         finished = library.finish_staged()
@@ -105,7 +107,26 @@ async def mend(library: Library) -> list[Finding]:
         if differences.missing:
             keys = _some(sorted(differences.missing))
             done.append(Finding("notice", "vectors", f"to be indexed anew: {keys}", "Ingest the papers again."))
+        if _fulltext_finding(library).level == "problem":
+            library.rebuild_fulltext()
+            done.append(Finding("fine", "full text", "made anew from the chunks that are kept"))
     return done
+
+
+def _fulltext_finding(library: Library) -> Finding:
+    """Whether the full-text index has the text of each chunk that is stored, and no other."""
+    unfinished = set(library.catalog.unfinished())
+    stored = library.store.chunk_ids()
+    listed = {row.id: row.text_hash for row in library.catalog.chunk_rows() if row.id in stored}
+    try:
+        entries = library.fulltext.entries() if library.records() else {}
+    except FullTextError as error:
+        return Finding("problem", "full text", error.message.rstrip("."), "Run 'doctor --mend'.")
+    kept = {identifier: text for identifier, text in entries.items() if _key(identifier) not in unfinished}
+    if kept == listed:
+        return Finding("fine", "full text", "catalog and full-text index agree")
+    differing = {_key(identifier) for identifier, _ in kept.items() ^ listed.items()}
+    return Finding("problem", "full text", f"differs for: {_some(sorted(differing))}", "Run 'doctor --mend'.")
 
 
 @dataclass(frozen=True, slots=True)

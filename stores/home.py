@@ -25,6 +25,11 @@ class Home:
         return self.root / "chroma"
 
     @property
+    def fulltext(self) -> Path:
+        """Folder of the full-text index."""
+        return self.root / "fulltext"
+
+    @property
     def catalog(self) -> Path:
         """SQLite file with papers, sections and the state of indexing."""
         return self.root / "catalog.sqlite"

@@ -2,14 +2,18 @@
 
 from citeloom.tools.evidence import EvidenceLimits, Found, search_evidence
 from citeloom.tools.requests import TOOL_SPECS, ToolRequestError, parse_request
+from citeloom.tools.retrieval import Hit, Retrieval, retrieve
 from citeloom.tools.scope import Scope
 
 __all__ = [
     "TOOL_SPECS",
     "EvidenceLimits",
     "Found",
+    "Hit",
+    "Retrieval",
     "Scope",
     "ToolRequestError",
     "parse_request",
+    "retrieve",
     "search_evidence",
 ]

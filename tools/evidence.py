@@ -1,16 +1,17 @@
-"""Searching for evidence: candidates by vector, each read in the light of the query, the best kept."""
+"""Searching for evidence: candidates, each read in the light of the query, the best kept."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from citeloom.config import RetrievalMode
 from citeloom.documents import Evidence
 from citeloom.models.concurrency import all_settled
 from citeloom.models.roles import Candidate, EvidenceReader, Reading
 from citeloom.stores.library import Library
+from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope
 
 
@@ -18,6 +19,7 @@ from citeloom.tools.scope import Scope
 class EvidenceLimits:
     """How many chunks a search reads and keeps, and how the scores are weighed (see `config.Settings`)."""
 
+    retrieval_mode: RetrievalMode = "hybrid"
     top_k_initial: int = 20
     top_k_final: int = 8
     per_paper: int = 2
@@ -50,26 +52,12 @@ class Found:
         )
 
 
-async def candidates(library: Library, query: str, k: int, scope: Scope) -> list[Candidate]:
-    """The `k` chunks nearest to the query within the scope, nearest first."""
-    vector = await library.embedding.embed_query(query)
-    near = await asyncio.to_thread(
-        library.nearest,
-        vector,
-        k,
-        keys=list(scope.papers) or None,
-        categories=list(scope.categories) or None,
-        years=scope.years,
-    )
-    papers = await asyncio.to_thread(lambda: {chunk.key: library.paper(chunk.key) for chunk, _ in near})
-    return [Candidate(chunk, papers[chunk.key], min(1.0, max(0.0, cosine))) for chunk, cosine in near]
-
-
 async def search_evidence(
     library: Library, reader: EvidenceReader, query: str, scope: Scope, limits: EvidenceLimits
 ) -> list[Found]:
     """The best readings for a query, best first, of at most `per_paper` chunks of one paper."""
-    proposed = await candidates(library, query, limits.top_k_initial, scope)
+    how = Retrieval(mode=limits.retrieval_mode)
+    proposed = [hit.candidate for hit in await retrieve(library, query, limits.top_k_initial, scope, how)]
     readings = await all_settled(reader.read(query, candidate) for candidate in proposed)
     return select(query, list(zip(proposed, readings, strict=True)), limits)
 

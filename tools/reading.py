@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from citeloom.errors import InputError
 from citeloom.stores.library import Library
+from citeloom.tools.papers import search_papers
 
 SUMMARIES = 5
 
@@ -53,3 +54,19 @@ async def read_summaries(library: Library, query: str) -> Passages:
         for paper, summary, _ in near
     ]
     return Passages("\n".join(["Papers whose summaries are nearest to the query:", *lines]))
+
+
+def read_papers(library: Library, query: str, min_year: int | None, max_year: int | None, page: int) -> Passages:
+    """One page of the papers whose text has the words of a query; what cannot be is said so to the model."""
+    try:
+        answer = search_papers(library, query, min_year, max_year, page)
+    except InputError as error:
+        return Passages(error.message)
+    if not answer.hits:
+        return Passages("No paper has these words." if page == 1 else f"There is no page {page}.")
+    lines = [
+        f"- {hit.paper.key} ({hit.paper.year or 'no year'}), {hit.paper.title}; chunk {hit.chunk.id}: {hit.sentence}"
+        for hit in answer.hits
+    ]
+    more = [f"There are more on page {answer.next_page}."] if answer.next_page else []
+    return Passages("\n".join([f"Page {page} of the {answer.total} papers with words of the query:", *lines, *more]))

@@ -1,4 +1,4 @@
-"""The four tools of the agent: what a model may ask for, checked before anything is done.
+"""The five tools of the agent: what a model may ask for, checked before anything is done.
 
 A model sends strings for lists and years for pairs; that is mended here and nowhere deeper. What cannot be
 mended is answered to the model in words, never raised at the user.
@@ -73,23 +73,34 @@ class SearchSummaries(_Request):
     query: str = Field(min_length=3, max_length=2000, description="What the papers should be about.")
 
 
+class SearchPapers(_Request):
+    """Find the papers whose full text has the words of a query, a page at a time; it adds no evidence."""
+
+    query: str = Field(min_length=3, max_length=2000, description="Words that the papers should have.")
+    min_year: int | None = Field(None, ge=0, le=9999, description="First year of publication.")
+    max_year: int | None = Field(None, ge=0, le=9999, description="Last year of publication.")
+    page: int = Field(1, ge=1, le=1000, description="Page of the answer; ask for the next one to see more.")
+
+
 class PaperIntroduction(_Request):
     """Read how a paper introduces itself; it adds no evidence."""
 
     key: str = Field(min_length=1, max_length=500, description="Citation key of the paper.")
 
 
-Request = SearchEvidence | ContextWindow | SearchSummaries | PaperIntroduction
+Reading = ContextWindow | SearchSummaries | SearchPapers | PaperIntroduction
+Request = SearchEvidence | Reading
 
 _REQUESTS: dict[str, type[Request]] = {
     "search_evidence": SearchEvidence,
     "get_context_window": ContextWindow,
     "search_summaries": SearchSummaries,
+    "search_papers": SearchPapers,
     "get_paper_introduction": PaperIntroduction,
 }
 
 # Searches are counted against the budget; reading around what was found is not.
-COUNTED = frozenset({"search_evidence", "search_summaries"})
+COUNTED = frozenset({"search_evidence", "search_summaries", "search_papers"})
 
 
 def _specification(name: str, request: type[Request]) -> dict[str, Any]:

@@ -18,14 +18,15 @@ from citeloom.graph.state import QueryRecord, SectionState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
 from citeloom.tools import ToolRequestError, parse_request, search_evidence
-from citeloom.tools.reading import Passages, read_introduction, read_summaries, read_window
+from citeloom.tools.reading import Passages, read_introduction, read_papers, read_summaries, read_window
 from citeloom.tools.requests import (
     COUNTED,
     ContextWindow,
     PaperIntroduction,
+    Reading,
     Request,
     SearchEvidence,
-    SearchSummaries,
+    SearchPapers,
 )
 
 BUDGET_USED = "Not carried out: the search budget of this section is used up. Stop searching."
@@ -129,11 +130,14 @@ async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     }
 
 
-async def _read(request: ContextWindow | SearchSummaries | PaperIntroduction, bench: Workbench) -> Passages:
+async def _read(request: Reading, bench: Workbench) -> Passages:
     if isinstance(request, ContextWindow):
         return await asyncio.to_thread(read_window, bench.library, request.chunk_id, request.window)
     if isinstance(request, PaperIntroduction):
         return await asyncio.to_thread(read_introduction, bench.library, request.key)
+    if isinstance(request, SearchPapers):
+        asked = (request.query, request.min_year, request.max_year, request.page)
+        return await asyncio.to_thread(read_papers, bench.library, *asked)
     return await read_summaries(bench.library, request.query)
 
 

@@ -3,7 +3,8 @@
     python interrupted_ingest.py HOME PAPERS kill EVENT NUMBER    kills itself at the NUMBERth such event
     python interrupted_ingest.py HOME PAPERS wait EVENT NUMBER    says so, goes on after a line on stdin
 
-EVENT is the name of an ingest event, or "Vectors" for the moment between a paper's chunks and its summary.
+EVENT is the name of an ingest event, "Vectors" for the moment between a paper's chunks and its summary,
+"FullText" for the one before its words are written, or "Words" for the one after.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
+from citeloom.stores.fulltext import FullText
 from citeloom.stores.home import Home
 from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
@@ -44,6 +46,14 @@ def main(home: str, papers: str, action: str, event: str, number: int) -> None:
         put_summary(*arguments)  # type: ignore[arg-type]
 
     VectorStore.put_summary = interrupted  # type: ignore[method-assign,assignment]
+    put = FullText.put
+
+    def interrupted_text(*arguments: object) -> None:
+        stop("FullText")
+        put(*arguments)  # type: ignore[arg-type]
+        stop("Words")
+
+    FullText.put = interrupted_text  # type: ignore[method-assign,assignment]
     library = Library.open(Home(Path(home)), WordEmbedding())
     asyncio.run(ingest(library, [Path(papers)], on_event=lambda told: stop(type(told).__name__)))
     library.close()

@@ -178,15 +178,19 @@ async def test_the_tools_show_what_is_there(bench: Opened, server: FakeOpenAI, e
             ("get_context_window", {"chunk_id": chunk.id, "window": 1}),
             ("get_paper_introduction", {"key": "tanaka2023position"}),
             ("search_summaries", {"query": opened.library.paper("tanaka2023position").title}),
+            ("search_papers", {"query": "calibration", "min_year": 2020, "max_year": 2021}),
+            ("search_papers", {"query": "calibration", "page": 9}),
         ]
     )
     state = await state_of(opened, await written(opened, experiment))
-    window, introduction, summaries = agent.answers()
+    window, introduction, summaries, papers, beyond = agent.answers()
     for near in opened.library.window(chunk.id, 1):
         assert near.text in window
     assert opened.library.introduction("tanaka2023position")[0].text in introduction
     assert summaries.index("tanaka2023position") < summaries.index("varga2021calibration")
-    assert state["searches_used"] == 1, "reading around what was found is free"
+    assert "varga2021calibration (2021)" in papers and "tanaka2023position" not in papers
+    assert beyond == "There is no page 9."
+    assert state["searches_used"] == 3, "reading around what was found is free"
 
 
 async def test_no_checkpoint_holds_the_text_of_a_chunk(

@@ -367,7 +367,7 @@ async def test_large_scopes_are_searched_through_the_index(
     await ingest(library, [papers])
     query = await library.embedding.embed_query("loom outcome")
     exact = library.nearest(query, 3, categories=[Category.METHOD], years=(2021, 2021))
-    monkeypatch.setattr("citeloom.stores.library._EXACT_LIMIT", 0)
+    monkeypatch.setattr("citeloom.stores.nearest._EXACT_LIMIT", 0)
     widened = library.nearest(query, 3, categories=[Category.METHOD], years=(2021, 2021))
     assert [chunk.id for chunk, _ in widened] == [chunk.id for chunk, _ in exact]
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,12 @@ MOMENTS = [
     ("Embedded", 3),
     ("Staged", 1),
     ("Vectors", 1),
+    ("FullText", 1),
+    ("Words", 1),
     ("Stored", 1),
     ("Staged", 2),
     ("Vectors", 2),
+    ("Words", 2),
 ]
 
 
@@ -37,14 +41,27 @@ def start(home: Home, papers: Path, action: str, event: str, number: int) -> sub
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def contents(library: Library) -> dict[str, tuple[str, bytes]]:
-    """All that a reader can see: texts and vectors by chunk id."""
+@dataclass(frozen=True)
+class Contents:
+    """All that a reader can see: texts and vectors by chunk id, and what a search for words answers."""
+
+    chunks: dict[str, tuple[str, bytes]]
+    words: dict[str, str]
+    found: list[tuple[str, float]]
+
+
+def contents(library: Library) -> Contents:
     chunks = [chunk for paper in library.papers() for chunk in library.paper_chunks(paper.key)]
     vectors = library.vectors([chunk.id for chunk in chunks])
-    return {chunk.id: (chunk.text, row.tobytes()) for chunk, row in zip(chunks, vectors, strict=True)}
+    terms = library.fulltext.analyze("loom history, compiler outcome")
+    return Contents(
+        {chunk.id: (chunk.text, row.tobytes()) for chunk, row in zip(chunks, vectors, strict=True)},
+        library.fulltext.entries(),
+        library.matching(terms, 100),
+    )
 
 
-async def undisturbed(tmp_path: Path, papers: Path) -> tuple[str, dict[str, tuple[str, bytes]]]:
+async def undisturbed(tmp_path: Path, papers: Path) -> tuple[str, Contents]:
     library = Library.open(Home(tmp_path / "undisturbed"), WordEmbedding())
     await ingest(library, [papers])
     seen = library.version(), contents(library)
@@ -60,16 +77,20 @@ async def test_a_killed_ingest_is_made_good(
     with start(home, papers, "kill", event, number) as process:
         assert process.wait() == -signal.SIGKILL
     library = open_library()
-    assert contents(library).items() <= wanted.items()
+    kept = contents(library) if library.papers() else Contents({}, {}, [])
+    assert kept.chunks.items() <= wanted.chunks.items()
+    assert kept.words.keys() == kept.chunks.keys()
     assert [finding for finding in examine(library) if finding.level == "problem"] == []
-    staged = {"Staged": number, "Vectors": number, "Stored": number}.get(event, 0)
+    staged = {"Planned": 0, "Embedded": 0}.get(event, number)
     assert len(library.papers()) >= staged
     await ingest(library, [papers])
     assert (library.version(), contents(library)) == (version, wanted)
-    assert library.store.chunk_total() == len(wanted)
+    assert library.store.chunk_total() == len(wanted.chunks)
 
 
-@pytest.mark.parametrize(("event", "number"), [("Embedded", 1), ("Staged", 1), ("Vectors", 1), ("Stored", 1)])
+@pytest.mark.parametrize(
+    ("event", "number"), [("Embedded", 1), ("Staged", 1), ("Vectors", 1), ("FullText", 1), ("Words", 1), ("Stored", 1)]
+)
 async def test_a_killed_edit_leaves_the_old_or_the_new_text(
     home: Home, papers: Path, tmp_path: Path, open_library: Callable[..., Library], event: str, number: int
 ) -> None:
@@ -88,7 +109,7 @@ async def test_a_killed_edit_leaves_the_old_or_the_new_text(
     assert len(library.papers()) == 2
     await ingest(library, [papers])
     assert (library.version(), contents(library)) == (version, wanted)
-    assert library.store.chunk_ids() == wanted.keys()
+    assert library.store.chunk_ids() == wanted.chunks.keys()
 
 
 async def test_a_second_writer_waits_and_says_for_whom(

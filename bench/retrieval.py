@@ -1,0 +1,181 @@
+"""How well each stage of retrieval finds: BM25, vectors, fused, with options; and what the differences are worth.
+
+The documents of a set become a library, one chunk each (title and abstract), and every query goes through
+`citeloom.tools.retrieval`, so that what is measured is what a search does. Vectors are kept in `.cache/`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.papers import ROOT
+from citeloom.documents import Category, Chunk, Paper, chunk_id, text_hash
+from citeloom.models.embedding import Vector
+from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.stores.catalog import Change, PaperRecord
+from citeloom.stores.home import Home
+from citeloom.stores.library import Library
+from citeloom.stores.vector_cache import VectorCache
+from citeloom.tools.retrieval import Retrieval, retrieve
+
+SETS = ("manubot-citances", "pubmedqa")
+USUAL = "fused by score, BM25 x 0.3"
+STAGES: dict[str, Retrieval] = {
+    "BM25": Retrieval("bm25"),
+    "vectors": Retrieval("dense"),
+    "fused by rank": Retrieval(fusion="rank"),
+    **{f"fused by score, BM25 x {weight}": Retrieval(bm25_weight=weight) for weight in (0.2, 0.3, 0.4, 0.5, 0.8)},
+    **{f"the usual, MMR {part}": Retrieval(mmr=part) for part in (0.9, 0.7, 0.5)},
+}
+DEPTH = 10
+MOST_QUERIES = 300
+_RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class RetrievalSet:
+    """Documents by key, queries by id with the group that decides on their half, and the keys each should find."""
+
+    documents: dict[str, str]
+    queries: dict[str, tuple[str, str]]
+    relevant: dict[str, set[str]]
+
+
+def load(folder: Path) -> RetrievalSet:
+    """A set in the plain form of corpus.jsonl, queries.jsonl and qrels.tsv."""
+    corpus = _lines(folder / "corpus.jsonl")
+    keys = {record["_id"]: f"d{number:04d}" for number, record in enumerate(corpus)}
+    relevant: dict[str, set[str]] = {}
+    for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        query, document, _ = line.split("\t")
+        relevant.setdefault(query, set()).add(keys[document])
+    return RetrievalSet(
+        {keys[record["_id"]]: f"{record['title']}\n\n{record['text']}".strip() for record in corpus},
+        {
+            record["_id"]: (record["text"], record.get("manuscript", record["_id"]))
+            for record in _lines(folder / "queries.jsonl")[:MOST_QUERIES]
+        },
+        relevant,
+    )
+
+
+def measure() -> None:
+    """Print a table for each set that is there."""
+    shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared")) / "retrieval"
+    for name in SETS:
+        if not (shared / name).is_dir():
+            print(f"{name}: left out, since {shared} does not hold it (set CITELOOM_SHARED)")
+            continue
+        print(f"\n{name}\n\n{asyncio.run(_table(load(shared / name)))}")
+
+
+class _Remembering(LocalEmbedding):
+    """Embeds a query once for all stages."""
+
+    def __init__(self) -> None:
+        self._queries: dict[str, Vector] = {}
+
+    async def embed_query(self, text: str) -> Vector:
+        if text not in self._queries:
+            self._queries[text] = await super().embed_query(text)
+        return self._queries[text]
+
+
+async def _table(given: RetrievalSet) -> str:
+    with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
+        library = Library.open(Home(Path(folder)), _Remembering())
+        try:
+            await _fill(library, given.documents)
+            found = {stage: await _run(library, given, how) for stage, how in STAGES.items()}
+        finally:
+            library.close()
+    judged = [query for query in given.queries if query in given.relevant]
+    dev = np.array([_is_dev(given.queries[query][1]) for query in judged])
+    gains = {
+        stage: np.array([_ndcg(answers[query], given.relevant[query]) for query in judged])
+        for stage, answers in found.items()
+    }
+    lines = [
+        f"{len(given.documents)} documents, {dev.sum()} + {(~dev).sum()} queries",
+        "",
+        f"| stage | nDCG@{DEPTH} dev | test | all | against the usual, 95% | recall@{DEPTH} |",
+        "|---|---|---|---|---|---|",
+    ]
+    for stage, gain in gains.items():
+        low, high = _interval(gain - gains[USUAL])
+        recall = np.mean([_recall(found[stage][query], given.relevant[query]) for query in judged])
+        lines.append(
+            f"| {stage} | {gain[dev].mean():.3f} | {gain[~dev].mean():.3f} | {gain.mean():.3f} |"
+            f" {low:+.3f} to {high:+.3f} | {recall:.3f} |"
+        )
+    return "\n".join(lines)
+
+
+async def _fill(library: Library, documents: dict[str, str]) -> None:
+    cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")
+    hashes = {text_hash(text): text for text in documents.values()}
+    known = cache.get(library.embedding.name, list(hashes))
+    missing = [name for name in hashes if name not in known]
+    if missing:
+        print(f"embedding {len(missing)} documents ...", flush=True)
+        rows = await library.embedding.embed_documents([hashes[name] for name in missing])
+        made = dict(zip(missing, rows, strict=True))
+        cache.put(library.embedding.name, made)
+        known.update(made)
+    cache.close()
+    await asyncio.to_thread(library.finish_staged)
+    for key, text in documents.items():
+        chunk = Chunk(chunk_id(key, 0), key, 0, text, "", "", Category.ABSTRACT, 1, None, 0, len(text), 0)
+        record = PaperRecord(Paper(key, key), "", "", key, "extractive", 1)
+        vector = known[text_hash(text)]
+        change = Change(key, record, (), (chunk,), vector[None, :], vector)
+        await asyncio.to_thread(_take_in, library, change)
+
+
+def _take_in(library: Library, change: Change) -> None:
+    library.catalog.stage(change)
+    library.carry_out(change)
+
+
+async def _run(library: Library, given: RetrievalSet, how: Retrieval) -> dict[str, list[str]]:
+    answers = {}
+    for query, (text, _) in given.queries.items():
+        hits = await retrieve(library, text, DEPTH, how=how)
+        answers[query] = [hit.candidate.chunk.key for hit in hits]
+    return answers
+
+
+def _is_dev(group: str) -> bool:
+    """Halves by manuscript: sentences of one are alike, and must not stand on both sides."""
+    return int(hashlib.sha256(group.encode()).hexdigest(), 16) % 2 == 0
+
+
+def _ndcg(found: Sequence[str], relevant: set[str]) -> float:
+    gained = sum(1 / math.log2(place + 2) for place, key in enumerate(found) if key in relevant)
+    return gained / sum(1 / math.log2(place + 2) for place in range(min(DEPTH, len(relevant))))
+
+
+def _recall(found: Sequence[str], relevant: set[str]) -> float:
+    return len(relevant.intersection(found)) / len(relevant)
+
+
+def _interval(differences: Any) -> tuple[float, float]:
+    """The middle 95% of the mean of paired differences, over bootstrap samples of the queries."""
+    drawn = np.random.default_rng(20).integers(0, len(differences), (_RESAMPLES, len(differences)))
+    low, high = np.percentile(differences[drawn].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]

@@ -1,0 +1,214 @@
+"""search and find: passages and papers for a query."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from citeloom.commands.console import notice, result_json, table
+from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.models.concurrency import run_to_end
+
+if TYPE_CHECKING:
+    from citeloom.stores.library import Library
+    from citeloom.tools.scope import Scope
+
+_LIMIT_BOUNDS = {"min": 1, "max": 200}
+_SHOWN_SENTENCE = 240
+
+QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
+FromOption = Annotated[int | None, typer.Option("--from-year", help="First year of publication.", show_default=False)]
+ToOption = Annotated[int | None, typer.Option("--to-year", help="Last year of publication.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("search", rich_help_panel="Library")(search)
+    app.command("find", rich_help_panel="Library")(find)
+
+
+def search(
+    query: QueryArgument,
+    papers: Annotated[
+        list[str] | None, typer.Option("--papers", help="Citation keys to search within, by comma or repeated.")
+    ] = None,
+    categories: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--category",
+            help="Kind of section: abstract, introduction, method, evaluation, conclusion, other or related_work; "
+            "by comma or repeated.",
+        ),
+    ] = None,
+    from_year: FromOption = None,
+    to_year: ToOption = None,
+    venue: Annotated[str, typer.Option("--venue", help="Part of the journal's or book's name, in any case.")] = "",
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            "--mode",
+            help="dense (by meaning), bm25 (by words) or hybrid. Default: CITELOOM_RETRIEVAL_MODE.",
+            show_default="hybrid",
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="Passages to show.", **_LIMIT_BOUNDS)] = 10,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Search the papers for passages: by meaning, by words, or both together.
+
+    Example: python cli.py search "prior probability of an edge" --category method --from-year 2015
+    """
+    settings, found = resolve(home, retrieval_mode=mode)
+    with workbench(settings, found, create=False) as bench:
+        scope = _scope(bench.library, _names(papers), _names(categories), from_year, to_year, venue)
+        records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode))
+    if as_json:
+        result_json(records)
+        return
+    if not records:
+        notice("Nothing in the library matches.")
+    rows = [
+        [
+            str(number),
+            record["key"],
+            str(record["page"] or ""),
+            record["section"],
+            f"{record['score']:.2f}",
+            _short(record["sentence"]),
+        ]
+        for number, record in enumerate(records, start=1)
+    ]
+    table(f"{len(rows)} passages", ["", "key", "page", "section", "score", "sentence"], rows)
+
+
+def find(
+    query: QueryArgument,
+    fulltext: Annotated[
+        bool, typer.Option("--fulltext", help="By the words of the whole text, instead of by summary.")
+    ] = False,
+    from_year: FromOption = None,
+    to_year: ToOption = None,
+    page: Annotated[int, typer.Option("--page", help="Page of the answer, ten papers each.", min=1)] = 1,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Find papers: by what their summaries are about, or by the words of their full text.
+
+    Example: python cli.py find "random permutation of networks" --fulltext --from-year 2015
+    """
+    settings, found = resolve(home)
+    with workbench(settings, found, create=False) as bench:
+        if fulltext:
+            record = _by_text(bench.library, query, from_year, to_year, page)
+        else:
+            record = run_to_end(_by_summary(bench.library, query, from_year, to_year, page))
+    if as_json:
+        result_json(record)
+        return
+    papers = record["papers"]
+    if not papers:
+        notice("No paper matches." if page == 1 else f"There is no page {page}.")
+    rows = [
+        [paper["key"], str(paper["year"] or ""), paper["title"], f"{paper['score']:.2f}", _where(paper)]
+        for paper in papers
+    ]
+    table(f"{len(rows)} of {record['total']} papers, page {page}", ["key", "year", "title", "score", "sentence"], rows)
+    if record["next_page"]:
+        notice(f"More: --page {record['next_page']}")
+
+
+def _names(given: list[str] | None) -> list[str]:
+    """What stands between commas, over all times that an option was given."""
+    return [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
+
+
+def _scope(
+    library: Library,
+    papers: list[str],
+    categories: list[str],
+    from_year: int | None,
+    to_year: int | None,
+    venue: str,
+) -> Scope:
+    """The limits that were given; raises `InputError` naming a key, category or year that cannot be."""
+    from citeloom.tools.papers import year_range
+    from citeloom.tools.scope import Scope, category_named
+
+    for key in papers:
+        library.paper(key)
+    return Scope(
+        tuple(papers), tuple(category_named(name) for name in categories), year_range(from_year, to_year), venue
+    )
+
+
+async def _search(library: Library, query: str, limit: int, scope: Scope, mode: Any) -> list[dict[str, Any]]:
+    from citeloom.tools.retrieval import Retrieval, as_records, retrieve
+
+    hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode))
+    return await asyncio.to_thread(as_records, library, query, hits)
+
+
+async def _by_summary(
+    library: Library, query: str, from_year: int | None, to_year: int | None, page: int
+) -> dict[str, Any]:
+    from citeloom.tools.papers import PAGE_SIZE, matching_sentence, year_range
+
+    years = year_range(from_year, to_year)
+    vector = await library.embedding.embed_query(query)
+    near = await asyncio.to_thread(library.nearest_papers, vector, len(library.papers()))
+    within = [
+        item for item in near if years is None or (item[0].year is not None and years[0] <= item[0].year <= years[1])
+    ]
+    shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    return {
+        "papers": [
+            {
+                "key": paper.key,
+                "year": paper.year,
+                "title": paper.title,
+                "score": round(cosine, 4),
+                "sentence": matching_sentence(library, summary, query),
+            }
+            for paper, summary, cosine in shown
+        ],
+        "total": len(within),
+        "next_page": page + 1 if page * PAGE_SIZE < len(within) else None,
+    }
+
+
+def _by_text(library: Library, query: str, from_year: int | None, to_year: int | None, page: int) -> dict[str, Any]:
+    from citeloom.tools.papers import search_papers
+
+    answer = search_papers(library, query, from_year, to_year, page)
+    return {
+        "papers": [
+            {
+                "key": hit.paper.key,
+                "year": hit.paper.year,
+                "title": hit.paper.title,
+                "score": round(hit.score, 4),
+                "chunk_id": hit.chunk.id,
+                "page": hit.chunk.page,
+                "section": hit.chunk.section,
+                "sentence": hit.sentence,
+            }
+            for hit in answer.hits
+        ],
+        "total": answer.total,
+        "next_page": answer.next_page,
+    }
+
+
+def _where(paper: dict[str, Any]) -> str:
+    """The matching sentence, behind its place in the paper where there is one."""
+    place = ", ".join(
+        part for part in (f"p. {paper['page']}" if paper.get("page") else "", paper.get("section", "")) if part
+    )
+    return f"{place}: {_short(paper['sentence'])}" if place else _short(paper["sentence"])
+
+
+def _short(sentence: str) -> str:
+    return sentence if len(sentence) <= _SHOWN_SENTENCE else f"{sentence[: _SHOWN_SENTENCE - 1]}…"

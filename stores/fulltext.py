@@ -1,0 +1,240 @@
+"""The full-text index: tantivy on disk, one record for each chunk, so that words are found by BM25.
+
+A record holds what a search needs to find and to narrow (key, category, analysed text and section title) and no
+text: that lives once, in the vector store. Year and venue are not here, since a corrected `.bib` changes them
+without touching a chunk; a search narrows by the keys of the papers that they leave.
+
+A change to a paper is one commit: it is here whole or not at all, whenever the process dies.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from citeloom.documents import Category, Chunk, text_hash
+from citeloom.errors import InputError
+from citeloom.stores.home import Home
+
+if TYPE_CHECKING:
+    from tantivy import Index, Query, Schema, Searcher, TextAnalyzer
+
+# Part of what the catalog remembers: another value has the index made anew from the vector store's texts.
+FULLTEXT_VERSION: Final = "1"
+_ANALYZER = "prose"
+_WRITER_MEMORY = 50_000_000  # bytes; tantivy asks for at least 15 million
+_LONGEST_WORD = 60
+_SECTION_WEIGHT = 0.5
+
+
+class FullTextError(InputError):
+    """The full-text index is missing or cannot be read; it can be made again without embedding anything."""
+
+    default_help = "Run 'python cli.py doctor --mend': it is made again from the papers kept."
+
+
+@dataclass(frozen=True, slots=True)
+class TextScope:
+    """Limits of a search; None sets none. `ids` are chunk ids."""
+
+    keys: Collection[str] | None = None
+    categories: Collection[Category] | None = None
+    ids: Collection[str] | None = None
+
+
+class FullText:
+    """The index of a home; safe to call from several threads, one writer at a time by the library's lock."""
+
+    def __init__(self, home: Home) -> None:
+        self._path = home.fulltext
+        self._lock = threading.RLock()
+        self._index: Index | None = None
+        self._schema: Schema | None = None
+        self._analyzer: TextAnalyzer | None = None
+
+    def close(self) -> None:
+        """Let go of the files; the next call opens them again, and so sees what others wrote."""
+        with self._lock:
+            self._index = None
+
+    def exists(self) -> bool:
+        """Whether an index has been made here, sound or not."""
+        return (self._path / "meta.json").is_file()
+
+    def analyze(self, text: str) -> list[str]:
+        """The terms of a text as the index has them: lower case, folded, stemmed, without English stop words."""
+        with self._lock:
+            if self._analyzer is None:
+                self._analyzer = _make_analyzer()
+            return self._analyzer.analyze(_encodable(text))
+
+    def create(self) -> None:
+        """Make an empty index in place of what is there."""
+        with self._lock:
+            self._index = None
+            if self._path.exists():
+                shutil.rmtree(self._path)
+            self._path.mkdir(parents=True)
+            self._open(make=True)
+
+    def put(self, key: str, chunks: Sequence[Chunk]) -> None:
+        """Have these be the chunks of a paper; no chunks take it out. Doing it twice changes nothing.
+
+        What is there already is left alone: tombstones would move the scores of a library that was killed a
+        little away from those of one that was not. Raises `FullTextError`.
+        """
+        with self._lock:
+            if self.entries(key) == {chunk.id: text_hash(chunk.text) for chunk in chunks}:
+                return
+            self._write([key], chunks)
+
+    def put_all(self, chunks: Iterable[Chunk]) -> None:
+        """Add chunks of papers that are not here yet, in one commit; raises `FullTextError`."""
+        with self._lock:
+            self._write([], chunks)
+
+    def _write(self, cleared: Sequence[str], chunks: Iterable[Chunk]) -> None:
+        from tantivy import Document
+
+        index = self._open()
+        # One thread makes one segment of a paper; a writer for each change leaves no lock between them.
+        writer = index.writer(_WRITER_MEMORY, 1)
+        try:
+            for key in cleared:
+                writer.delete_documents_by_term("key", key)
+            for chunk in chunks:
+                writer.add_document(
+                    Document(
+                        id=chunk.id,
+                        key=chunk.key,
+                        hash=text_hash(chunk.text),
+                        category=int(chunk.category),
+                        text=_encodable(chunk.text),
+                        section=_encodable(f"{chunk.parent} {chunk.section}"),
+                    )
+                )
+            writer.commit()
+        finally:
+            writer.wait_merging_threads()
+        index.reload()
+
+    def entries(self, key: str | None = None) -> dict[str, str]:
+        """The text hashes by chunk id, of a paper or of all; raises `FullTextError`."""
+        from tantivy import Query
+
+        searcher = self._searcher()
+        query = Query.all_query() if key is None else Query.term_query(self._made_schema(), "key", key, "basic")
+        if not searcher.num_docs:
+            return {}
+        hits = searcher.search(query, searcher.num_docs, count=False).hits
+        records = (searcher.doc(address) for _, address in hits)
+        return {str(record.get_first("id")): str(record.get_first("hash")) for record in records}
+
+    def search(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
+        """The ids and BM25 scores of the `k` chunks that match best, best first; equal scores go by id.
+
+        `terms` are those that `analyze` makes of a query. Raises `FullTextError`.
+        """
+        searcher = self._searcher()
+        if not terms or k < 1 or not searcher.num_docs:
+            return []
+        query = self._query(dict.fromkeys(terms), scope)
+        found = searcher.search(query, min(k, searcher.num_docs), count=False).hits
+        scored = [(str(searcher.doc(address).get_first("id")), float(score)) for score, address in found]
+        return sorted(scored, key=lambda item: (-item[1], item[0]))
+
+    def rarity(self, terms: Collection[str]) -> dict[str, float]:
+        """How telling each term is: 1 for one that is nowhere, near 0 for one in every chunk."""
+        searcher = self._searcher()
+        total = max(1, searcher.num_docs)
+        return {term: 1 - min(total, searcher.doc_freq("text", term)) / (total + 1) for term in terms}
+
+    def _query(self, terms: Iterable[str], scope: TextScope) -> Query:
+        from tantivy import Occur, Query
+
+        schema = self._made_schema()
+
+        def words(field: str) -> Query:
+            return Query.boolean_query(
+                [(Occur.Should, Query.term_query(schema, field, term, "freq")) for term in terms]
+            )
+
+        terms = list(terms)
+        in_section = Query.boost_query(words("section"), _SECTION_WEIGHT)
+        parts = [(Occur.Must, Query.boolean_query([(Occur.Should, words("text")), (Occur.Should, in_section)]))]
+        limits: tuple[tuple[str, list[Any] | None], ...] = (
+            ("key", None if scope.keys is None else sorted(scope.keys)),
+            ("category", None if scope.categories is None else sorted({int(item) for item in scope.categories})),
+            ("id", None if scope.ids is None else sorted(scope.ids)),
+        )
+        for field, values in limits:
+            if values is not None:
+                only = Query.term_set_query(schema, field, values)
+                parts.append((Occur.Must, Query.const_score_query(only, 0.0)))
+        return Query.boolean_query(parts)
+
+    def _searcher(self) -> Searcher:
+        with self._lock:
+            return self._open().searcher()
+
+    def _made_schema(self) -> Schema:
+        with self._lock:
+            if self._schema is None:
+                self._schema = _make_schema()
+            return self._schema
+
+    def _open(self, *, make: bool = False) -> Index:
+        with self._lock:
+            if self._index is not None:
+                return self._index
+            # Imported late, as Chroma is: `--help` must not pay for it.
+            from tantivy import Index
+
+            if not make and not self.exists():
+                raise FullTextError(f"{self._path}: there is no full-text index.")
+            try:
+                index = Index(self._made_schema(), path=str(self._path))
+            except ValueError as error:
+                reason = str(error).splitlines()[0][:160]
+                raise FullTextError(f"{self._path}: the full-text index cannot be read ({reason}).") from error
+            # By hand: the library knows when something was written, and a watching thread would ask all the time.
+            index.config_reader(reload_policy="manual")
+            index.register_tokenizer(_ANALYZER, _make_analyzer())
+            index.reload()
+            self._index = index
+            return index
+
+
+def _make_schema() -> Schema:
+    from tantivy import SchemaBuilder
+
+    builder = SchemaBuilder()
+    builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("hash", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field("category", indexed=True)
+    builder.add_text_field("text", tokenizer_name=_ANALYZER, index_option="freq")
+    builder.add_text_field("section", tokenizer_name=_ANALYZER, index_option="freq")
+    return builder.build()
+
+
+def _make_analyzer() -> TextAnalyzer:
+    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+    return (
+        TextAnalyzerBuilder(Tokenizer.simple())
+        .filter(Filter.remove_long(_LONGEST_WORD))
+        .filter(Filter.lowercase())
+        .filter(Filter.ascii_fold())
+        .filter(Filter.stopword("english"))
+        .filter(Filter.stemmer("english"))
+        .build()
+    )
+
+
+def _encodable(text: str) -> str:
+    """The text without lone surrogates, which UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")

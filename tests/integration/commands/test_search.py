@@ -1,0 +1,103 @@
+"""search and find on the command line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.integration.commands.conftest import Citeloom
+
+FIELDS = "chunk_id key title year page section category score vector_score sentence text".split()
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
+def test_search_gives_passages(citeloom: Citeloom, home: Path, mode: str) -> None:
+    done = citeloom("--home", home, "search", "temperature scaling", "--mode", mode, "--limit", "4", "--json")
+    assert done.code == 0 and len(done.json) == 4
+    assert [sorted(record) for record in done.json] == [sorted(FIELDS)] * 4
+    assert {record["key"] for record in done.json[:2]} & {"varga2021calibration", "okafor2022ensembles"}
+    for record in done.json:
+        assert record["sentence"] in " ".join(record["text"].split())
+    shown = citeloom("--home", home, "search", "temperature scaling", "--mode", mode, "--limit", "4")
+    assert shown.code == 0 and "varga2021calibration" in shown.out
+    assert all(heading in shown.out for heading in ("key", "page", "section", "sentence"))
+
+
+def test_search_within_limits(citeloom: Citeloom, home: Path) -> None:
+    def keys(*options: str) -> set[str]:
+        done = citeloom("--home", home, "search", "calibration", "--limit", "50", "--json", *options)
+        assert done.code == 0
+        return {record["key"] for record in done.json}
+
+    assert keys("--papers", "obrien2019seeds,okafor2022ensembles") == {"obrien2019seeds", "okafor2022ensembles"}
+    assert keys("--papers", "obrien2019seeds", "--papers", "varga2021calibration") == {
+        "obrien2019seeds",
+        "varga2021calibration",
+    }
+    assert keys("--from-year", "2022") == {"okafor2022ensembles"}
+    assert keys("--to-year", "2019") == {"obrien2019seeds"}
+    assert keys("--venue", "journal") == {"obrien2019seeds"}
+    assert keys("--venue", "no such venue") == set()
+    done = citeloom("--home", home, "search", "calibration", "--category", "method,evaluation", "--json")
+    assert {record["category"] for record in done.json} == {"method", "evaluation"}
+
+
+def test_nothing_found_is_said(citeloom: Citeloom, home: Path) -> None:
+    done = citeloom("--home", home, "search", "zyzzyva", "--mode", "bm25")
+    assert done.code == 0 and "Nothing in the library matches." in done.err
+    assert citeloom("--home", home, "search", "zyzzyva", "--mode", "bm25", "--json").json == []
+    assert "No paper matches." in citeloom("--home", home, "find", "zyzzyva", "--fulltext").err
+
+
+def test_find_by_summary_and_by_text(citeloom: Citeloom, home: Path) -> None:
+    by_summary = citeloom("--home", home, "find", "calibration by temperature", "--json").json
+    assert by_summary["papers"][0]["key"] == "varga2021calibration"
+    assert (by_summary["total"], by_summary["next_page"]) == (3, None)
+    by_text = citeloom("--home", home, "find", "temperature scaling", "--fulltext", "--to-year", "2021", "--json").json
+    assert by_text["papers"][0]["key"] == "varga2021calibration"
+    assert "okafor2022ensembles" not in {paper["key"] for paper in by_text["papers"]}
+    shown = citeloom("--home", home, "find", "temperature scaling", "--fulltext")
+    assert shown.code == 0 and "varga2021calibration" in shown.out and "sentence" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("search", "x", "--papers", "nobody1999"), ("nobody1999", "papers list")),
+        (("search", "x", "--category", "methods"), ("'methods'", "related_work")),
+        (("search", "x", "--mode", "fuzzy"), ("retrieval_mode", "hybrid")),
+        (("search", "x", "--limit", "0"), ("--limit", "greater than or equal to 1")),
+        (("search", "x", "--from-year", "2022", "--to-year", "2020"), ("2022", "2020")),
+        (("search", "x", "--from-year", "soon"), ("--from-year", "integer")),
+        (("search",), ("'query'",)),
+        (("find", "x", "--from-year", "2022", "--to-year", "2020"), ("2022", "2020")),
+        (("find", "x", "--page", "0"), ("--page", "greater than or equal to 1")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_what_cannot_be_asked(citeloom: Citeloom, home: Path, command: tuple[str, ...], named: tuple[str, ...]) -> None:
+    done = citeloom("--home", home, *command)
+    assert done.code == 2 and done.out == ""
+    assert len(done.errors) == 1 and all(part in done.errors[0] for part in named), done.err
+
+
+def test_searching_needs_a_library(citeloom: Citeloom, tmp_path: Path) -> None:
+    for command in ("search", "find"):
+        done = citeloom("--home", tmp_path / "none", command, "x")
+        assert done.code == 2 and "holds no library" in done.errors[0]
+
+
+def test_an_older_home_is_searched_at_once(citeloom: Citeloom, home: Path) -> None:
+    shutil.rmtree(home / "fulltext")
+    assert citeloom("--home", home, "search", "temperature", "--mode", "bm25", "--json").json
+
+
+def test_a_broken_index_is_mended_by_doctor(citeloom: Citeloom, home: Path) -> None:
+    (home / "fulltext" / "meta.json").write_text("broken", encoding="utf-8")
+    done = citeloom("--home", home, "search", "temperature")
+    assert done.code == 2 and "doctor --mend" in done.errors[0]
+    assert citeloom("--home", home, "doctor").code == 1
+    assert citeloom("--home", home, "doctor", "--mend").code == 0
+    assert citeloom("--home", home, "search", "temperature").code == 0

@@ -1,0 +1,128 @@
+"""Searching three sample papers with the bundled embedding: by meaning, by words, fused, varied, within scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from citeloom.documents import Category
+from citeloom.errors import InputError
+from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.stores.library import Library
+from citeloom.tools import Retrieval, Scope, retrieve
+from citeloom.tools.papers import PAGE_SIZE, matching_sentence, search_papers
+from tests.support.sample_library import index_samples
+
+QUERY = "how well do ensembles of networks calibrate their confidence"
+ALL = (
+    "bjorklund2020stopping haddad2018augmentation lowland2024binning moreau2025machines obrien2019seeds"
+    " okafor2022ensembles pellegrini2017soil tanaka2023position varga2021calibration whitcombe2016library"
+).split()
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    embedding = LocalEmbedding()
+    opened = Library.open(index_samples(tmp_path_factory.mktemp("retrieval") / "home", embedding, ALL), embedding)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [Retrieval(), Retrieval("dense"), Retrieval("bm25"), Retrieval(fusion="rank"), Retrieval(mmr=0.5)],
+    ids=["by score", "dense", "bm25", "by rank", "varied"],
+)
+async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -> None:
+    hits = await retrieve(library, QUERY, 12, how=how)
+    vector = await library.embedding.embed_query(QUERY)
+    ids = [hit.candidate.chunk.id for hit in hits]
+    true = library.vectors(ids) @ vector
+    assert len(set(ids)) == 12
+    assert [hit.candidate.vector_score for hit in hits] == pytest.approx(list(np.clip(true, 0, 1)), abs=1e-4)
+    if how.mmr is None:
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert "okafor2022ensembles" in {hit.candidate.paper.key for hit in hits[:3]}
+    assert ids == [hit.candidate.chunk.id for hit in await retrieve(library, QUERY, 12, how=how)]
+
+
+async def test_a_rare_word_is_found_by_words_and_so_by_both(library: Library) -> None:
+    places = {
+        mode: [
+            hit.candidate.paper.key
+            for hit in await retrieve(library, "Moran's I of soil moisture", 3, how=Retrieval(mode))
+        ]
+        for mode in ("bm25", "hybrid")
+    }
+    assert places["bm25"][0] == places["hybrid"][0] == "pellegrini2017soil"
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
+async def test_scopes_narrow_every_kind_of_search(library: Library, mode: str) -> None:
+    how = Retrieval(mode)  # type: ignore[arg-type]
+
+    async def papers(scope: Scope) -> set[str]:
+        hits = await retrieve(library, QUERY, 50, scope, how)
+        if scope.categories:
+            assert {hit.candidate.chunk.category for hit in hits} == set(scope.categories)
+        return {hit.candidate.paper.key for hit in hits}
+
+    assert await papers(Scope(("varga2021calibration",))) == {"varga2021calibration"}
+    assert await papers(Scope(years=(2021, 2022))) <= {"varga2021calibration", "okafor2022ensembles"}
+    assert await papers(Scope(venue="PROCEEDINGS", years=(2000, 2022))) <= {
+        "varga2021calibration",
+        "okafor2022ensembles",
+    }
+    assert await papers(Scope(categories=(Category.METHOD,)))
+    assert await papers(Scope(("nobody",))) == set()
+
+
+async def test_cut_offs_and_variety(library: Library) -> None:
+    plain = await retrieve(library, QUERY, 10)
+    floor = sorted(hit.candidate.vector_score for hit in plain)[5]
+    near = await retrieve(library, QUERY, 10, how=Retrieval(min_cosine=floor))
+    assert near and all(hit.candidate.vector_score >= floor - 1e-6 for hit in near)
+    varied = await retrieve(library, QUERY, 10, how=Retrieval(mmr=0.3))
+
+    def likeness(ids: list[str]) -> float:
+        vectors = library.vectors(ids)
+        return float((vectors @ vectors.T).mean())
+
+    assert varied[0].candidate.chunk.id == plain[0].candidate.chunk.id
+    assert likeness([hit.candidate.chunk.id for hit in varied]) < likeness([hit.candidate.chunk.id for hit in plain])
+
+
+def test_papers_come_in_pages(library: Library) -> None:
+    first = search_papers(library, "calibration of the network")
+    assert {"okafor2022ensembles", "varga2021calibration"} == {hit.paper.key for hit in first.hits[:2]}
+    seen = [hit.paper.key for hit in first.hits]
+    page = first
+    while page.next_page:
+        page = search_papers(library, "calibration of the network", page=page.next_page)
+        seen += [hit.paper.key for hit in page.hits]
+    assert len(seen) == len(set(seen)) == first.total
+    assert len(first.hits) == min(PAGE_SIZE, first.total)
+    assert search_papers(library, "calibration", page=99).hits == ()
+
+
+def test_papers_within_years(library: Library) -> None:
+    assert {hit.paper.key for hit in search_papers(library, "network", 2022, 2022).hits} == {"okafor2022ensembles"}
+    assert all((hit.paper.year or 0) >= 2023 for hit in search_papers(library, "network", min_year=2023).hits)
+    with pytest.raises(InputError, match="No year"):
+        search_papers(library, "network", 2023, 2020)
+    with pytest.raises(InputError, match="no page 0"):
+        search_papers(library, "network", page=0)
+
+
+def test_a_title_finds_its_paper(library: Library) -> None:
+    for paper in library.papers():
+        assert search_papers(library, paper.title).hits[0].paper.key == paper.key
+
+
+def test_the_sentence_is_the_one_with_the_words(library: Library) -> None:
+    text = "Trees are green. Temperature scaling lowers the\ncalibration error. It rains."
+    assert matching_sentence(library, text, "calibration error") == "Temperature scaling lowers the calibration error."
+    assert matching_sentence(library, text, "zyzzyva") == "Trees are green."
+    assert matching_sentence(library, "", "zyzzyva") == ""

@@ -1,0 +1,52 @@
+"""How two rankings become one, and how variety is weighed against relevance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citeloom.tools.retrieval import by_rank, by_score, varied
+
+NAMES = st.sampled_from("abcdefghij")
+COSINES = st.dictionaries(NAMES, st.floats(-1, 1), min_size=1)
+WORDS = st.dictionaries(NAMES, st.floats(0, 50))
+
+
+def names(ranking: list[tuple[str, float]]) -> list[str]:
+    return [name for name, _ in ranking]
+
+
+def test_words_lift_what_has_them() -> None:
+    cosines = {"near": 0.80, "both": 0.79, "words": 0.60}
+    assert names(by_score(cosines, {}, 0.3)) == ["near", "both", "words"]
+    assert names(by_score(cosines, {"both": 9.0, "words": 3.0}, 0.3)) == ["both", "near", "words"]
+    assert names(by_score(cosines, {"words": 9.0}, 2.0)) == ["words", "near", "both"]
+
+
+@given(COSINES, WORDS, st.floats(0, 2))
+def test_fused_scores_are_from_0_to_1_and_lose_no_candidate(
+    cosines: dict[str, float], words: dict[str, float], weight: float
+) -> None:
+    ranking = by_score(cosines, {name: score for name, score in words.items() if name in cosines}, weight)
+    assert set(names(ranking)) == set(cosines)
+    assert all(-1e-9 <= score <= 1 + 1e-9 for _, score in ranking)
+    assert ranking == sorted(ranking, key=lambda item: (-item[1], item[0]))
+
+
+def test_rank_fusion_prefers_what_both_have() -> None:
+    ranking = by_rank([[("a", 0.9), ("b", 0.8), ("c", 0.7)], [("d", 12.0), ("b", 11.0)]])
+    assert names(ranking) == ["b", "a", "d", "c"]
+
+
+@pytest.mark.parametrize(("relevance", "wanted"), [(1.0, ["a", "twin", "other"]), (0.5, ["a", "other", "twin"])])
+def test_variety_puts_a_twin_last(relevance: float, wanted: list[str]) -> None:
+    vectors = {
+        "a": np.array([1, 0], np.float32),
+        "twin": np.array([1, 0], np.float32),
+        "other": np.array([0, 1], np.float32),
+        "worst": np.array([0, 1], np.float32),
+    }
+    ranking = [("a", 0.9), ("twin", 0.85), ("other", 0.7), ("worst", 0.1)]
+    assert names(varied(ranking, vectors, 3, relevance)) == wanted

@@ -1,0 +1,92 @@
+"""Finding papers by the words in their full text, page by page, and the sentence of a chunk that matches a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from citeloom.documents import Chunk, Paper, split_chunk_id
+from citeloom.documents.sentences import sentence_spans
+from citeloom.errors import InputError
+from citeloom.stores.library import Library
+
+PAGE_SIZE: Final = 10
+_LONGEST_QUERY: Final = 200  # terms
+_EARLIEST, _LATEST = 0, 9999
+
+
+@dataclass(frozen=True, slots=True)
+class PaperHit:
+    """A paper with its score, the chunk that matches best, and the sentence of it that does."""
+
+    paper: Paper
+    score: float
+    chunk: Chunk
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaperPage:
+    """One page of a search; `total` papers match, and `next_page` is None after the last page."""
+
+    hits: tuple[PaperHit, ...]
+    page: int
+    total: int
+    next_page: int | None
+
+
+def search_papers(
+    library: Library, query: str, min_year: int | None = None, max_year: int | None = None, page: int = 1
+) -> PaperPage:
+    """The papers whose text has the words of the query, best first, `PAGE_SIZE` a page; blocks.
+
+    A paper counts by its best chunk, and by the query's words in its title. A bound on the year leaves out papers
+    without one. Raises `InputError` for a page below 1 or years the wrong way round, and `FullTextError`.
+    """
+    if page < 1:
+        raise InputError(f"There is no page {page}.", help="The first page is 1.")
+    years = year_range(min_year, max_year)
+    terms = list(dict.fromkeys(library.fulltext.analyze(query)))[:_LONGEST_QUERY]
+    matching = library.matching(terms, max(1, library.chunk_count()), years=years)
+    rarity = library.fulltext.rarity(terms) if matching else {}
+    best: dict[str, tuple[str, float]] = {}
+    for identifier, score in matching:
+        best.setdefault(split_chunk_id(identifier)[0], (identifier, score))
+    top = max((score for _, score in best.values()), default=1.0)
+    weighed = {key: score / top + _share(library, library.paper(key).title, rarity) for key, (_, score) in best.items()}
+    ranked = sorted(weighed, key=lambda key: (-weighed[key], key))
+    shown = ranked[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    chunks = {chunk.key: chunk for chunk in library.chunks([best[key][0] for key in shown])}
+    hits = tuple(
+        PaperHit(library.paper(key), weighed[key] / 2, chunks[key], matching_sentence(library, chunks[key].text, query))
+        for key in shown
+        if key in chunks
+    )
+    return PaperPage(hits, page, len(ranked), page + 1 if page * PAGE_SIZE < len(ranked) else None)
+
+
+def year_range(first: int | None, last: int | None) -> tuple[int, int] | None:
+    """Both bounds, where at least one is given; raises `InputError` when they are the wrong way round."""
+    if first is None and last is None:
+        return None
+    years = (_EARLIEST if first is None else first, _LATEST if last is None else last)
+    if years[0] > years[1]:
+        raise InputError(f"No year is from {years[0]} on and not after {years[1]}.", help="Exchange the two years.")
+    return years
+
+
+def matching_sentence(library: Library, text: str, query: str) -> str:
+    """The sentence of a text that shares the most telling words with the query; its first when none does."""
+    rarity = library.fulltext.rarity(set(library.fulltext.analyze(query)))
+    sentences = [text[start:end] for start, end in sentence_spans(text)] or [text]
+    # The first of equals, and of two with the same words the shorter: it says less else.
+    best = max(sentences, key=lambda sentence: (_share(library, sentence, rarity), -len(sentence)))
+    return " ".join((best if _share(library, best, rarity) else sentences[0]).split())
+
+
+def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
+    """How much of what is telling in a query a text has, 0-1."""
+    whole = sum(rarity.values())
+    present = set(library.fulltext.analyze(text))
+    return sum(weight for term, weight in rarity.items() if term in present) / whole if whole else 0.0

@@ -1,0 +1,172 @@
+"""Finding chunks for a query: by meaning (vectors), by words (BM25), or both fused; the best, or the most varied.
+
+Each hit carries its true cosine, however it was found. Fused scores say which of the hits of one search is
+better, never how good it is: they are scaled to that search's candidates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from citeloom.config import RetrievalMode
+from citeloom.models.embedding import Vector
+from citeloom.models.roles import Candidate
+from citeloom.stores.library import Library
+from citeloom.tools.papers import matching_sentence
+from citeloom.tools.scope import Scope
+
+Fusion = Literal["score", "rank"]
+Ranking = list[tuple[str, float]]
+
+_POOL: Final = 4  # candidates of each kind that are looked at, for one that is asked for
+_LEAST_POOL: Final = 50
+_RANK_DAMPING: Final = 60  # of reciprocal rank fusion, as its authors have it
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """How a search finds and orders.
+
+    `bm25_weight` counts beside a weight of 1 for the vectors when scores are fused. `mmr` is None, or the part
+    (0-1) that relevance has against variety. `min_cosine` drops what is further away; with the bundled model
+    most pairs of texts are above 0.5, so a cut-off must be found for each model.
+    """
+
+    mode: RetrievalMode = "hybrid"
+    fusion: Fusion = "score"
+    bm25_weight: float = 0.3
+    mmr: float | None = None
+    min_cosine: float | None = None
+
+
+EVERYTHING: Final = Scope()
+USUAL: Final = Retrieval()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk with its score in one search, and its true cosine in the candidate."""
+
+    candidate: Candidate
+    score: float
+
+
+async def retrieve(
+    library: Library, query: str, k: int, scope: Scope = EVERYTHING, how: Retrieval = USUAL
+) -> list[Hit]:
+    """The `k` chunks of the scope that fit the query best, best first; equal scores go by chunk id.
+
+    Raises `FullTextError` when words are asked for and there is no full-text index, and whatever the
+    embedding raises.
+    """
+    vector = await library.embedding.embed_query(query)
+    return await asyncio.to_thread(_retrieve, library, query, vector, k, scope, how)
+
+
+def _retrieve(library: Library, query: str, vector: Vector, k: int, scope: Scope, how: Retrieval) -> list[Hit]:
+    terms = [] if how.mode == "dense" else library.fulltext.analyze(query)
+    pool = k if how.mode == "dense" and how.mmr is None and how.min_cosine is None else max(_LEAST_POOL, _POOL * k)
+    dense: Ranking = []
+    if how.mode != "bm25":
+        dense = library.nearest_ids(vector, pool, **scope.limits())
+    words: Ranking = library.matching(terms, pool, **scope.limits()) if terms else []
+    cosines = dict(dense)
+    cosines.update(library.cosines(vector, [name for name, _ in words if name not in cosines]))
+    if how.mode == "dense":
+        ranking = dense
+    elif how.mode == "bm25":
+        ranking = words
+    elif how.fusion == "rank":
+        ranking = by_rank([dense, words])
+    else:
+        unseen = cosines.keys() - dict(words).keys()
+        scores = {**dict(words), **dict(library.matching(terms, len(unseen), ids=unseen) if unseen else [])}
+        ranking = by_score(cosines, scores, how.bm25_weight)
+    if how.min_cosine is not None:
+        ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= how.min_cosine]
+    if how.mmr is not None and len(ranking) > 1:
+        names = [name for name, _ in ranking]
+        vectors = library.store.get_vectors(names)
+        ranking = varied([item for item in ranking if item[0] in vectors], vectors, k, how.mmr)
+    return _hits(library, ranking[:k], cosines)
+
+
+def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:
+    scores = dict(ranking)
+    chunks = [chunk for chunk in library.chunks(list(scores)) if chunk.id in cosines]
+    return [
+        Hit(Candidate(chunk, library.paper(chunk.key), min(1.0, max(0.0, cosines[chunk.id]))), scores[chunk.id])
+        for chunk in chunks
+    ]
+
+
+def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """The hits as plain data, best first: the JSON of `search --json`; blocks."""
+    return [
+        {
+            "chunk_id": hit.candidate.chunk.id,
+            "key": hit.candidate.paper.key,
+            "title": hit.candidate.paper.title,
+            "year": hit.candidate.paper.year,
+            "page": hit.candidate.chunk.page,
+            "section": hit.candidate.chunk.section,
+            "category": hit.candidate.chunk.category.name.lower(),
+            "score": round(hit.score, 4),
+            "vector_score": round(hit.candidate.vector_score, 4),
+            "sentence": matching_sentence(library, hit.candidate.chunk.text, query),
+            "text": hit.candidate.chunk.text,
+        }
+        for hit in hits
+    ]
+
+
+def by_score(cosines: Mapping[str, float], words: Mapping[str, float], weight: float) -> Ranking:
+    """Both scores scaled to 0-1 over the candidates, added with `weight` for the words; best first."""
+    near, far = max(cosines.values(), default=0.0), min(cosines.values(), default=0.0)
+    most = max(words.values(), default=0.0)
+    fused = {
+        name: ((cosine - far) / (near - far) if near > far else 1.0)
+        + (weight * words.get(name, 0.0) / most if most else 0.0)
+        for name, cosine in cosines.items()
+    }
+    return _ordered({name: score / (1 + weight) for name, score in fused.items()})
+
+
+def by_rank(rankings: Sequence[Ranking]) -> Ranking:
+    """Reciprocal rank fusion: what stands high in any ranking, higher when it does in several."""
+    fused: dict[str, float] = {}
+    for ranking in rankings:
+        for place, (name, _) in enumerate(ranking, start=1):
+            fused[name] = fused.get(name, 0.0) + 1 / (_RANK_DAMPING + place)
+    return _ordered(fused)
+
+
+def varied(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: float) -> Ranking:
+    """Maximal marginal relevance: `k` of the ranking, each good and unlike those before it.
+
+    `relevance` weighs a score, scaled to 0-1, against the cosine to the most similar one that is chosen already.
+    """
+    names = [name for name, _ in ranking]
+    raw = np.array([score for _, score in ranking], dtype=np.float64)
+    spread = float(raw.max() - raw.min())
+    scaled = (raw - raw.min()) / spread if spread else np.ones(len(raw))
+    matrix = np.stack([vectors[name] for name in names]).astype(np.float64)
+    likeness = np.zeros(len(names))
+    left = np.ones(len(names), dtype=bool)
+    chosen: list[int] = []
+    while left.any() and len(chosen) < k:
+        marginal = np.where(left, relevance * scaled - (1 - relevance) * likeness, -np.inf)
+        best = int(marginal.argmax())  # the first of equals: the ranking's own order
+        chosen.append(best)
+        left[best] = False
+        likeness = np.maximum(likeness, matrix @ matrix[best])
+    return [ranking[place] for place in chosen]
+
+
+def _ordered(scores: Mapping[str, float]) -> Ranking:
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
