@@ -168,9 +168,10 @@ def load_settings(**overrides: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
+        wrong = first["msg"].removeprefix("Value error, ")
         given_value = "a value that is not shown" if name.endswith("_api_key") else repr(first.get("input"))
         raise ConfigurationError(
-            f"Setting {name} (CITELOOM_{name.upper()}): {first['msg'].removeprefix('Value error, ')}, got {given_value}.",
+            f"Setting {name} (CITELOOM_{name.upper()}): {wrong}, got {given_value}.",
             help="See 'python cli.py doctor' for the settings in force.",
         ) from error
     except ValueError as error:  # citeloom.toml that is not TOML

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citeloom.documents.bibliography import Bibliography, Refusal, read_bibliography
+from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.metadata import describe
 from citeloom.documents.model import Paper
+from citeloom.documents.pdf import PdfRefusedError
 from citeloom.errors import InputError
+from citeloom.stores.pdf_process import read_pdf_apart
 
 MARKDOWN = frozenset({".md", ".markdown"})
+PDF = ".pdf"
+ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # the first is taken when a folder has a paper in several
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,14 @@ def read_sources(paths: Sequence[Path], bib: Path | None) -> Sources:
             raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
     folders = tuple(path for path in paths if path.is_dir())
     passed_over: Counter[str] = Counter()
-    files = list(dict.fromkeys(file for path in paths for file in _files(path, passed_over)))
+    files, twins = _one_of_each(list(dict.fromkeys(file for path in paths for file in _files(path, passed_over))))
     if not files:
         where = ", ".join(str(path) for path in paths)
-        raise InputError(f"{where}: holds no markdown papers (.md, .markdown).", help="Name the folder of your papers.")
-    warnings: list[str] = []
+        raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
+    warnings = [
+        f"{twin}: passed over, since {file.name} beside it holds the same paper; move one away to choose the other."
+        for twin, file in twins
+    ]
     bibliography = _bibliography(folders, bib, warnings)
     refused = list(bibliography.refused)
     warnings.extend(bibliography.warnings)
@@ -75,12 +83,12 @@ def read_sources(paths: Sequence[Path], bib: Path | None) -> Sources:
         warnings.extend(said)
     if passed_over:
         kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
-        warnings.append(f"Passed over {passed_over.total()} files that are no markdown ({kinds}).")
+        warnings.append(f"Passed over {passed_over.total()} files that are no papers ({kinds}).")
     return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders)
 
 
 def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
-    """The file itself, or the markdown files below a folder in the order of their names, no hidden ones."""
+    """The file itself, or the papers below a folder in the order of their names, no hidden ones."""
     if not path.is_dir():
         yield path
         return
@@ -90,7 +98,7 @@ def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
             ending = Path(name).suffix.lower()
             if name.startswith("."):
                 continue
-            if ending in MARKDOWN:
+            if ending in ENDINGS:
                 yield Path(folder) / name
             elif ending != ".bib":
                 passed_over[ending or "without ending"] += 1
@@ -109,16 +117,56 @@ def _bibliography(folders: Sequence[Path], bib: Path | None, warnings: list[str]
     return Bibliography()
 
 
+def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
+    """The files without those that hold a paper again in another format, and these with the one that is taken.
+
+    Markdown comes first, since nothing of it is guessed; a PDF comes last, for its headings and formulas are.
+    """
+    best: dict[tuple[Path, str], Path] = {}
+    for file in files:
+        name = (file.parent, file.stem)
+        if name not in best or _rank(file) < _rank(best[name]):
+            best[name] = file
+    twins = [
+        (file, taken) for file in files if (taken := best[file.parent, file.stem]) != file and _differ(file, taken)
+    ]
+    left_out = {file for file, _ in twins}
+    return [file for file in files if file not in left_out], twins
+
+
+def _rank(file: Path) -> int:
+    ending = file.suffix.lower()
+    return ENDINGS.index(ending) if ending in ENDINGS else len(ENDINGS)
+
+
+def _differ(file: Path, other: Path) -> bool:
+    return file.suffix.lower() != other.suffix.lower()
+
+
 def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]]:
     """A paper and what there is to say about it; raises `SourceRefusedError`."""
-    if file.suffix.lower() not in MARKDOWN:
-        hint = "; give it with --bib" if file.suffix.lower() == ".bib" else ""
-        raise SourceRefusedError(f"is no markdown file (.md, .markdown){hint}")
-    parsed = parse_markdown(_text(file))
+    parsed = _parsed(file)
     front = parsed.front_matter
     entry = bibliography.match(file, doi=front.doi, title=parsed.title)
     paper, said = describe(file, parsed, entry)
     return Source(file, parsed, paper), said
+
+
+def _parsed(file: Path) -> ParsedPaper:
+    ending = file.suffix.lower()
+    try:
+        if ending in MARKDOWN:
+            return parse_markdown(_text(file))
+        if ending == PDF:
+            return read_pdf_apart(file)
+        if ending in FORMATS:
+            return parse_markdown(as_markdown(file))
+    except (PdfRefusedError, ConversionError) as error:
+        raise SourceRefusedError(str(error)) from error
+    except OSError as error:
+        raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+    hint = "; give it with --bib" if ending == ".bib" else ""
+    raise SourceRefusedError(f"is no paper ({', '.join(ENDINGS)}){hint}")
 
 
 def _text(file: Path) -> str:
