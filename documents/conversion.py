@@ -1,10 +1,11 @@
-"""Other formats as markdown, by pandoc: Word, OpenDocument, LaTeX, JATS, HTML and EPUB.
+"""Other formats as markdown, by pandoc: Word, LaTeX, JATS, HTML and EPUB.
 
 pandoc runs sandboxed: a document can make it read no other file, and it is stopped when it takes too long.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Final
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
     {
         ".docx": "docx",
-        ".odt": "odt",
         ".tex": "latex",
         ".latex": "latex",
         ".xml": "jats",
@@ -26,7 +26,8 @@ FORMATS: Final[Mapping[str, str]] = MappingProxyType(
         ".epub": "epub-native_divs-native_spans",
     }
 )
-_TO = "gfm+tex_math_dollars+yaml_metadata_block-footnotes"
+_TO = "gfm-tex_math_gfm+tex_math_dollars+yaml_metadata_block-footnotes"
+_BOX = re.compile(r"</?(?:div|section|span)\b[^<>]*>")
 _SECONDS = 120.0
 _MEMORY = "-M3G"
 
@@ -52,7 +53,19 @@ def as_markdown(path: Path) -> str:
     if done.returncode != 0:
         said = " ".join(done.stderr.decode("utf-8", "replace").split())[:160].rstrip(".")
         raise ConversionError(f"cannot be read as {kind.partition('-')[0]} ({said or 'pandoc failed'})")
-    return done.stdout.decode("utf-8")
+    return _without_boxes(done.stdout.decode("utf-8"))
+
+
+def _without_boxes(text: str) -> str:
+    """Without the tags that only group words, in JATS and EPUB above all; code is left as it is."""
+    lines: list[str] = []
+    fenced = False
+    for line in text.split("\n"):
+        fenced ^= line.lstrip().startswith(("```", "~~~"))
+        bare = line if fenced else _BOX.sub("", line)
+        if bare.strip() or not line.strip():
+            lines.append(bare)
+    return "\n".join(lines)
 
 
 def _require_whole(path: Path, kind: str) -> None:
