@@ -53,7 +53,7 @@ async def ingest(
 
     Args:
         library: the open library.
-        paths: markdown files, and folders that are searched for them.
+        paths: papers (`sources.ENDINGS`), and folders that are searched for them.
         bib: the BibTeX file; None takes the only one inside a given folder.
         prune: remove papers whose file is gone from a given folder.
         cache: vectors kept from other libraries.

@@ -65,9 +65,7 @@ def test_two_columns_are_indexed_in_reading_order(nasty: Path, library: Library)
     assert "consectetuer adipiscing elit" in " ".join(stored.chunk.text for stored in chunks.values())
 
 
-def test_a_folder_of_them_leaves_one_whole_paper_and_nothing_half(
-    nasty: Path, open_library: Callable[[], Library]
-) -> None:
+def test_a_folder_of_them_leaves_nothing_half(nasty: Path, library: Library) -> None:
     report = asyncio.run(ingest(library, [nasty]))
     assert report.added == ("multicolumn",)
     assert {Path(item.path).stem for item in report.refused} == set(REFUSED)
