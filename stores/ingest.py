@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from citeloom.documents.model import Paper
 from citeloom.models.embedding import Vector
@@ -30,6 +30,9 @@ from citeloom.stores.progress import (
 from citeloom.stores.sources import read_sources
 from citeloom.stores.vector_cache import VectorCache
 
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
 Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]
 Result = TypeVar("Result")
@@ -42,6 +45,7 @@ async def ingest(
     paths: Sequence[Path],
     *,
     bib: Path | None = None,
+    documents: Sequence[Document] = (),
     prune: bool = False,
     cache: VectorCache | None = None,
     summarize: Summarize | None = None,
@@ -55,6 +59,7 @@ async def ingest(
         library: the open library.
         paths: papers (`sources.ENDINGS`), and folders that are searched for them.
         bib: the BibTeX file; None takes the only one inside a given folder.
+        documents: papers as LangChain documents, known by `key` or `source` in their metadata.
         prune: remove papers whose file is gone from a given folder.
         cache: vectors kept from other libraries.
         summarize: writes the summary of a paper from its text; None takes the abstract, else the first prose.
@@ -67,7 +72,7 @@ async def ingest(
     """
     tell = on_event or _nobody
     began = time.perf_counter()
-    sources = await asyncio.to_thread(read_sources, list(paths), bib)
+    sources = await asyncio.to_thread(read_sources, list(paths), bib, list(documents))
     async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
         library.require_same_embedding()
         await _to_end(library.finish_staged)

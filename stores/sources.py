@@ -7,28 +7,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from citeloom.documents.bibliography import Bibliography, Refusal, read_bibliography
 from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.metadata import describe
-from citeloom.documents.model import Paper
 from citeloom.documents.pdf import PdfRefusedError
 from citeloom.errors import InputError
+from citeloom.stores.given_documents import Given, grouped, read_given
 from citeloom.stores.pdf_process import read_pdf_apart
+from citeloom.stores.source import Source
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 MARKDOWN = frozenset({".md", ".markdown"})
 PDF = ".pdf"
 ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # the first is taken when a folder has a paper in several
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A paper as read from its file."""
-
-    path: Path
-    parsed: ParsedPaper
-    paper: Paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +44,12 @@ class SourceRefusedError(Exception):
     """A file that cannot be taken in; the message is the reason."""
 
 
-def read_sources(paths: Sequence[Path], bib: Path | None) -> Sources:
-    """Read all papers under `paths`; raises `InputError` when there are none, or a path or `bib` is missing."""
-    if not paths:
+def read_sources(paths: Sequence[Path], bib: Path | None, documents: Sequence[Document] = ()) -> Sources:
+    """Read all papers under `paths` and in `documents`.
+
+    Raises `InputError` when there are none, or a path or `bib` is missing.
+    """
+    if not paths and not documents:
         raise InputError("No path was given.", help="Name the folder that holds your papers.")
     for path in paths:
         if not path.exists():
@@ -58,7 +57,7 @@ def read_sources(paths: Sequence[Path], bib: Path | None) -> Sources:
     folders = tuple(path for path in paths if path.is_dir())
     passed_over: Counter[str] = Counter()
     files, twins = _one_of_each(list(dict.fromkeys(file for path in paths for file in _files(path, passed_over))))
-    if not files:
+    if not files and not documents:
         where = ", ".join(str(path) for path in paths)
         raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
     warnings = [
@@ -68,16 +67,20 @@ def read_sources(paths: Sequence[Path], bib: Path | None) -> Sources:
     bibliography = _bibliography(folders, bib, warnings)
     refused = list(bibliography.refused)
     warnings.extend(bibliography.warnings)
+    given, nameless = grouped(documents)
+    refused.extend(nameless)
     found: dict[str, Source] = {}
-    for file in files:
-        try:
-            source, said = _read(file, bibliography)
-        except SourceRefusedError as error:
-            refused.append(Refusal(str(file), str(error)))
+    items: list[Path | Given] = [*files, *given]
+    for item in items:
+        read = _read(item, bibliography) if isinstance(item, Path) else read_given(item, bibliography)
+        if isinstance(read, Refusal):
+            refused.append(read)
             continue
+        source, said = read
         earlier = found.get(source.paper.key)
         if earlier is not None:
-            refused.append(Refusal(str(file), f"has the same key, {source.paper.key}, as {earlier.path}"))
+            name = str(item) if isinstance(item, Path) else item.name
+            refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
             continue
         found[source.paper.key] = source
         warnings.extend(said)
@@ -143,9 +146,12 @@ def _differ(file: Path, other: Path) -> bool:
     return file.suffix.lower() != other.suffix.lower()
 
 
-def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]]:
-    """A paper and what there is to say about it; raises `SourceRefusedError`."""
-    parsed = _parsed(file)
+def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]] | Refusal:
+    """A paper and what there is to say about it, or why it is not taken."""
+    try:
+        parsed = _parsed(file)
+    except SourceRefusedError as error:
+        return Refusal(str(file), str(error))
     front = parsed.front_matter
     entry = bibliography.match(file, doi=front.doi, title=parsed.title)
     paper, said = describe(file, parsed, entry)
@@ -153,6 +159,7 @@ def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]]:
 
 
 def _parsed(file: Path) -> ParsedPaper:
+    """The file by its ending; raises `SourceRefusedError`."""
     ending = file.suffix.lower()
     try:
         if ending in MARKDOWN:
