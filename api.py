@@ -22,6 +22,8 @@ from citeloom.tools.retrieval import Retrieval, as_records, retrieve
 from citeloom.tools.scope import Scope, category_named
 
 if TYPE_CHECKING:
+    from langchain_core.document_loaders import BaseLoader
+    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
@@ -75,12 +77,28 @@ async def aopen_library(home: Path | str | None = None, **options: Any) -> Async
 
 
 async def aingest(
-    library: Workbench, paths: Sequence[Path | str], bib: Path | str | None = None, *, prune: bool = False
+    library: Workbench,
+    paths: Sequence[Path | str | Document | BaseLoader],
+    bib: Path | str | None = None,
+    *,
+    prune: bool = False,
 ) -> dict[str, Any]:
-    """Take papers in; the result is the JSON of `ingest --json`. Raises `InputError`."""
+    """Take papers in; the result is the JSON of `ingest --json`.
+
+    Args:
+        library: an open library.
+        paths: files and folders, and LangChain documents or loaders. Documents with the same `key`, else the same
+            `source`, in their metadata are one paper; a `page` in it is counted from 0.
+        bib: the BibTeX file; the only one inside a given folder when left out.
+        prune: remove papers whose file is gone from a given folder.
+
+    Raises `InputError`, and what a loader raises.
+    """
+    files = [Path(item) for item in paths if isinstance(item, Path | str)]
     report = await ingest_papers(
         library.library,
-        [Path(path) for path in paths],
+        files,
+        documents=await asyncio.to_thread(_documents, paths) if len(files) < len(paths) else (),
         bib=None if bib is None else Path(bib),
         prune=prune,
         chunk_tokens=library.settings.chunk_tokens,
@@ -147,8 +165,30 @@ async def awrite_section(
     return await save_section(finished.record, Path(out))
 
 
+def _documents(given: Sequence[Path | str | Document | BaseLoader]) -> list[Document]:
+    """The documents among `given`, those that loaders give among them; ConfigurationError for anything else."""
+    from langchain_core.document_loaders import BaseLoader
+    from langchain_core.documents import Document
+
+    found: list[Document] = []
+    for item in given:
+        if isinstance(item, BaseLoader):
+            found.extend(item.lazy_load())
+        elif isinstance(item, Document):
+            found.append(item)
+        elif not isinstance(item, Path | str):
+            raise ConfigurationError(
+                f"Cannot ingest a {type(item).__name__}.", help="Give paths, LangChain documents or loaders."
+            )
+    return found
+
+
 def ingest(
-    library: Workbench, paths: Sequence[Path | str], bib: Path | str | None = None, *, prune: bool = False
+    library: Workbench,
+    paths: Sequence[Path | str | Document | BaseLoader],
+    bib: Path | str | None = None,
+    *,
+    prune: bool = False,
 ) -> dict[str, Any]:
     """`aingest` for code without an event loop."""
     return _run(aingest(library, paths, bib, prune=prune), "aingest")

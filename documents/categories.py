@@ -49,6 +49,7 @@ _UNSEARCHABLE = _pattern(
     r"^acknowledge?ments?\b",
     r"^(?:credit )?authors?'? ?s?'? (?:contributions?|information|details|affiliations?|roles|notes?)\b",
     r"^(?:list of )?(?:contributors?|contributor roles?)$",
+    r"^authors(?: and affiliations)?$",
     r"^(?:the )?(?:[\w-]+ )?consorti(?:a|um)(?: members?)?$",
     r"\bfunding(?: (?:statement|information|sources?|acknowledge?ments?))?$",
     r"^(?:financial (?:support|disclosures?)|grant (?:support|information))",

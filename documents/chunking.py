@@ -65,24 +65,25 @@ def chunk_paper(
                 start, end = pieces[first].start, pieces[last].end
                 if not any(character.isalnum() for character in _PICTURE.sub("", paper.text[start:end])):
                     continue  # pictures without a word
-                chunks.append(_chunk(key, len(chunks), paper.text, section, start, end, tokens))
+                chunks.append(_chunk(key, len(chunks), paper, section, start, end, tokens))
     return chunks
 
 
-def _chunk(key: str, index: int, text: str, section: Section, start: int, end: int, tokens: int) -> Chunk:
+def _chunk(key: str, index: int, paper: ParsedPaper, section: Section, start: int, end: int, tokens: int) -> Chunk:
     return Chunk(
         id=chunk_id(key, index),
         key=key,
         index=index,
-        text=text[start:end],
+        text=paper.text[start:end],
         section=section.title,
         parent=section.parent,
         category=section.category,
         level=section.level,
-        page=None,
+        page=paper.page_at(start),
         start=start,
         end=end,
         tokens=tokens,
+        page_breaks=tuple(begin - start for begin in paper.page_starts if start < begin < end),
     )
 
 

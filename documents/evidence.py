@@ -67,7 +67,7 @@ class Evidence:
             combined_score=combined_score,
             source_query=source_query,
             section=chunk.section,
-            page=chunk.page,
+            page=chunk.page_at(start),
             chunk_hash=text_hash(chunk.text),
         )
 

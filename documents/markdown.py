@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +21,7 @@ from citeloom.documents.front_matter import FrontMatter, read_front_matter
 from citeloom.documents.model import Category, Section
 
 BlockKind = Literal["prose", "list", "table", "code", "math", "html", "hidden"]
+Span = tuple[BlockKind, int, int]  # a block that has no section yet: kind, start, end
 
 _KINDS: dict[str, BlockKind] = {
     "paragraph_open": "prose",
@@ -65,13 +66,23 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPaper:
-    """The structure of one paper; offsets are into `text`."""
+    """The structure of one paper; offsets are into `text`.
+
+    `page_starts` holds the offset at which each page begins, nothing for a source without pages; `title_source`
+    names where the title was found, where that is not the front matter or a heading.
+    """
 
     text: str
     title: str
     front_matter: FrontMatter
     sections: tuple[Section, ...]
     blocks: tuple[Block, ...]
+    page_starts: tuple[int, ...] = ()
+    title_source: str = ""
+
+    def page_at(self, offset: int) -> int | None:
+        """The page, from 1, on which the character at `offset` stands; None without pages."""
+        return bisect_right(self.page_starts, offset) or None
 
     def blocks_of(self, section: Section) -> list[Block]:
         """The blocks under a heading, up to the next heading of any level."""
@@ -94,7 +105,7 @@ class ParsedPaper:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heading:
+class Heading:
     """A heading as written, and where its line begins and the text below it."""
 
     title: str
@@ -108,8 +119,8 @@ def parse_markdown(text: str) -> ParsedPaper:
     tokens = markdown_tokens(text)
     lines = _line_starts(text)
     front = FrontMatter()
-    headings: list[_Heading] = []
-    loose: list[tuple[BlockKind, int, int]] = []
+    headings: list[Heading] = []
+    loose: list[Span] = []
     hide_all = bool(_HIDE_ALL.search(text))
     for number, token in enumerate(tokens):
         if token.level != 0 or token.map is None:
@@ -119,14 +130,27 @@ def parse_markdown(text: str) -> ParsedPaper:
             front = read_front_matter(token.content)
             hide_all = hide_all or front.hides_code
         elif token.type == "heading_open":
-            headings.append(_Heading(_plain(tokens[number + 1]), int(token.tag[1]), start, end))
+            headings.append(Heading(_plain(tokens[number + 1]), int(token.tag[1]), start, end))
         elif token.type in _KINDS:
             left, right = _trimmed(text, start, end)
             if right > left:
                 loose.append((_kind(token.type, token.info, text[left:right], hide_all), left, right))
     title, has_title_heading = _title(text, front, headings, loose)
-    sections = tuple(_sections(text, title, has_title_heading, headings, loose))
-    return ParsedPaper(text, title, front, sections, tuple(_blocks(sections, loose)))
+    return assemble(text, title, front, headings, loose, has_title_heading=has_title_heading)
+
+
+def assemble(
+    text: str,
+    title: str,
+    front: FrontMatter,
+    headings: Sequence[Heading],
+    loose: Sequence[Span],
+    *,
+    has_title_heading: bool,
+) -> ParsedPaper:
+    """A paper from its headings and blocks; `has_title_heading` says that the first heading is the title."""
+    sections = tuple(_sections(text, title, has_title_heading, list(headings), list(loose)))
+    return ParsedPaper(text, title, front, sections, tuple(_blocks(sections, list(loose))))
 
 
 def _line_starts(text: str) -> list[int]:
@@ -159,9 +183,7 @@ def _kind(token_type: str, info: str, raw: str, hide_all: bool) -> BlockKind:
     return kind
 
 
-def _title(
-    text: str, front: FrontMatter, headings: list[_Heading], loose: list[tuple[BlockKind, int, int]]
-) -> tuple[str, bool]:
+def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[Span]) -> tuple[str, bool]:
     """The paper's title, and whether the first heading is that title rather than a section."""
     if not headings:
         return front.title, False
@@ -179,15 +201,15 @@ def _sections(
     text: str,
     title: str,
     has_title_heading: bool,
-    headings: list[_Heading],
-    loose: list[tuple[BlockKind, int, int]],
+    headings: list[Heading],
+    loose: list[Span],
 ) -> Iterator[Section]:
     """The sections in order; what stands before the first heading is one of its own."""
     if not headings or any(start < headings[0].line_start for _, start, _ in loose):
         lead_start = min((start for _, start, _ in loose), default=0)
-        headings = [_Heading(title, 1, lead_start, lead_start), *headings]
+        headings = [Heading(title, 1, lead_start, lead_start), *headings]
         has_title_heading = True
-    above: list[tuple[_Heading, Placement]] = []
+    above: list[tuple[Heading, Placement]] = []
     in_letters = body_begun = False
     for index, heading in enumerate(headings):
         end = headings[index + 1].line_start if index + 1 < len(headings) else len(text)
@@ -218,7 +240,7 @@ def _sections(
         )
 
 
-def _is_no_prose(text: str, start: int, end: int, loose: list[tuple[BlockKind, int, int]], appended: bool) -> bool:
+def _is_no_prose(text: str, start: int, end: int, loose: list[Span], appended: bool) -> bool:
     """Whether a section is an annotated reference, or code with hardly a sentence around it."""
     if _LONE_CITATION.match(text, start, end):
         return True
@@ -233,7 +255,7 @@ def _is_no_prose(text: str, start: int, end: int, loose: list[tuple[BlockKind, i
     return code > _CODE_SHARE * total and prose < _PROSE_ENOUGH
 
 
-def _blocks(sections: tuple[Section, ...], loose: list[tuple[BlockKind, int, int]]) -> Iterator[Block]:
+def _blocks(sections: tuple[Section, ...], loose: list[Span]) -> Iterator[Block]:
     index = 0
     for kind, start, end in sorted(loose, key=lambda block: block[1]):
         while index + 1 < len(sections) and sections[index].end <= start:

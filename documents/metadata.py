@@ -26,7 +26,7 @@ def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Pape
     warnings = [f"{path}: {front.problem}."] if front.problem else []
     if entry is None:
         title = parsed.title or path.stem
-        found = "front matter" if front.title else "first heading" if parsed.title else "file name"
+        found = _title_source(parsed)
         warnings.append(f"{path}: no .bib entry; its title was taken from the {found}.")
         paper = Paper(key=key_of(path), title=title)
     else:
@@ -42,8 +42,15 @@ def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Pape
         abstract=paper.abstract or parsed.abstract(),
         source=str(path.resolve()),
         content_hash=text_hash(parsed.text),
+        pages=len(parsed.page_starts) or paper.pages,
     )
     return (paper if paper.bibtex else replace(paper, bibtex=made_entry(paper))), warnings
+
+
+def _title_source(parsed: ParsedPaper) -> str:
+    if not parsed.title:
+        return "file name"
+    return parsed.title_source or ("front matter" if parsed.front_matter.title else "first heading")
 
 
 def key_of(path: Path) -> str:

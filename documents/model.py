@@ -5,6 +5,7 @@ All are frozen. Metadata lives once, on the paper; a chunk names its paper by ke
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -41,7 +42,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage of one section: `text == paper_text[start:end]`."""
+    """A passage of one section: `text == paper_text[start:end]`.
+
+    `page` is the one it begins on, None for a source without pages; `page_breaks` are the offsets in `text` at
+    which the next pages begin.
+    """
 
     id: str
     key: str
@@ -55,6 +60,11 @@ class Chunk:
     start: int
     end: int
     tokens: int
+    page_breaks: tuple[int, ...] = ()
+
+    def page_at(self, offset: int) -> int | None:
+        """The page on which the character at `offset` of the text stands; None for a source without pages."""
+        return None if self.page is None else self.page + bisect_right(self.page_breaks, offset)
 
 
 @dataclass(frozen=True, slots=True)

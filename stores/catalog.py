@@ -260,7 +260,7 @@ class Catalog:
         if not rows:
             raise KeyError(key)
         body = json.loads(rows[0][0])
-        chunks = tuple(Chunk(**{**item, "category": Category(item["category"])}) for item in body["chunks"])
+        chunks = tuple(map(_chunk, body["chunks"]))
         sections = tuple(Section(**{**item, "category": Category(item["category"])}) for item in body["sections"])
         flat = np.frombuffer(rows[0][1], dtype="<f4").astype(np.float32)
         if body["record"] is None:
@@ -319,6 +319,12 @@ class Catalog:
                     for c in change.chunks
                 ],
             )
+
+
+def _chunk(item: dict[str, Any]) -> Chunk:
+    """A chunk from its JSON, which knows neither tuples nor categories."""
+    breaks = tuple(item.get("page_breaks", ()))
+    return Chunk(**{**item, "category": Category(item["category"]), "page_breaks": breaks})
 
 
 def _paper(record: dict[str, Any]) -> Paper:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from citeloom.documents.model import Paper
 from citeloom.models.embedding import Vector
@@ -32,6 +32,9 @@ from citeloom.stores.renaming import keep_renamed
 from citeloom.stores.sources import Sources, read_sources
 from citeloom.stores.vector_cache import VectorCache
 
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
 Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]
 Result = TypeVar("Result")
@@ -44,6 +47,7 @@ async def ingest(
     paths: Sequence[Path],
     *,
     bib: Path | None = None,
+    documents: Sequence[Document] = (),
     prune: bool = False,
     cache: VectorCache | None = None,
     summarize: Summarize | None = None,
@@ -55,8 +59,9 @@ async def ingest(
 
     Args:
         library: the open library.
-        paths: markdown files, and folders that are searched for them.
+        paths: papers (`sources.ENDINGS`), and folders that are searched for them.
         bib: the BibTeX file; None takes the only one inside a given folder.
+        documents: papers as LangChain documents, known by `key` or `source` in their metadata.
         prune: remove papers whose file is gone from a given folder.
         cache: vectors kept from other libraries.
         summarize: writes the summary of a paper from its text; None takes the abstract, else the first prose.
@@ -68,7 +73,7 @@ async def ingest(
     the library was made with another embedding model; whatever the embedding raises, with what is done kept.
     """
     began = time.perf_counter()
-    sources = await asyncio.to_thread(read_sources, list(paths), bib)
+    sources = await asyncio.to_thread(read_sources, list(paths), bib, list(documents))
     report = await take_in(
         library,
         sources,

@@ -20,7 +20,8 @@ from citeloom.models.embedding import Vector
 from citeloom.stores.catalog import Change, PaperRecord
 from citeloom.stores.library import Library
 from citeloom.stores.progress import IngestReport
-from citeloom.stores.sources import Source, Sources
+from citeloom.stores.source import Source
+from citeloom.stores.sources import Sources
 from citeloom.stores.vector_cache import VectorCache
 
 Outcome = Literal["added", "updated", "unchanged"]

@@ -7,23 +7,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from citeloom.documents.bibliography import Bibliography, Refusal, read_bibliography
+from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.metadata import describe
-from citeloom.documents.model import Paper
+from citeloom.documents.pdf import PdfRefusedError
 from citeloom.errors import InputError
+from citeloom.stores.given_documents import Given, grouped, read_given
+from citeloom.stores.pdf_process import read_pdf_apart
+from citeloom.stores.source import Source
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 MARKDOWN = frozenset({".md", ".markdown"})
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A paper as read from its file."""
-
-    path: Path
-    parsed: ParsedPaper
-    paper: Paper
+PDF = ".pdf"
+ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # the first is taken when a folder has a paper in several
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,44 +44,54 @@ class SourceRefusedError(Exception):
     """A file that cannot be taken in; the message is the reason."""
 
 
-def read_sources(paths: Sequence[Path], bib: Path | None) -> Sources:
-    """Read all papers under `paths`; raises `InputError` when there are none, or a path or `bib` is missing."""
-    if not paths:
+def read_sources(paths: Sequence[Path], bib: Path | None, documents: Sequence[Document] = ()) -> Sources:
+    """Read all papers under `paths` and in `documents`.
+
+    Raises `InputError` when there are none, or a path or `bib` is missing.
+    """
+    if not paths and not documents:
         raise InputError("No path was given.", help="Name the folder that holds your papers.")
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
     folders = tuple(path for path in paths if path.is_dir())
     passed_over: Counter[str] = Counter()
-    files = list(dict.fromkeys(file for path in paths for file in _files(path, passed_over)))
-    if not files:
+    files, twins = _one_of_each(list(dict.fromkeys(file for path in paths for file in _files(path, passed_over))))
+    if not files and not documents:
         where = ", ".join(str(path) for path in paths)
-        raise InputError(f"{where}: holds no markdown papers (.md, .markdown).", help="Name the folder of your papers.")
-    warnings: list[str] = []
+        raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
+    warnings = [
+        f"{twin}: passed over, since {file.name} beside it holds the same paper; move one away to choose the other."
+        for twin, file in twins
+    ]
     bibliography = _bibliography(folders, bib, warnings)
     refused = list(bibliography.refused)
     warnings.extend(bibliography.warnings)
+    given, nameless = grouped(documents)
+    refused.extend(nameless)
     found: dict[str, Source] = {}
-    for file in files:
-        try:
-            source, said = _read(file, bibliography)
-        except SourceRefusedError as error:
-            refused.append(Refusal(str(file), str(error)))
+    items: list[Path | Given] = [*files, *given]
+    for item in items:
+        read = _read(item, bibliography) if isinstance(item, Path) else read_given(item, bibliography)
+        if isinstance(read, Refusal):
+            refused.append(read)
             continue
+        source, said = read
         earlier = found.get(source.paper.key)
         if earlier is not None:
-            refused.append(Refusal(str(file), f"has the same key, {source.paper.key}, as {earlier.path}"))
+            name = str(item) if isinstance(item, Path) else item.name
+            refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
             continue
         found[source.paper.key] = source
         warnings.extend(said)
     if passed_over:
         kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
-        warnings.append(f"Passed over {passed_over.total()} files that are no markdown ({kinds}).")
+        warnings.append(f"Passed over {passed_over.total()} files that are no papers ({kinds}).")
     return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders)
 
 
 def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
-    """The file itself, or the markdown files below a folder in the order of their names, no hidden ones."""
+    """The file itself, or the papers below a folder in the order of their names, no hidden ones."""
     if not path.is_dir():
         yield path
         return
@@ -90,7 +101,7 @@ def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
             ending = Path(name).suffix.lower()
             if name.startswith("."):
                 continue
-            if ending in MARKDOWN:
+            if ending in ENDINGS:
                 yield Path(folder) / name
             elif ending != ".bib":
                 passed_over[ending or "without ending"] += 1
@@ -109,16 +120,60 @@ def _bibliography(folders: Sequence[Path], bib: Path | None, warnings: list[str]
     return Bibliography()
 
 
-def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]]:
-    """A paper and what there is to say about it; raises `SourceRefusedError`."""
-    if file.suffix.lower() not in MARKDOWN:
-        hint = "; give it with --bib" if file.suffix.lower() == ".bib" else ""
-        raise SourceRefusedError(f"is no markdown file (.md, .markdown){hint}")
-    parsed = parse_markdown(_text(file))
+def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
+    """The files without those that hold a paper again in another format, and these with the one that is taken.
+
+    Markdown comes first, since nothing of it is guessed; a PDF comes last, for its headings and formulas are.
+    """
+    best: dict[tuple[Path, str], Path] = {}
+    for file in files:
+        name = (file.parent, file.stem)
+        if name not in best or _rank(file) < _rank(best[name]):
+            best[name] = file
+    twins = [
+        (file, taken) for file in files if (taken := best[file.parent, file.stem]) != file and _differ(file, taken)
+    ]
+    left_out = {file for file, _ in twins}
+    return [file for file in files if file not in left_out], twins
+
+
+def _rank(file: Path) -> int:
+    ending = file.suffix.lower()
+    return ENDINGS.index(ending) if ending in ENDINGS else len(ENDINGS)
+
+
+def _differ(file: Path, other: Path) -> bool:
+    return file.suffix.lower() != other.suffix.lower()
+
+
+def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]] | Refusal:
+    """A paper and what there is to say about it, or why it is not taken."""
+    try:
+        parsed = _parsed(file)
+    except SourceRefusedError as error:
+        return Refusal(str(file), str(error))
     front = parsed.front_matter
     entry = bibliography.match(file, doi=front.doi, title=parsed.title)
     paper, said = describe(file, parsed, entry)
     return Source(file, parsed, paper), said
+
+
+def _parsed(file: Path) -> ParsedPaper:
+    """The file by its ending; raises `SourceRefusedError`."""
+    ending = file.suffix.lower()
+    try:
+        if ending in MARKDOWN:
+            return parse_markdown(_text(file))
+        if ending == PDF:
+            return read_pdf_apart(file)
+        if ending in FORMATS:
+            return parse_markdown(as_markdown(file))
+    except (PdfRefusedError, ConversionError) as error:
+        raise SourceRefusedError(str(error)) from error
+    except OSError as error:
+        raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+    hint = "; give it with --bib" if ending == ".bib" else ""
+    raise SourceRefusedError(f"is no paper ({', '.join(ENDINGS)}){hint}")
 
 
 def _text(file: Path) -> str:

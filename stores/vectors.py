@@ -202,6 +202,8 @@ def _metadata(chunk: Chunk) -> dict[str, str | int]:
     }
     if chunk.page is not None:  # Chroma takes no None
         metadata["page"] = chunk.page
+    if chunk.page_breaks:
+        metadata["page_breaks"] = " ".join(map(str, chunk.page_breaks))
     return metadata
 
 
@@ -220,4 +222,5 @@ def _chunk(name: str, text: str, metadata: dict[str, Any]) -> Chunk:
         start=metadata["start"],
         end=metadata["end"],
         tokens=metadata["tokens"],
+        page_breaks=tuple(map(int, str(metadata.get("page_breaks", "")).split())),
     )

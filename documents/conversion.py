@@ -1,0 +1,79 @@
+"""Other formats as markdown, by pandoc: Word, LaTeX, JATS, HTML and EPUB.
+
+pandoc runs sandboxed: a document can make it read no other file, and it is stopped when it takes too long.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+# By ending: the reader. Boxes and spans of a web page say nothing that a reader sees.
+FORMATS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ".docx": "docx",
+        ".tex": "latex",
+        ".latex": "latex",
+        ".xml": "jats",
+        ".nxml": "jats",
+        ".jats": "jats",
+        ".html": "html-native_divs-native_spans",
+        ".htm": "html-native_divs-native_spans",
+        ".epub": "epub-native_divs-native_spans",
+    }
+)
+_TO = "gfm-tex_math_gfm+tex_math_dollars+yaml_metadata_block-footnotes"
+_BOX = re.compile(r"</?(?:div|section|span)\b[^<>]*>")
+_SECONDS = 120.0
+_MEMORY = "-M3G"
+
+
+class ConversionError(Exception):
+    """A file that pandoc cannot read; the message is the reason, in one line."""
+
+
+def as_markdown(path: Path) -> str:
+    """The file in markdown with its metadata as a YAML head; raises `ConversionError`."""
+    import pypandoc
+
+    kind = FORMATS[path.suffix.lower()]
+    _require_whole(path, kind)
+    command = [pypandoc.get_pandoc_path(), "+RTS", _MEMORY, "-RTS", "--sandbox", "--from", kind, "--to", _TO]
+    options = ["--standalone", "--wrap=none", "--markdown-headings=atx", "--strip-comments", "--", str(path.resolve())]
+    try:
+        done = subprocess.run(
+            [*command, *options], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ConversionError(f"was not converted within {_SECONDS:g} seconds") from None
+    if done.returncode != 0:
+        said = " ".join(done.stderr.decode("utf-8", "replace").split())[:160].rstrip(".")
+        raise ConversionError(f"cannot be read as {kind.partition('-')[0]} ({said or 'pandoc failed'})")
+    return _without_boxes(done.stdout.decode("utf-8"))
+
+
+def _without_boxes(text: str) -> str:
+    """Without the tags that only group words, in JATS and EPUB above all; code is left as it is."""
+    lines: list[str] = []
+    fenced = False
+    for line in text.split("\n"):
+        fenced ^= line.lstrip().startswith(("```", "~~~"))
+        bare = line if fenced else _BOX.sub("", line)
+        if bare.strip() or not line.strip():
+            lines.append(bare)
+    return "\n".join(lines)
+
+
+def _require_whole(path: Path, kind: str) -> None:
+    """Raise `ConversionError` for what pandoc would take for an empty or a wrong document."""
+    data = path.read_bytes()
+    if not data.strip():
+        raise ConversionError("is empty")
+    if kind == "latex" and b"\\documentclass" not in data:
+        raise ConversionError("has no \\documentclass: it is a part of another LaTeX file")
+    if kind == "jats" and b"<article" not in data:
+        raise ConversionError("is XML, but no JATS article")

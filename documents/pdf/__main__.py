@@ -1,0 +1,40 @@
+"""Reads one PDF and prints `{"text": ...}` or `{"refused": reason}`; ends with 0 either way."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from citeloom.documents.pdf.reading import PdfRefusedError, read_pdf
+
+_MEMORY = 4 << 30  # bytes of address space
+
+
+def main() -> None:
+    """Print what the file named by the first argument holds."""
+    _bound_memory()
+    # The parser's own messages must not get between the lines of the answer.
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        said = asdict(read_pdf(Path(sys.argv[1])))
+    except PdfRefusedError as error:
+        said = {"refused": str(error)}
+    with os.fdopen(answer, "w", encoding="utf-8") as out:
+        json.dump(said, out)
+
+
+def _bound_memory() -> None:
+    """A file that unfolds without end ends this process, not the machine; Windows knows no such bound."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+
+
+if __name__ == "__main__":
+    main()

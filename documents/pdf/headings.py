@@ -1,0 +1,106 @@
+"""Which pieces of a PDF are its title and its headings, and of what level.
+
+A heading is told by its type: all of it bold or larger than the running text, and short. Levels come from the
+numbering ("3.2") and else from the size.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+
+from citeloom.documents.categories import plain_title, said_outright
+from citeloom.documents.model import Category
+from citeloom.documents.pdf.pieces import CAPTION, LARGER, NUMBERED, Piece, looks_like_heading
+
+_LONGEST_HEADING = 220  # characters
+_HEADING_WORDS = 30
+_TITLE_PAGES = 5  # on one of them the abstract or introduction begins; lists of authors can be long
+_DEEPEST = 6
+_REFERENCES = re.compile(r"references?(?: list| cited)?|bibliography|(?:literature|works) cited")
+_SIGNS = frozenset("+~<>")  # a heading may have them, a formula has others
+_OPENING = frozenset({Category.ABSTRACT, Category.INTRODUCTION})
+
+
+def find_title(pieces: Sequence[Piece], body: float) -> tuple[Piece | None, Piece | None]:
+    """The largest line of the first page, and the heading that the paper's own text begins with."""
+    opens = next(
+        (
+            piece
+            for piece in pieces
+            if piece.page < _TITLE_PAGES and _is_heading(piece, body) and said_outright(piece.text) in _OPENING
+        ),
+        None,
+    )
+    first: list[Piece] = []
+    for piece in pieces:
+        if piece is opens or piece.page > 0:
+            break
+        if not piece.table and len(piece.text.split()) > 1 and len(piece.text) <= 2 * _LONGEST_HEADING:
+            first.append(piece)
+    largest = max(first, key=lambda piece: piece.size, default=None)
+    if largest is None or not (largest.size > LARGER * body or largest.bold):
+        return None, opens
+    return largest, opens
+
+
+def _is_heading(piece: Piece, body: float) -> bool:
+    if piece.table or not all(looks_like_heading(line, body) for line in piece.lines):
+        return False
+    text = piece.text
+    if len(text) > _LONGEST_HEADING or len(text.split()) > _HEADING_WORDS or CAPTION.match(text):
+        return False
+    if sum(character.isalpha() for character in text) < max(3, 0.5 * len(text.replace(" ", ""))):
+        return False
+    if text.endswith("-") or any(unicodedata.category(character) == "Sm" for character in set(text) - _SIGNS):
+        return False
+    starts = text[0].isupper() or text[0].isdigit() or piece.size > LARGER * body
+    return starts and not re.search(r"[,;=]$", text) and (piece.size > LARGER * body or not re.search(r"\w\.$", text))
+
+
+def levelled(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, body: float) -> list[Piece]:
+    """Pieces with the level of each heading; names and addresses before the abstract are none."""
+    waiting = opens is not None
+    headings: set[int] = set()
+    listed: Piece | None = None  # the heading of the references; titles in them may be large, too
+    for index, piece in enumerate(pieces):
+        waiting = waiting and piece is not opens
+        if piece is title or waiting or not _is_heading(piece, body) or _runs_on(pieces, index, body):
+            continue
+        if listed is not None and (piece.size < listed.size - 0.2 or piece.bold != listed.bold):
+            continue
+        headings.add(index)
+        listed = piece if _REFERENCES.fullmatch(plain_title(piece.text)) else None
+    headings -= _listed_in_contents([(index, pieces[index].text) for index in sorted(headings)])
+    sizes = sorted({round(pieces[index].size * 2) / 2 for index in headings}, reverse=True)
+    return [
+        replace(piece, level=1 if piece is title else _level(piece, sizes) if index in headings else 0)
+        for index, piece in enumerate(pieces)
+    ]
+
+
+def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
+    """Whether the sentence that begins in bold goes on below: such words begin a paragraph."""
+    if pieces[index].size > LARGER * body or index + 1 == len(pieces):
+        return False
+    below = pieces[index + 1]
+    return below.page == pieces[index].page and below.text[:1].islower() and abs(below.size - pieces[index].size) < 0.5
+
+
+def _listed_in_contents(headings: Sequence[tuple[int, str]]) -> set[int]:
+    """Indices of the lines of a table of contents: other headings with a page number behind."""
+    titles = {text.casefold() for _, text in headings}
+    return {
+        index
+        for index, text in headings
+        if (match := re.fullmatch(r"(.*\D)[\s.]+\d{1,3}", text)) and match.group(1).strip(" .").casefold() in titles
+    }
+
+
+def _level(piece: Piece, sizes: Sequence[float]) -> int:
+    numbered = NUMBERED.match(piece.text)
+    if numbered:
+        return min(_DEEPEST, 2 + numbered.group(1).count("."))
+    return min(_DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))

@@ -1,0 +1,80 @@
+"""Mends what printing does to words: hyphens at line ends, ligatures that were lost, compatibility letters."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_SPACE = 0.16  # times the letter size
+_LIGATURE = (0.42, 1.0)  # times the letter size: as wide is the hole that a ligature leaves
+_WIDE_PAIR = 0.63  # wider than that was "ff"
+_THREE_LETTERS = 0.8  # wider than that was one of three letters
+_LOST_ENOUGH = 3000  # letters: so long a text in a European language has an "fi"
+_LIGATURES = ("fi", "fl", "ff")
+_FL = re.compile(r"(?:[ouy]|a[gmst]|e[cx](?!i?ent)|ict|i[gp])")
+_TIGHT = ("-", "\u2010", "/")
+_PART = 3  # letters that a part must have to be a word of its own
+
+
+def plain(text: str) -> str:
+    """NFKC, without soft hyphens."""
+    return unicodedata.normalize("NFKC", text.replace("\u00ad", ""))
+
+
+def lost_ligatures(texts: Iterable[str]) -> bool:
+    """Whether the font says no letter for its ligatures, so that "profiling" comes as "pro" and "ling"."""
+    letters = 0
+    for text in texts:
+        if any(pair in unicodedata.normalize("NFKC", text) for pair in _LIGATURES):
+            return False
+        letters += sum(character.isalpha() for character in text)
+    return letters >= _LOST_ENOUGH
+
+
+def joined(left: str, right: str, gap: float, lost: bool) -> str:
+    """Two runs of one line as text; `gap` is the room between them in letter sizes."""
+    if lost and _LIGATURE[0] <= gap <= _LIGATURE[1] and left.strip()[-1:].isalpha() and right.strip()[:1].islower():
+        return left + _ligature(right, gap) + right
+    if left[-1:].isspace() or right[:1].isspace() or gap < _SPACE:
+        return left + right
+    return f"{left} {right}"
+
+
+def _ligature(right: str, gap: float) -> str:
+    """The letters that most likely stood in the hole, from its width and the letters behind it."""
+    if gap > _THREE_LETTERS:
+        return "ffl" if right[0] == "i" else "ffi"
+    if gap > _WIDE_PAIR or right[0].isspace():
+        return "ff"
+    return "fl" if _FL.match(right) else "fi"
+
+
+class Hyphens:
+    """Joins lines; a hyphen at a line's end stays where the whole text has the word with it."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._words: Counter[str] = Counter()
+        for line in lines:
+            self._words.update(word.casefold() for word in _WORD.findall(re.sub(r"\S+-$", "", line.rstrip())))
+
+    def join(self, left: str, right: str) -> str:
+        """Two lines of one paragraph as one text."""
+        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left)
+        tail = re.match(r"[^\W\d_]+(?:-[^\W\d_]+)*", right)
+        if head is None or tail is None:
+            tight = left.endswith(_TIGHT) and right[:1].isalnum()
+            return left + right if tight else f"{left} {right}"
+        if self._keeps(head.group(1).casefold(), tail.group().casefold(), right):
+            return left + right
+        return left[:-1] + right
+
+    def _keeps(self, head: str, tail: str, right: str) -> bool:
+        if right[:1].isupper() or f"{head}-{tail}" in self._words:
+            return True
+        if head + tail in self._words:
+            return False
+        parts = (head.rpartition("-")[2], tail.partition("-")[0])
+        return all(len(part) >= _PART and self._words[part] > 0 for part in parts)

@@ -1,0 +1,123 @@
+"""What stands where on the pages of a PDF: runs of text with place and font, and tables, by pdf-oxide.
+
+Lengths are points, 72 to the inch; y grows upwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# A piece of text that is so much higher than its letters runs up the margin (the stamp of a preprint server).
+_UPRIGHT = 3.0
+_LEAST_ROWS = 2
+_LEAST_FILLED = 0.5
+_LONGEST_CELL = 200  # characters; what the library takes for a table with such cells is running text
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Text in one font; `y` is the lower edge."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    size: float
+    bold: bool
+    mono: bool
+    text: str
+
+    @property
+    def right(self) -> float:
+        """The right edge."""
+        return self.x + self.width
+
+    @property
+    def middle(self) -> float:
+        """Half of its height."""
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as markdown, and the box that it fills."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    markdown: str
+
+    def holds(self, run: Run) -> bool:
+        """Whether the run lies inside."""
+        center = run.x + run.width / 2
+        return self.x - 1 <= center <= self.x + self.width + 1 and self.y - 1 <= run.middle <= self.y + self.height + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page; `pictures` counts the images on it."""
+
+    width: float
+    height: float
+    runs: tuple[Run, ...]
+    tables: tuple[Table, ...]
+    pictures: int
+
+
+def read_page(document: Any, number: int) -> Page:
+    """The page `number` (0, 1 ...) of an open document; raises what the parser raises."""
+    runs = tuple(
+        Run(x, y, width, height, span.font_size or height, bool(span.is_bold), bool(span.is_monospace), text)
+        for span in document.extract_spans(number)
+        if (text := _clean(span.text)).strip()
+        for x, y, width, height in [span.bbox]
+        if height < _UPRIGHT * max(span.font_size, 1.0) or len(text) < _UPRIGHT
+    )
+    tables = tuple(table for found in document.extract_tables(number) if (table := _table(found)) is not None)
+    width, height = _size(document, number, runs)
+    return Page(width, height, runs, tables, _pictures(document, number))
+
+
+def _pictures(document: Any, number: int) -> int:
+    try:
+        return len(document.page_images(number))
+    except (RuntimeError, OSError):
+        return 0
+
+
+def _size(document: Any, number: int, runs: Sequence[Run]) -> tuple[float, float]:
+    """Width and height of a page; of what is on it where the file is damaged and does not say."""
+    try:
+        left, bottom, right, top = document.page_media_box(number)
+    except (RuntimeError, OSError):
+        return max((run.right for run in runs), default=0.0), max((run.y + run.height for run in runs), default=0.0)
+    return right - left, top - bottom
+
+
+def _clean(text: str) -> str:
+    """Without the characters that carry no letter."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\u200b\u2060\ufeff]", "", text)
+
+
+def _table(found: dict[str, Any]) -> Table | None:
+    """The table as markdown; None when the library has seen rows where there are none."""
+    rows = [[_cell(cell) for cell in row["cells"]] for row in found["rows"]]
+    columns = max((len(row) for row in rows), default=0)
+    cells = [cell for row in rows for cell in row]
+    filled = sum(bool(cell) for cell in cells)
+    if len(rows) < _LEAST_ROWS or columns < _LEAST_ROWS or filled < _LEAST_FILLED * len(rows) * columns:
+        return None
+    if max(map(len, cells)) > _LONGEST_CELL:
+        return None
+    lines = ["| " + " | ".join(row + [""] * (columns - len(row))) + " |" for row in rows]
+    lines.insert(1, "|" + "---|" * columns)
+    x, y, width, height = found["bbox"]
+    return Table(x, y, width, height, "\n".join(lines))
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    return re.sub(r"\s+", " ", _clean(str(cell.get("text") or ""))).replace("|", "\\|").strip()

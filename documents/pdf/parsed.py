@@ -1,0 +1,21 @@
+"""What was read from a PDF as a parsed paper, in the same form that markdown gets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from citeloom.documents.front_matter import FrontMatter
+from citeloom.documents.markdown import Heading, ParsedPaper, assemble
+from citeloom.documents.pdf.structure import PdfText
+
+
+def parsed_pdf(read: PdfText) -> ParsedPaper:
+    """Sections and blocks of a PDF; names and addresses before the abstract are not searched."""
+    front = FrontMatter(title=read.title, doi=read.doi)
+    headings = [Heading(*heading) for heading in read.headings]
+    has_title = bool(headings) and headings[0].level == 1
+    paper = assemble(read.text, read.title, front, headings, list(read.blocks), has_title_heading=has_title)
+    sections = paper.sections
+    if read.opens_with_names and len(sections) > 1:
+        sections = (replace(sections[0], searchable=False), *sections[1:])
+    return replace(paper, sections=sections, page_starts=tuple(read.pages), title_source=read.title_source)

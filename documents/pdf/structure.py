@@ -1,0 +1,135 @@
+"""Pieces of a PDF as the text of a paper, with its headings, its blocks, and where each page begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from citeloom.documents.markdown import BlockKind, Span
+from citeloom.documents.pdf.headings import find_title, levelled
+from citeloom.documents.pdf.lines import Line
+from citeloom.documents.pdf.mending import Hyphens, plain
+from citeloom.documents.pdf.pieces import CAPTION, ENDS, SMALLER, Piece, body_size, gathered, written
+
+
+@dataclass(frozen=True, slots=True)
+class PdfText:
+    """A PDF as text.
+
+    `headings` are title, level, start of the line and start of the text below; `blocks` kind, start and end;
+    `pages` the offset at which each page begins; `title_source` says where the title was found.
+    """
+
+    text: str
+    headings: list[tuple[str, int, int, int]]
+    blocks: list[Span]
+    pages: list[int]
+    title: str
+    title_source: str
+    opens_with_names: bool
+    doi: str = ""
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> PdfText:
+        """What `asdict` and JSON made of it, as it was; TypeError when fields are missing."""
+        return cls(
+            **{
+                **record,
+                "headings": [tuple(heading) for heading in record["headings"]],
+                "blocks": [tuple(block) for block in record["blocks"]],
+            }
+        )
+
+
+def structure(lines: Sequence[Line], page_count: int) -> PdfText:
+    """The text of a paper from its lines in reading order."""
+    body = body_size(lines)
+    hyphens = Hyphens(plain(line.text) for line in lines if not line.table)
+    pieces = [written(piece, hyphens) for piece in gathered(lines, body)]
+    title, opens = find_title(pieces, body)
+    pieces = levelled(pieces, title, opens, body)
+    pieces = list(_continued(pieces, body, hyphens))
+    return _assembled(pieces, page_count, opens is not None)
+
+
+def _continued(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[Piece]:
+    """Paragraphs that a column or page has cut in two made whole.
+
+    What stands between the parts goes before the paragraph when it is on the page that it began on, else behind
+    it, so that the pages stay in order.
+    """
+    begun: Piece | None = None
+    behind: list[Piece] = []
+    for piece in pieces:
+        if begun is not None and _unfinished(begun, body):
+            if _aside(piece, body):
+                if piece.page == begun.page:
+                    yield piece
+                else:
+                    behind.append(piece)
+                continue
+            if _goes_on(piece, body) and all(piece.page == between.page for between in behind):
+                begun = _whole(begun, piece, hyphens)
+                continue
+        if begun is not None:
+            yield begun
+        yield from behind
+        begun, behind = piece, []
+    if begun is not None:
+        yield begun
+    yield from behind
+
+
+def _whole(first: Piece, second: Piece, hyphens: Hyphens) -> Piece:
+    text = hyphens.join(first.text, second.text)
+    breaks = (len(text) - len(second.text),) * (second.page - first.page - len(first.breaks))
+    return replace(first, text=text, breaks=first.breaks + breaks)
+
+
+def _aside(piece: Piece, body: float) -> bool:
+    return (
+        piece.level == 0
+        and not piece.table
+        and not piece.code
+        and (piece.size < SMALLER * body or bool(CAPTION.match(piece.text)))
+    )
+
+
+def _unfinished(piece: Piece, body: float) -> bool:
+    if piece.level or piece.table or piece.code or _aside(piece, body) or len(piece.text) < 40:
+        return False
+    return not ENDS.search(piece.text)
+
+
+def _goes_on(piece: Piece, body: float) -> bool:
+    return not (piece.level or piece.table or piece.code or _aside(piece, body)) and (
+        piece.text[:1].islower() or piece.text[:1].isdigit() or piece.text[:1] in '([“"'
+    )
+
+
+def _assembled(pieces: Sequence[Piece], page_count: int, opens_with_names: bool) -> PdfText:
+    text = ""
+    starts: list[int] = []
+    headings: list[tuple[str, int, int, int]] = []
+    blocks: list[Span] = []
+    title = ""
+    for piece in pieces:
+        if not piece.text:
+            continue
+        text += "\n\n" if text else ""
+        start = len(text)
+        starts += [start] * (piece.page + 1 - len(starts))
+        if piece.level:
+            text += "#" * piece.level + " "
+        begins = len(text)
+        text += piece.text
+        starts += [begins + offset for offset in piece.breaks[len(starts) - piece.page - 1 :]]
+        if piece.level:
+            title = piece.text if piece.level == 1 else title
+            headings.append((piece.text, piece.level, start, len(text)))
+        else:
+            kind: BlockKind = "table" if piece.table else "code" if piece.code else "prose"
+            blocks.append((kind, start, len(text)))
+    starts += [len(text)] * (page_count - len(starts))
+    return PdfText(text, headings, blocks, starts, title, "largest line of the first page", opens_with_names)

@@ -1,0 +1,112 @@
+"""Word, LaTeX, JATS, HTML and EPUB by the real pandoc: structure, metadata, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
+from citeloom.documents.markdown import ParsedPaper, parse_markdown
+from citeloom.documents.model import Category
+
+SOURCE = """\
+---
+title: Looms and Engines
+author: Ada Lovelace
+---
+
+# Introduction
+
+A loom weaves a pattern from cards, and an engine weaves numbers in the same way.
+
+# Methods
+
+## Cards
+
+We punched 12 cards and counted the threads that each of them lifted.
+
+| card | threads |
+|------|---------|
+| A    | 12      |
+| B    | 30      |
+
+$$ t = n^2 $$
+
+# Conclusion
+
+Looms and engines are closer than they seem.
+"""
+WRITERS = {".docx": "docx", ".tex": "latex", ".xml": "jats", ".html": "html", ".epub": "epub"}
+
+
+def written(folder: Path, ending: str) -> Path:
+    """The paper in another format, as pandoc writes it."""
+    import pypandoc
+
+    file = folder / f"paper{ending}"
+    pypandoc.convert_text(
+        SOURCE, WRITERS[ending], format="markdown", outputfile=str(file), extra_args=["--standalone", "--mathml"]
+    )
+    return file
+
+
+def parsed(file: Path) -> ParsedPaper:
+    return parse_markdown(as_markdown(file))
+
+
+@pytest.mark.parametrize("ending", sorted(WRITERS))
+def test_structure_and_title_survive(tmp_path: Path, ending: str) -> None:
+    paper = parsed(written(tmp_path, ending))
+    assert paper.title == "Looms and Engines"
+    titles = [(section.title, section.category) for section in paper.sections if section.title != paper.title]
+    assert titles == [
+        ("Introduction", Category.INTRODUCTION),
+        ("Methods", Category.METHOD),
+        ("Cards", Category.METHOD),
+        ("Conclusion", Category.CONCLUSION),
+    ]
+    assert "We punched 12 cards and counted the threads that each of them lifted." in paper.text
+    tables = [paper.text[block.start : block.end] for block in paper.blocks if block.kind == "table"]
+    assert len(tables) == 1 and "threads" in tables[0] and "30" in tables[0]
+    formulas = [paper.text[block.start : block.end] for block in paper.blocks if block.kind == "math"]
+    assert len(formulas) == 1 and "t" in formulas[0]
+    assert "<section" not in paper.text and "<div" not in paper.text and "<span" not in paper.text
+
+
+def test_author_is_read_from_the_file(tmp_path: Path) -> None:
+    assert parsed(written(tmp_path, ".docx")).front_matter.authors == ("Ada Lovelace",)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.docx", b"", "is empty"),
+        ("a.docx", b"no archive at all", "cannot be read as docx"),
+        ("b.docx", b"PK\x03\x04 cut", "cannot be read as docx"),
+        ("a.epub", b"<html></html>", "cannot be read as epub"),
+        ("a.tex", rb"\section{Part}", "no \\documentclass"),
+        ("a.xml", b"<?xml version='1.0'?><note>x</note>", "no JATS article"),
+        ("a.html", b"  \n", "is empty"),
+    ],
+)
+def test_what_is_no_such_document_is_refused(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(ConversionError) as caught:
+        as_markdown(file)
+    assert reason in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_document_cannot_make_pandoc_read_other_files(tmp_path: Path) -> None:
+    (tmp_path / "secret.tex").write_text("the secret word", encoding="utf-8")
+    paper = tmp_path / "paper.tex"
+    paper.write_text(
+        f"\\documentclass{{article}}\\begin{{document}}Before. \\input{{{tmp_path}/secret}} After.\\end{{document}}",
+        encoding="utf-8",
+    )
+    assert "secret word" not in as_markdown(paper)
+
+
+def test_every_ending_has_a_reader_in_lower_case() -> None:
+    assert all(ending == ending.lower() and ending.startswith(".") for ending in FORMATS)

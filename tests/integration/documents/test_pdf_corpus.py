@@ -1,0 +1,120 @@
+"""The real PDFs: headings against the same papers in markdown, and the page of every chunk by another library."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from citeloom.documents.chunking import chunk_paper
+from citeloom.documents.markdown import ParsedPaper, parse_markdown
+from citeloom.documents.model import Chunk
+from citeloom.stores.pdf_process import read_pdf_apart
+from tests.support.pdf_pages import pages_by_pdfium, share_on, words
+from tests.support.word_embedding import WordEmbedding
+
+ALSO_MARKDOWN = (
+    "banerjee2023machine",
+    "ching2018opportunities",
+    "irber2022lightweight",
+    "le2020treeheatr",
+    "lee2022ten",
+    "susmann2024adaptiveconformal",
+    "zietz2018network",
+)
+KEYS = (*ALSO_MARKDOWN, "gao2023enabling")
+_NUMBER = re.compile(r"^(?:appendix )?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)*)[.:]?\s+(?=\S)")
+
+
+@cache
+def read(path: Path) -> ParsedPaper:
+    return read_pdf_apart(path)
+
+
+@pytest.fixture
+def pdfs(shared_dir: Path) -> Path:
+    return shared_dir / "corpus" / "pdfs"
+
+
+def chunks_of(paper: ParsedPaper) -> list[Chunk]:
+    return chunk_paper("k", paper, WordEmbedding().count_tokens)
+
+
+def headings(paper: ParsedPaper) -> set[str]:
+    """The titles as letters and digits, numbering aside."""
+    plain = (_NUMBER.sub("", unicodedata.normalize("NFKD", section.title)).lower() for section in paper.sections)
+    return {letters for title in plain if (letters := re.sub(r"[^a-z0-9]+", "", title))}
+
+
+def scores(pdfs: Path, key: str) -> tuple[float, float]:
+    """Recall and precision of the PDF's headings against the markdown's."""
+    markdown = (pdfs.parent / "papers" / f"{key}.md").read_text(encoding="utf-8")
+    wanted, found = headings(parse_markdown(markdown)), headings(read(pdfs / f"{key}.pdf"))
+    return len(wanted & found) / len(wanted), len(wanted & found) / len(found)
+
+
+@pytest.mark.parametrize("key", ALSO_MARKDOWN)
+def test_headings_are_those_of_the_markdown(pdfs: Path, key: str) -> None:
+    recall, precision = scores(pdfs, key)
+    assert recall >= 0.8
+    assert precision >= 0.6
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_chunk_stands_on_the_pages_it_names(pdfs: Path, key: str) -> None:
+    paper = read(pdfs / f"{key}.pdf")
+    pages = pages_by_pdfium(pdfs / f"{key}.pdf")
+    assert len(paper.page_starts) == len(pages)
+    chunks = chunks_of(paper)
+    assert chunks
+    for chunk in chunks:
+        assert chunk.page is not None
+        bounds = [0, *chunk.page_breaks, len(chunk.text)]
+        for number, (start, end) in enumerate(pairwise(bounds)):
+            # A word cut in two by the page's end is on neither page.
+            part = words(chunk.text[start:end])
+            assert share_on(part, pages[chunk.page - 1 + number]) >= 0.7 or len(part) < 8, (chunk.id, number)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_what_every_page_repeats_and_the_references_are_kept_out(pdfs: Path, key: str) -> None:
+    chunks = chunks_of(read(pdfs / f"{key}.pdf"))
+    assert not [chunk.section for chunk in chunks if chunk.section.lower().strip("0123456789 ") == "references"]
+    assert not [chunk.id for chunk in chunks if str(chunk.page) in chunk.text.split("\n\n")]
+
+
+def test_columns_are_read_one_after_the_other(pdfs: Path) -> None:
+    text = read(pdfs / "gao2023enabling.pdf").text
+    assert "a widely-used tool for information seeking, but their generated outputs are prone to hallucination" in text
+    assert "improving their factual correctness and verifiability" in text
+    assert text.index("3.3 Citation Quality") < text.index("3.4 ALCE is Robust") < text.index("4 Modeling")
+
+
+def test_ligatures_that_the_font_does_not_name_are_put_back(pdfs: Path) -> None:
+    text = read(pdfs / "banerjee2023machine.pdf").text
+    assert "The advent of high-throughput profiling methods" in text
+    assert "specifically that of rare diseases" in text
+    assert "different" in text and "sufficient" in text
+
+
+def test_code_stays_lines(pdfs: Path) -> None:
+    paper = read(pdfs / "susmann2024adaptiveconformal.pdf")
+    code = [paper.text[block.start : block.end] for block in paper.blocks if block.kind == "code"]
+    assert any("N_sims <- 100\nsimulation_data <- expand_grid(" in block for block in code)
+
+
+@pytest.mark.parametrize(
+    ("key", "title"),
+    [
+        ("zietz2018network", "Network Methods for Multiomic Data Integration"),
+        ("gao2023enabling", "Enabling Large Language Models to Generate Text with Citations"),
+        ("susmann2024adaptiveconformal", "AdaptiveConformal: An R Package for Adaptive Conformal Inference"),
+        ("lee2022ten", "Ten Quick Tips for Deep Learning in Biology"),
+    ],
+)
+def test_title_is_found_without_a_bibliography(pdfs: Path, key: str, title: str) -> None:
+    assert read(pdfs / f"{key}.pdf").title == title

@@ -1,0 +1,95 @@
+"""LangChain documents and loaders taken in through the Python API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from langchain_core.document_loaders import BaseLoader
+from langchain_core.documents import Document
+
+from citeloom.api import ingest, open_library
+from citeloom.config import Settings
+from citeloom.documents import Chunk
+from citeloom.errors import ConfigurationError, InputError
+from citeloom.graph.workbench import Workbench
+
+BIB = "@article{ada2020, title={Looms and Engines}, author={Lovelace, Ada}, year={2020}, doi={10.1234/loom}}\n"
+
+
+def prose(topic: str, count: int = 30) -> str:
+    return " ".join(f"The {topic} number {number} grew by {number} units in the trial." for number in range(count))
+
+
+def pages(source: str, *texts: str, **metadata: str) -> list[Document]:
+    return [
+        Document(text, metadata={"source": source, "page": number, **metadata}) for number, text in enumerate(texts)
+    ]
+
+
+class TwoPages(BaseLoader):
+    """A loader as those for PDF files are."""
+
+    def lazy_load(self) -> Iterator[Document]:
+        yield from pages("/somewhere/ada2020.pdf", f"# Looms\n\n{prose('loom')}", f"## Methods\n\n{prose('engine')}")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    with open_library(tmp_path / "home", settings=Settings()) as opened:
+        yield opened
+
+
+def chunks_of(bench: Workbench, key: str) -> list[Chunk]:
+    store = bench.library.store
+    found = store.get_chunks(sorted(name for name in store.chunk_ids() if name.startswith(f"{key}:")))
+    return [stored.chunk for stored in found.values()]
+
+
+def test_pages_of_one_source_are_one_paper_with_its_pages(bench: Workbench, tmp_path: Path) -> None:
+    bib = tmp_path / "library.bib"
+    bib.write_text(BIB, encoding="utf-8")
+    report = ingest(bench, [TwoPages()], bib)
+    assert (report["papers_added"], report["refused"]) == (1, [])
+    paper = bench.library.paper("ada2020")
+    assert (paper.title, paper.year, paper.pages, paper.source) == (
+        "Looms and Engines",
+        2020,
+        2,
+        "/somewhere/ada2020.pdf",
+    )
+    assert {chunk.page for chunk in chunks_of(bench, "ada2020") if "engine number 3 " in chunk.text} == {2}
+    assert ingest(bench, [TwoPages()], bib)["papers_unchanged"] == 1
+
+
+def test_documents_without_pages_and_with_metadata_of_their_own(bench: Workbench) -> None:
+    web = Document(prose("web"), metadata={"source": "https://example.org/a/page.html?x=1", "title": "A page"})
+    named = Document(prose("note"), metadata={"key": "grace2021", "author": "Grace Hopper; Jean Bartik"})
+    assert ingest(bench, [web, named])["papers_added"] == 2
+    assert bench.library.paper("page").title == "A page"
+    assert bench.library.paper("grace2021").authors == ("Grace Hopper", "Jean Bartik")
+    assert chunks_of(bench, "page")[0].page is None
+
+
+def test_what_names_no_paper_or_holds_nothing_is_refused(bench: Workbench) -> None:
+    good = Document(prose("good"), metadata={"source": "good.txt"})
+    report = ingest(bench, [good, Document(prose("lost")), Document(" \0", metadata={"source": "blank.txt"})])
+    assert report["papers_added"] == 1
+    assert [(item["path"], item["reason"]) for item in report["refused"]] == [
+        ("document 1", "has neither 'key' nor 'source' in its metadata"),
+        ("blank.txt", "is empty"),
+    ]
+
+
+def test_files_and_documents_together(bench: Workbench, tmp_path: Path) -> None:
+    file = tmp_path / "one.md"
+    file.write_text(f"# One\n\n{prose('file')}", encoding="utf-8")
+    assert ingest(bench, [file, Document(prose("two"), metadata={"source": "two.txt"})])["papers_added"] == 2
+
+
+def test_anything_else_is_a_clear_error(bench: Workbench) -> None:
+    with pytest.raises(ConfigurationError, match="Cannot ingest a int"):
+        ingest(bench, [7])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="No path was given"):
+        ingest(bench, [])

@@ -1,0 +1,133 @@
+"""Mended words, pieces of type as structure, and the page of a quote."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.documents import Category, Chunk, Evidence
+from citeloom.documents.pdf.information import document_title
+from citeloom.documents.pdf.lines import Line
+from citeloom.documents.pdf.mending import Hyphens, joined, lost_ligatures, plain
+from citeloom.documents.pdf.parsed import parsed_pdf
+from citeloom.documents.pdf.structure import structure
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "whole"),
+    [
+        ("prone to hal-", "lucination and more", "prone to hallucination and more"),
+        ("a broadly-", "defined disease", "a broadly-defined disease"),  # both are words of the text
+        ("a well-", "known fact", "a well-known fact"),  # so it stands elsewhere
+        ("non-", "European cohorts", "non-European cohorts"),
+        ("the end", "of it", "the end of it"),
+        ("pages 3-", "5 show", "pages 3-5 show"),
+        ("see https://example.org/", "page", "see https://example.org/page"),
+    ],
+)
+def test_hyphens_at_line_ends(left: str, right: str, whole: str) -> None:
+    hyphens = Hyphens(["It is broadly said and defined as well-known.", left, right])
+    assert hyphens.join(left, right) == whole
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "gap", "whole"),
+    [
+        ("pro", "ling methods", 0.59, "profiling methods"),
+        ("speci", "cally", 0.59, "specifically"),
+        ("re", "ects", 0.59, "reflects"),
+        ("in", "uence", 0.59, "influence"),
+        ("con", "ict", 0.59, "conflict"),
+        ("work", "ow", 0.59, "workflow"),
+        ("classi", "er", 0.59, "classifier"),
+        ("modi", "ed", 0.59, "modified"),
+        ("di", "erent", 0.67, "different"),
+        ("e", "cient", 0.92, "efficient"),
+        ("shu", "ing", 0.92, "shuffling"),
+        ("tradeo", " between", 0.67, "tradeoff between"),
+        ("to ", "nd", 0.59, "to find"),
+        ("two", "words", 0.27, "two words"),
+        ("one", "word", 0.02, "oneword"),
+        ("Figure", "1", 0.59, "Figure 1"),
+    ],
+)
+def test_ligatures_without_a_name(left: str, right: str, gap: float, whole: str) -> None:
+    assert joined(left, right, gap, lost=True) == whole
+
+
+def test_ligatures_are_left_alone_where_none_is_missing() -> None:
+    assert joined("pro", "ling", 0.59, lost=False) == "pro ling"
+    assert not lost_ligatures(["the first " * 1000])
+    assert not lost_ligatures(["short"])
+    assert lost_ligatures(["the rst " * 1000])
+
+
+def test_compatibility_letters_and_soft_hyphens() -> None:
+    assert plain("ﬁne co\u00adop x²") == "fine coop x2"
+
+
+def lines(*rows: tuple[int, float, float, bool, str], start: float = 700.0) -> list[Line]:
+    """Lines of 10-point type one below the other; (page, gap above, size, bold, text)."""
+    found: list[Line] = []
+    y, page = start, 0
+    for number, gap, size, bold, text in rows:
+        y = start if number != page else y - gap
+        page = number
+        found.append(Line(number, 72, y, 72 + 5 * len(text), size, bold, text))
+    return found
+
+
+BODY = "The engine was run for many hours and its cards were read one after the other, and"
+
+
+def test_sections_pages_and_names() -> None:
+    read = structure(
+        lines(
+            (0, 0, 18, False, "Looms and Engines"),
+            (0, 30, 10, True, "Ada Lovelace"),
+            (0, 30, 12, True, "Abstract"),
+            (0, 20, 10, False, BODY),
+            (0, 12, 10, False, "it stopped."),
+            (0, 30, 12, True, "1 Introduction"),
+            (0, 20, 10, False, BODY),
+            (0, 12, 10, False, "nobody has ever said why it should not be"),
+            (1, 0, 10, False, "run again. " + BODY + " so on."),
+            (1, 30, 11, True, "1.1 Cards"),
+            (1, 20, 10, False, BODY + " so on."),
+            (1, 12, 10, False, BODY + " so on."),
+        ),
+        3,
+    )
+    paper = parsed_pdf(read)
+    assert paper.title == "Looms and Engines"
+    assert [(s.title, s.level, s.category, s.searchable) for s in paper.sections] == [
+        ("Looms and Engines", 1, Category.INTRODUCTION, False),
+        ("Abstract", 2, Category.ABSTRACT, True),
+        ("1 Introduction", 2, Category.INTRODUCTION, True),
+        ("1.1 Cards", 3, Category.INTRODUCTION, True),
+    ]
+    whole = paper.text.index("should not be run again")
+    assert (paper.page_at(whole), paper.page_at(paper.text.index("run again"))) == (1, 2)
+    assert len(paper.page_starts) == 3 and paper.page_starts[2] == len(paper.text)
+
+
+def test_a_quote_is_cited_by_the_page_it_begins_on() -> None:
+    chunk = Chunk("k:00000", "k", 0, "One. Two. Three.", "s", "", Category.OTHER, 1, 4, 0, 16, 9, page_breaks=(5, 5))
+    assert [chunk.page_at(offset) for offset in (0, 4, 5, 15)] == [4, 4, 6, 6]
+    scores = {"vector_score": 1.0, "llm_score": 1.0, "combined_score": 1.0}
+    evidence = Evidence.of(chunk, id="E1", summary="", start=5, end=9, source_query="", **scores)
+    assert (evidence.quote, evidence.page) == ("Two.", 6)
+
+
+@pytest.mark.parametrize(
+    ("title", "read"),
+    [
+        (b"(Network Methods \\(old\\) for Omics)", "Network Methods (old) for Omics"),
+        (b"<FEFF004C006F006F006D007300200061006E00640020006D006F00720065>", "Looms and more"),
+        (b"(Microsoft Word - draft.doc)", ""),
+        (b"(paper_final2.pdf)", ""),
+        (b"()", ""),
+    ],
+)
+def test_title_of_the_document(title: bytes, read: str) -> None:
+    data = b"%PDF-1.4\n7 0 obj\n<< /Title " + title + b" /Author (X) >>\nendobj\ntrailer << /Info 7 0 R >>\n%%EOF"
+    assert document_title(data) == read
