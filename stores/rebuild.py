@@ -14,7 +14,8 @@ from citeloom.stores.doctor import mend, papers_without_vectors
 from citeloom.stores.ingest import OnEvent, take_in
 from citeloom.stores.library import Library
 from citeloom.stores.progress import IngestReport
-from citeloom.stores.sources import Source, SourceRefusedError, Sources, read_again
+from citeloom.stores.source import Source
+from citeloom.stores.sources import SourceRefusedError, Sources, read_again
 
 
 async def rebuild(

@@ -9,7 +9,8 @@ from pathlib import Path
 from citeloom.documents.metadata import made_entry
 from citeloom.documents.model import Paper
 from citeloom.stores.catalog import PaperRecord
-from citeloom.stores.sources import Source, Sources
+from citeloom.stores.source import Source
+from citeloom.stores.sources import Sources
 
 
 def keep_renamed(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:

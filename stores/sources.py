@@ -13,6 +13,7 @@ from citeloom.documents.bibliography import Bibliography, Refusal, read_bibliogr
 from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.metadata import describe
+from citeloom.documents.model import Paper
 from citeloom.documents.pdf import PdfRefusedError
 from citeloom.errors import InputError
 from citeloom.stores.given_documents import Given, grouped, read_given
@@ -197,5 +198,8 @@ def read_again(paper: Paper) -> Source:
     file = Path(paper.source)
     if not file.is_file():
         raise SourceRefusedError("is gone")
-    source, _ = _read(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}))
+    read = _read(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}))
+    if isinstance(read, Refusal):
+        raise SourceRefusedError(read.reason)
+    source, _ = read
     return Source(file, source.parsed, replace(paper, content_hash=source.paper.content_hash))
