@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +17,7 @@ from citeloom.documents.model import Paper
 from citeloom.errors import InputError
 
 MARKDOWN = frozenset({".md", ".markdown"})
+_MAX_BYTES = 20_000_000  # some 8,000 pages; beyond it cutting alone would take minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,9 @@ def read_sources(paths: Sequence[Path], bib: Path | None) -> Sources:
     warnings.extend(bibliography.warnings)
     found: dict[str, Source] = {}
     for file in files:
+        if _printable(str(file)) != str(file):
+            refused.append(Refusal(_printable(str(file)), "has a name that is no text; rename it"))
+            continue
         try:
             source, said = _read(file, bibliography)
         except SourceRefusedError as error:
@@ -93,7 +99,12 @@ def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
             if ending in MARKDOWN:
                 yield Path(folder) / name
             elif ending != ".bib":
-                passed_over[ending or "without ending"] += 1
+                passed_over[_printable(ending) or "without ending"] += 1
+
+
+def _printable(name: str) -> str:
+    """A file name as it can be stored and shown; bytes of it that are no UTF-8 as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _bibliography(folders: Sequence[Path], bib: Path | None, warnings: list[str]) -> Bibliography:
@@ -123,9 +134,19 @@ def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]]:
 
 def _text(file: Path) -> str:
     try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise SourceRefusedError("is no regular file")
+        if status.st_size > _MAX_BYTES:
+            raise SourceRefusedError(
+                f"is {status.st_size / 1e6:.0f} MB, more than a paper's text may be ({_MAX_BYTES / 1e6:.0f} MB); "
+                "are pictures embedded in it?"
+            )
         data = file.read_bytes()
     except OSError as error:
         raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceRefusedError("is UTF-16; save it as UTF-8")
     if b"\0" in data:
         raise SourceRefusedError("is binary, not text")
     try:
