@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
@@ -38,6 +38,7 @@ _VENUE_FIELDS = (
     "howpublished",
     "publisher",
 )
+_NOT_INHERITED = frozenset({"crossref", "doi", "url", "abstract", "file", "keywords", "note"})
 _TITLE_ENOUGH = 12  # letters and digits that a title must have to identify a paper
 
 
@@ -57,25 +58,31 @@ class Bibliography:
     files: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
+    # Papers by what a file is matched with, made at the first question: a library may have ten thousand.
+    _known: dict[tuple[str, str], list[Paper]] = field(default_factory=dict, repr=False, compare=False)
 
     def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
         """The entry of a paper's file: by key, by the `file` field, by DOI, by title, in this order."""
         found = self.papers.get(path.stem)
         if found is None:
-            stem = path.stem.lower()
-            found = self._only(paper for key, paper in self.papers.items() if key.lower() == stem)
+            found = self._only("key", path.stem.lower())
         if found is None:
             found = self.papers.get(self.files.get(path.name.lower(), ""))
         if found is None and doi:
-            found = self._only(paper for paper in self.papers.values() if paper.doi == doi.lower())
+            found = self._only("doi", doi.lower())
         wanted = _letters(title)
         if found is None and len(wanted) >= _TITLE_ENOUGH:
-            found = self._only(paper for paper in self.papers.values() if _letters(paper.title) == wanted)
+            found = self._only("title", wanted)
         return found
 
-    @staticmethod
-    def _only(papers: Iterable[Paper]) -> Paper | None:
-        found = list(papers)
+    def _only(self, name: str, value: str) -> Paper | None:
+        """The one paper with a key, DOI or title, in the form for comparing; None when there are several."""
+        if not self._known:
+            for paper in self.papers.values():
+                forms = ("key", paper.key.lower()), ("doi", paper.doi), ("title", _letters(paper.title))
+                for form in forms:
+                    self._known.setdefault(form, []).append(paper)
+        found = self._known.get((name, value), [])
         return found[0] if len(found) == 1 else None
 
 
@@ -118,6 +125,7 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
     lines: dict[str, int] = {}
     refused: list[Refusal] = []
     said = list(warnings)
+    parents = {entry.key.lower(): entry for entry in library.entries}
     for block in library.blocks:
         line = (block.start_line or 0) + 1
         try:
@@ -130,7 +138,8 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
         lines[entry.key] = line
         if entry is not block:
             said.append(f"{source}: line {line}: {entry.key}: a field is given twice; the first counts.")
-        papers[entry.key] = _paper(entry, macros, as_written=entry is block)
+        whole = _with_parent(entry, parents, macros)
+        papers[entry.key] = _paper(whole, macros, as_written=whole is block)
         for name in _file_names(field_value(_fields(entry).get("file", ""), macros)):
             files.setdefault(name, entry.key)
     return Bibliography(papers, files, tuple(refused), tuple(said))
@@ -177,6 +186,26 @@ def _first_of_each(block: object) -> Entry | None:
     for item in block.fields:
         kept.setdefault(item.key.lower(), item)
     return model.Entry(block.entry_type, block.key, list(kept.values()), block.start_line, block.raw)
+
+
+def _with_parent(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str, str]) -> Entry:
+    """The entry with what it takes from the one that its `crossref` names, so that it can stand alone.
+
+    As in BibTeX, the title of the whole becomes the book's title, and the parent's own `crossref` is not followed.
+    """
+    from bibtexparser import model
+
+    raw = _fields(entry)
+    wanted = field_value(raw.get("crossref", ""), macros).lower()
+    parent = parents.get(wanted) if wanted else None
+    if parent is None or parent.key == entry.key:
+        return entry
+    inherited = dict(_fields(parent))
+    if "title" in inherited:
+        inherited.setdefault("booktitle", inherited.pop("title"))
+    own = [item for item in entry.fields if item.key.lower() != "crossref"]
+    taken = [model.Field(name, value) for name, value in inherited.items() if name not in {*raw, *_NOT_INHERITED}]
+    return model.Entry(entry.entry_type, entry.key, [*own, *taken], entry.start_line, entry.raw)
 
 
 def _fields(entry: Entry) -> dict[str, str]:

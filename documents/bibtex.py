@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Protocol
 
 from citeloom.documents.authors import family_name
 
@@ -53,20 +52,19 @@ def readable(latex: str) -> str:
     text = latex
     if _NEEDS_DECODING.search(text):
         # A bare % begins a comment in LaTeX but is a per cent sign in every title that has one.
-        text = _decoder().latex_to_text(re.sub(r"(?<!\\)%", r"\\%", text))
+        text = _decoder()(re.sub(r"(?<!\\)%", r"\\%", text))
     return " ".join(text.split())
 
 
-class _Decoder(Protocol):
-    def latex_to_text(self, latex: str) -> str: ...
-
-
 @lru_cache(maxsize=1)
-def _decoder() -> _Decoder:
+def _decoder() -> Callable[[str], str]:
     from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
+    from pylatexenc.latexwalker import get_default_latex_context_db  # type: ignore[import-untyped]
 
-    decoder: _Decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
-    return decoder
+    decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
+    # Made once: for each value anew it would take half the time of reading a library.
+    known = get_default_latex_context_db()
+    return lambda latex: str(decoder.latex_to_text(latex, latex_context=known))
 
 
 def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import yaml
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>{}]+", re.IGNORECASE)
 
 
@@ -61,7 +62,8 @@ def _text(value: object) -> str:
     """A scalar as one line, paragraphs kept apart; empty for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
-    paragraphs = re.split(r"\n\s*\n", str(value))
+    # YAML can write half a character pair, which is no text and cannot be stored.
+    paragraphs = re.split(r"\n\s*\n", _SURROGATE.sub("\ufffd", str(value)))
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
 
 
@@ -74,6 +76,7 @@ def _year(value: object) -> int | None:
 
 def _authors(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
+        value = _SURROGATE.sub("\ufffd", value)
         parts = re.split(r"\s+and\s+|\s*;\s*|\n", value)
         if len(parts) == 1 and value.count(",") > 1:
             parts = value.split(",")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 MARKDOWN = frozenset({".md", ".markdown"})
 PDF = ".pdf"
 ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # the first is taken when a folder has a paper in several
+_MAX_BYTES = 20_000_000  # some 8,000 pages; beyond it cutting alone would take minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,12 @@ def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
             if ending in ENDINGS:
                 yield Path(folder) / name
             elif ending != ".bib":
-                passed_over[ending or "without ending"] += 1
+                passed_over[_printable(ending) or "without ending"] += 1
+
+
+def _printable(name: str) -> str:
+    """A file name as it can be stored and shown; bytes of it that are no UTF-8 as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _bibliography(folders: Sequence[Path], bib: Path | None, warnings: list[str]) -> Bibliography:
@@ -149,6 +157,8 @@ def _differ(file: Path, other: Path) -> bool:
 
 def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]] | Refusal:
     """A paper and what there is to say about it, or why it is not taken."""
+    if _printable(str(file)) != str(file):
+        return Refusal(_printable(str(file)), "has a name that is no text; rename it")
     try:
         parsed = _parsed(file)
     except SourceRefusedError as error:
@@ -163,6 +173,8 @@ def _parsed(file: Path) -> ParsedPaper:
     """The file by its ending; raises `SourceRefusedError`."""
     ending = file.suffix.lower()
     try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise SourceRefusedError("is no regular file")
         if ending in MARKDOWN:
             return parse_markdown(_text(file))
         if ending == PDF:
@@ -179,9 +191,17 @@ def _parsed(file: Path) -> ParsedPaper:
 
 def _text(file: Path) -> str:
     try:
+        size = file.stat().st_size
+        if size > _MAX_BYTES:
+            raise SourceRefusedError(
+                f"is {size / 1e6:.0f} MB, more than a paper's text may be ({_MAX_BYTES / 1e6:.0f} MB); "
+                "are pictures embedded in it?"
+            )
         data = file.read_bytes()
     except OSError as error:
         raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceRefusedError("is UTF-16; save it as UTF-8")
     if b"\0" in data:
         raise SourceRefusedError("is binary, not text")
     try:

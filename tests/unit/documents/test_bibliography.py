@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,66 @@ def test_a_made_entry_can_be_read_back(tmp_path: Path) -> None:
     again = parse_bibliography(paper.bibtex, source="x").papers["a-b"]
     assert (again.title, again.year) == ("Profit & loss of 50% x_1", 1843)
     assert again.authors == paper.authors
+
+
+LIBRARY = r"""
+@preamble{"\newcommand{\x}{y}"}
+@string(abc = "ABC Journal")
+@comment{jabref-meta: databaseType:bibtex;}
+@proceedings{icml20, title={Proceedings of Looms}, year=2020, publisher={PMLR}, doi={10.1234/all}}
+@inproceedings{child, crossref={ICML20}, title={A child}, author={Ada Lee}}
+@inproceedings{orphan, crossref={nobody}, title={An orphan}}
+@inproceedings{loop1, crossref={loop2}, title={Loop one}}
+@inproceedings{loop2, crossref={loop1}, title={Loop two}}
+@article{accents, title={Über "Quoted" \& 100\% {$\alpha$}-rays: na{\"\i}ve \v{C}ech \aa ngstr\"om}, year={in press}}
+@report{corporate, author={{World Health Organization} and {\'E}cole, Ren\'e and others}, title={Health}}
+@ARTICLE{upper, TITLE = {Upper}, AUTHOR={Beta, A}, YEAR={2001}}
+@article(paren, title={Paren}, year={2002}, journal=abc)
+@online{web, title={Web}, date={2019-05/2020-01}, url={https://doi.org/10.5555/AB_c}}
+@misc{zotero, title={Z}, file={Full Text PDF:files/12/My Paper.pdf:application/pdf;Snap:files/13/s.html:text/html}}
+@misc{betterbib, title={B}, file={/home/me/Zotero/storage/AB12/other\_one.pdf}}
+"""
+
+ENTRIES = [
+    ("child", "A child", 2020, "Proceedings of Looms", ""),
+    ("orphan", "An orphan", None, "", ""),
+    ("loop1", "Loop one", None, "Loop two", ""),
+    ("accents", 'Über "Quoted" & 100% $\\alpha$-rays: naïve Čech ångström', None, "", ""),
+    ("upper", "Upper", 2001, "", ""),
+    ("paren", "Paren", 2002, "ABC Journal", ""),
+    ("web", "Web", 2019, "", "10.5555/ab_c"),
+]
+
+
+@pytest.mark.parametrize(("key", "title", "year", "venue", "doi"), ENTRIES, ids=[entry[0] for entry in ENTRIES])
+def test_entries_as_users_have_them(key: str, title: str, year: int | None, venue: str, doi: str) -> None:
+    paper = parse_bibliography(LIBRARY, source="x.bib").papers[key]
+    assert (paper.title, paper.year, paper.venue, paper.doi) == (title, year, venue, doi)
+
+
+def test_nothing_of_it_is_refused_and_each_entry_stands_alone() -> None:
+    whole = parse_bibliography(LIBRARY, source="x.bib")
+    assert (whole.refused, len(whole.papers)) == ((), 12)
+    for paper in whole.papers.values():
+        alone = parse_bibliography(paper.bibtex, source="alone.bib").papers[paper.key]
+        assert replace(alone, bibtex="") == replace(paper, bibtex="")
+    assert whole.papers["upper"].bibtex in LIBRARY
+
+
+def test_corporate_authors_stay_whole() -> None:
+    paper = parse_bibliography(LIBRARY, source="x.bib").papers["corporate"]
+    assert paper.authors == ("World Health Organization", "René École", "others")
+
+
+@pytest.mark.parametrize(("name", "key"), [("My Paper.pdf", "zotero"), ("other_one.pdf", "betterbib")])
+def test_files_of_zotero_and_better_bibtex_find_their_entry(name: str, key: str) -> None:
+    found = parse_bibliography(LIBRARY, source="x.bib").match(Path(name))
+    assert found is not None and found.key == key
+
+
+def test_ten_thousand_entries_are_all_read() -> None:
+    text = "".join(f"@misc{{k{n}, title={{Paper number {n} of many}}, doi={{10.1234/{n}}}}}\n" for n in range(10_000))
+    library = parse_bibliography(text, source="x.bib")
+    assert len(library.papers) == 10_000
+    found = library.match(Path("a.md"), doi="10.1234/77"), library.match(Path("a.md"), title="Paper number 88 of many!")
+    assert [paper.key if paper else None for paper in found] == ["k77", "k88"]

@@ -105,3 +105,45 @@ def test_chunks_are_slices_in_order_that_cover_all_searchable_prose(text: str, t
                     paper.text[i] for i in range(block.start, block.end) if not covered[i] and paper.text[i].isalnum()
                 ]
                 assert left_out == []
+
+
+WORDS = st.text(alphabet="ab1é漢 .,;:!?()[]{}$%&*_#`|<>\\\"'-\n", min_size=1, max_size=60)
+FITTING = st.one_of(
+    st.integers(1, 12).map(lambda count: "```\n" + "code line\n" * count + "```"),
+    st.integers(1, 8).map(lambda count: "$$\n" + "x = y\n" * count + "$$"),
+    st.integers(1, 8).map(lambda count: "\\begin{align}\n" + "x &= y \\\\\n" * count + "\\end{align}"),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(FITTING | st.integers(1, 20).map(prose), max_size=10), st.integers(30, 80), st.integers(0, 20))
+def test_a_formula_or_piece_of_code_that_fits_is_never_split(parts: list[str], target: int, overlap: int) -> None:
+    paper = parse_markdown("# Title\n\n## Results\n\n" + "\n\n".join([prose(3), *parts, prose(3)]) + "\n")
+    chunks = chunk_paper("key", paper, count_words, target=target, overlap=overlap)
+    for section in paper.sections:
+        for block in paper.blocks_of(section):
+            size = count_words(paper.text[block.start : block.end])
+            if section.searchable and block.kind in {"math", "code"} and size <= 2 * target:
+                assert any(chunk.start <= block.start and block.end <= chunk.end for chunk in chunks)
+                assert not any(block.start < edge < block.end for chunk in chunks for edge in (chunk.start, chunk.end))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=12).map("\n\n".join), st.integers(5, 40), st.integers(0, 10))
+def test_no_character_of_prose_is_lost(text: str, target: int, overlap: int) -> None:
+    """Of blocks with a word in them; white space between chunks, and chunks of signs alone, are no text."""
+    paper = parse_markdown(f"# Title\n\n## Results\n\nA word. {text}")
+    chunks = chunk_paper("key", paper, count_words, target=target, overlap=min(overlap, target // 2))
+    covered = bytearray(len(paper.text))
+    for chunk in chunks:
+        assert chunk.text == paper.text[chunk.start : chunk.end]
+        covered[chunk.start : chunk.end] = b"\1" * (chunk.end - chunk.start)
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    for section in paper.sections:
+        for block in paper.blocks_of(section):
+            whole = paper.text[block.start : block.end]
+            if section.searchable and block.kind in {"prose", "list"} and any(map(str.isalnum, whole)):
+                seen = "".join(c if covered[i] else "\0" for i, c in enumerate(whole, block.start))
+                for lost in re.finditer(r"\0+", seen):
+                    left_out = whole[lost.start() : lost.end()]
+                    assert not any(map(str.isalnum, left_out)), left_out
