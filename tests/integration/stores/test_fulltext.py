@@ -148,9 +148,13 @@ async def test_stale_words_are_found_and_mended(library: Library, papers: Path) 
     assert problems(library) == []
 
 
-async def test_what_another_process_removed_is_not_found(papers: Path, open_library: Callable[..., Library]) -> None:
+async def test_what_another_process_wrote_or_removed_is_seen(
+    papers: Path, open_library: Callable[..., Library]
+) -> None:
     writer, reader = open_library(), open_library()
+    await ingest(writer, [papers / "ada2020.md"])
+    assert found(reader, "loom") and not found(reader, "compiler")
     await ingest(writer, [papers])
-    assert found(reader, "loom")
+    assert found(reader, "compiler")
     await remove(writer, "ada2020")
     assert not found(reader, "loom") and found(reader, "compiler")

@@ -10,8 +10,9 @@ import pytest
 from citeloom.documents import Category
 from citeloom.errors import InputError
 from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.models.roles import Candidate, Reading
 from citeloom.stores.library import Library
-from citeloom.tools import Retrieval, Scope, retrieve
+from citeloom.tools import EvidenceLimits, Retrieval, Scope, retrieve, search_evidence
 from citeloom.tools.papers import PAGE_SIZE, matching_sentence, search_papers
 from tests.support.sample_library import index_samples
 
@@ -77,6 +78,28 @@ async def test_scopes_narrow_every_kind_of_search(library: Library, mode: str) -
     }
     assert await papers(Scope(categories=(Category.METHOD,)))
     assert await papers(Scope(("nobody",))) == set()
+
+
+class Listener:
+    """A reader that keeps the ids of what it is given, and finds nothing in it."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    async def read(self, query: str, candidate: Candidate) -> Reading | None:
+        self.given.append(candidate.chunk.id)
+        return None
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
+async def test_evidence_is_read_from_what_the_setting_finds(library: Library, mode: str) -> None:
+    listener = Listener()
+    limits = EvidenceLimits(retrieval_mode=mode, top_k_initial=7)  # type: ignore[arg-type]
+    assert await search_evidence(library, listener, QUERY, Scope(), limits) == []
+    hits = await retrieve(library, QUERY, 7, how=Retrieval(mode))  # type: ignore[arg-type]
+    assert listener.given == [hit.candidate.chunk.id for hit in hits]
+    others = await retrieve(library, QUERY, 7, how=Retrieval("dense" if mode == "bm25" else "bm25"))
+    assert listener.given != [hit.candidate.chunk.id for hit in others]
 
 
 async def test_cut_offs_and_variety(library: Library) -> None:
