@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from citeloom.documents.model import Paper
 from citeloom.models.embedding import Vector
 from citeloom.stores.catalog import Change
+from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
 from citeloom.stores.plan import IngestPlan, PaperPlan, make_plan, removal, with_vectors
@@ -72,7 +73,8 @@ async def ingest(
     """
     tell = on_event or _nobody
     began = time.perf_counter()
-    sources = await asyncio.to_thread(read_sources, list(paths), bib, list(documents))
+    kept = ConvertedFiles(library.home.converted)
+    sources = await asyncio.to_thread(read_sources, list(paths), bib, list(documents), kept)
     async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
         library.require_same_embedding()
         await _to_end(library.finish_staged)
@@ -89,6 +91,7 @@ async def ingest(
         if plan.to_index:
             library.catalog.set_meta("embedding", library.embedding.name)
         for key in plan.to_remove:
+            kept.forget(Path(library.paper(key).source))
             await _write(library, removal(key), tell)
         for record in plan.metadata_only:
             await _to_end(library.catalog.update_metadata, record)
@@ -102,6 +105,7 @@ async def remove(library: Library, key: str, *, on_event: OnEvent | None = None)
     async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
         await _to_end(library.finish_staged)
         paper = library.paper(key)
+        ConvertedFiles(library.home.converted).forget(Path(paper.source))
         await _write(library, removal(key), tell)
     return paper
 
