@@ -50,6 +50,11 @@ class Home:
         return self.root / "runs.sqlite"
 
     @property
+    def converted(self) -> Path:
+        """Folder with what was read from PDF and other files."""
+        return self.root / "converted"
+
+    @property
     def locks(self) -> Path:
         """Folder with the lock files."""
         return self.root / "locks"

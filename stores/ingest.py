@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from citeloom.documents.model import Paper
 from citeloom.models.embedding import Vector
 from citeloom.stores.catalog import Change
+from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
 from citeloom.stores.plan import IngestPlan, PaperPlan, make_plan, removal, with_vectors
@@ -73,7 +74,8 @@ async def ingest(
     the library was made with another embedding model; whatever the embedding raises, with what is done kept.
     """
     began = time.perf_counter()
-    sources = await asyncio.to_thread(read_sources, list(paths), bib, list(documents))
+    converted = ConvertedFiles(library.home.converted)
+    sources = await asyncio.to_thread(read_sources, list(paths), bib, list(documents), converted)
     report = await take_in(
         library,
         sources,
@@ -119,7 +121,9 @@ async def take_in(
         tell(Planned(plan.files, len(plan.to_index), plan.chunks_to_embed, plan.texts_to_embed))
         if plan.to_index:
             library.catalog.set_meta("embedding", library.embedding.name)
+        converted = ConvertedFiles(library.home.converted)
         for key in plan.to_remove:
+            converted.forget(Path(library.paper(key).source))
             await _write(library, removal(key), tell)
         for record in plan.metadata_only:
             await _to_end(library.catalog.update_metadata, record)
@@ -133,6 +137,7 @@ async def remove(library: Library, key: str, *, on_event: OnEvent | None = None)
     async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
         await _to_end(library.finish_staged)
         paper = library.paper(key)
+        ConvertedFiles(library.home.converted).forget(Path(paper.source))
         await _write(library, removal(key), tell)
     return paper
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from citeloom.documents.bibliography import Refusal
+from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.doctor import mend, papers_without_vectors
 from citeloom.stores.ingest import OnEvent, take_in
 from citeloom.stores.library import Library
@@ -33,12 +34,13 @@ async def rebuild(
 
 
 def _kept_sources(library: Library, lacking: frozenset[str]) -> Sources:
+    kept = ConvertedFiles(library.home.converted)
     found: list[Source] = []
     refused: list[Refusal] = []
     warnings: list[str] = []
     for paper in library.papers():
         try:
-            found.append(read_again(paper))
+            found.append(read_again(paper, kept))
         except SourceRefusedError as error:
             if paper.key in lacking:
                 refused.append(Refusal(paper.source, f"{error}, and passages of {paper.key} are missing; ingest it"))

@@ -18,6 +18,7 @@ from citeloom.documents.metadata import describe
 from citeloom.documents.model import Paper
 from citeloom.documents.pdf import PdfRefusedError
 from citeloom.errors import InputError
+from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.given_documents import Given, grouped, read_given
 from citeloom.stores.pdf_process import read_pdf_apart
 from citeloom.stores.source import Source
@@ -48,8 +49,10 @@ class SourceRefusedError(Exception):
     """A file that cannot be taken in; the message is the reason."""
 
 
-def read_sources(paths: Sequence[Path], bib: Path | None, documents: Sequence[Document] = ()) -> Sources:
-    """Read all papers under `paths` and in `documents`.
+def read_sources(
+    paths: Sequence[Path], bib: Path | None, documents: Sequence[Document] = (), kept: ConvertedFiles | None = None
+) -> Sources:
+    """Read all papers under `paths` and in `documents`; `kept` spares the unchanged PDF and other files.
 
     Raises `InputError` when there are none, or a path or `bib` is missing.
     """
@@ -76,7 +79,7 @@ def read_sources(paths: Sequence[Path], bib: Path | None, documents: Sequence[Do
     found: dict[str, Source] = {}
     items: list[Path | Given] = [*files, *given]
     for item in items:
-        read = _read(item, bibliography) if isinstance(item, Path) else read_given(item, bibliography)
+        read = _read(item, bibliography, kept) if isinstance(item, Path) else read_given(item, bibliography)
         if isinstance(read, Refusal):
             refused.append(read)
             continue
@@ -155,12 +158,12 @@ def _differ(file: Path, other: Path) -> bool:
     return file.suffix.lower() != other.suffix.lower()
 
 
-def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]] | Refusal:
+def _read(file: Path, bibliography: Bibliography, kept: ConvertedFiles | None) -> tuple[Source, list[str]] | Refusal:
     """A paper and what there is to say about it, or why it is not taken."""
     if _printable(str(file)) != str(file):
         return Refusal(_printable(str(file)), "has a name that is no text; rename it")
     try:
-        parsed = _parsed(file)
+        parsed = _parsed(file, kept)
     except SourceRefusedError as error:
         return Refusal(str(file), str(error))
     front = parsed.front_matter
@@ -169,7 +172,7 @@ def _read(file: Path, bibliography: Bibliography) -> tuple[Source, list[str]] | 
     return Source(file, parsed, paper), said
 
 
-def _parsed(file: Path) -> ParsedPaper:
+def _parsed(file: Path, kept: ConvertedFiles | None) -> ParsedPaper:
     """The file by its ending; raises `SourceRefusedError`."""
     ending = file.suffix.lower()
     try:
@@ -178,15 +181,25 @@ def _parsed(file: Path) -> ParsedPaper:
         if ending in MARKDOWN:
             return parse_markdown(_text(file))
         if ending == PDF:
-            return read_pdf_apart(file)
+            return read_pdf_apart(file, kept)
         if ending in FORMATS:
-            return parse_markdown(as_markdown(file))
+            return parse_markdown(_converted(file, kept))
     except (PdfRefusedError, ConversionError) as error:
         raise SourceRefusedError(str(error)) from error
     except OSError as error:
         raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
     hint = "; give it with --bib" if ending == ".bib" else ""
     raise SourceRefusedError(f"is no paper ({', '.join(ENDINGS)}){hint}")
+
+
+def _converted(file: Path, kept: ConvertedFiles | None) -> str:
+    """The file in markdown; raises `ConversionError`."""
+    read = kept.get(file) if kept is not None else None
+    if read is None:
+        read = {"markdown": as_markdown(file)}
+        if kept is not None:
+            kept.put(file, read)
+    return str(read["markdown"])
 
 
 def _text(file: Path) -> str:
@@ -213,12 +226,12 @@ def _text(file: Path) -> str:
     return text
 
 
-def read_again(paper: Paper) -> Source:
+def read_again(paper: Paper, kept: ConvertedFiles) -> Source:
     """A paper's file with the metadata that the library has of it; raises `SourceRefusedError`."""
     file = Path(paper.source)
     if not file.is_file():
         raise SourceRefusedError("is gone")
-    read = _read(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}))
+    read = _read(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}), kept)
     if isinstance(read, Refusal):
         raise SourceRefusedError(read.reason)
     source, _ = read

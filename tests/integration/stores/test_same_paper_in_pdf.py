@@ -1,0 +1,65 @@
+"""The same search finds the same paper, whether it was taken in as markdown or as PDF; with the bundled model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from citeloom.documents.markdown import parse_markdown
+from citeloom.documents.sentences import sentence_spans
+from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.stores.home import Home
+from citeloom.stores.ingest import ingest
+from citeloom.stores.library import Library
+from citeloom.stores.vector_cache import VectorCache
+from tests.conftest import ROOT
+
+KEYS = ("le2020treeheatr", "lee2022ten", "zietz2018network")
+
+
+@pytest.fixture(scope="module")
+def libraries(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Library]]:
+    """Three papers as markdown, and the same as PDF; vectors are kept in `.cache/` between sessions."""
+    cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")
+    corpus = shared_dir / "corpus"
+    opened: list[Library] = []
+    for folder, ending in (("papers", ".md"), ("pdfs", ".pdf")):
+        library = Library.open(Home(tmp_path_factory.mktemp(folder) / ".citeloom"), LocalEmbedding())
+        opened.append(library)
+        files = [corpus / folder / f"{key}{ending}" for key in KEYS]
+        report = asyncio.run(ingest(library, files, bib=corpus / "library.bib", cache=cache))
+        assert report.added == KEYS and not report.refused
+    yield opened
+    for library in opened:
+        library.close()
+    cache.close()
+
+
+def first_sentences(file: Path) -> list[str]:
+    """The first sentence of each section that begins with a whole one."""
+    paper = parse_markdown(file.read_text(encoding="utf-8"))
+    found: list[str] = []
+    for section in paper.sections:
+        prose = next((block for block in paper.blocks_of(section) if block.kind == "prose"), None)
+        if prose is None or not section.searchable or section.title == paper.title:
+            continue
+        text = paper.text[prose.start : prose.end]
+        start, end = sentence_spans(text)[0]
+        if len(text[start:end].split()) >= 8:
+            found.append(text[start:end])
+    return found
+
+
+def test_the_same_search_finds_the_same_paper(libraries: list[Library], shared_dir: Path) -> None:
+    queries = [query for key in KEYS for query in first_sentences(shared_dir / "corpus" / "papers" / f"{key}.md")]
+    assert len(queries) > 20
+
+    def best(library: Library, query: str) -> str:
+        vector = asyncio.run(library.embedding.embed_query(query))
+        return library.store.nearest_chunks(vector, 1)[0][0].chunk.key
+
+    differ = [query for query in queries if len({best(library, query) for library in libraries}) > 1]
+    assert len(differ) <= 0.05 * len(queries), differ
