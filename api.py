@@ -115,6 +115,7 @@ async def asearch(
     papers: Sequence[str] | None = None,
     categories: Sequence[str] | None = None,
     years: tuple[int, int] | None = None,
+    rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
     """The `k` passages that fit a query best; the result is the JSON of `search --json`.
 
@@ -126,11 +127,12 @@ async def asearch(
         papers: keys to search within.
         categories: kinds of section, such as "method".
         years: first and last year of publication, both included.
+        rerank: part (0-1) that the bundled cross-encoder has in the order; 0 leaves it out.
 
     Raises `InputError` for an unknown category, and when there is no full-text index that can be read.
     """
     scope = Scope(tuple(papers or ()), tuple(category_named(name) for name in categories or ()), years)
-    hits = await retrieve(library.library, query, k, scope, Retrieval(mode))
+    hits = await retrieve(library.library, query, k, scope, Retrieval(mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library.library, query, hits)
 
 
@@ -202,9 +204,10 @@ def search(
     papers: Sequence[str] | None = None,
     categories: Sequence[str] | None = None,
     years: tuple[int, int] | None = None,
+    rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
     """`asearch` for code without an event loop."""
-    return _run(asearch(library, query, k, mode, papers, categories, years), "asearch")
+    return _run(asearch(library, query, k, mode, papers, categories, years, rerank), "asearch")
 
 
 def write_section(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LIMIT_BOUNDS = {"min": 1, "max": 200}
 _SHOWN_SENTENCE = 240
+_RERANK = 0.5  # the part of the cross-encoder where it was asked for and no setting says how much
 
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
 FromOption = Annotated[int | None, typer.Option("--from-year", help="First year of publication.", show_default=False)]
@@ -53,6 +54,10 @@ def search(
             show_default="hybrid",
         ),
     ] = None,
+    rerank: Annotated[
+        bool,
+        typer.Option("--rerank", help="Let the bundled cross-encoder take part in the order (CITELOOM_RERANK or 0.5)."),
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", help="Passages to show.", **_LIMIT_BOUNDS)] = 10,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -64,7 +69,8 @@ def search(
     settings, found = resolve(home, retrieval_mode=mode)
     with workbench(settings, found, create=False) as bench:
         scope = _scope(bench.library, _names(papers), _names(categories), from_year, to_year, venue)
-        records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode))
+        part = settings.rerank or (_RERANK if rerank else 0.0)
+        records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode, part))
     if as_json:
         result_json(records)
         return
@@ -144,10 +150,12 @@ def _scope(
     )
 
 
-async def _search(library: Library, query: str, limit: int, scope: Scope, mode: Any) -> list[dict[str, Any]]:
+async def _search(
+    library: Library, query: str, limit: int, scope: Scope, mode: Any, rerank: float
+) -> list[dict[str, Any]]:
     from citeloom.tools.retrieval import Retrieval, as_records, retrieve
 
-    hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode))
+    hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library, query, hits)
 
 
