@@ -284,8 +284,13 @@ class Library:
         if not self.records():
             return []
         allowed = keys_within(self.records(), keys, years, venue)
-        found = self.fulltext.search(terms, k, TextScope(allowed, categories, ids))
-        return [(identifier, score) for identifier, score in found if self.has_chunk(identifier)]
+        scope, asked = TextScope(allowed, categories, ids), k
+        while True:
+            found = self.fulltext.search(terms, asked, scope)
+            seen = [(identifier, score) for identifier, score in found if self.has_chunk(identifier)]
+            if len(seen) >= k or len(found) < asked:
+                return seen[:k]
+            asked *= 2  # what another process is writing must not take the place of what is whole
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of the user's note on them, is nearest; best first."""

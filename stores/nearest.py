@@ -38,9 +38,10 @@ def nearest_papers(library: Library, vector: Vector, k: int) -> list[NearPaper]:
     records = library.records()
     if k < 1 or not records:
         return []
+    unready = len(library.catalog.unfinished())  # another process writes them; what is there of them is not shown
     best = {
         key: NearPaper(records[key].paper, summary, score)
-        for key, summary, score in library.store.nearest_summaries(vector, min(len(records), k))
+        for key, summary, score in library.store.nearest_summaries(vector, min(len(records), k) + unready)
         if key in records
     }
     # So many that one note of many passages cannot keep out another paper's.
@@ -103,6 +104,9 @@ def _widened(
         if categories is not None:
             fitting = library.catalog.of_categories([name for name, _ in found], categories)
             found = [item for item in found if item[0] in fitting]
+        if asked >= total:
+            # All that ready papers have; the store holds more while another process writes.
+            total = library.store.chunk_total()
         if len(found) >= k or asked >= total or len(near) < asked:
             return _ordered(found)[:k]
         asked = min(total, asked * _OVERFETCH)

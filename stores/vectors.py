@@ -7,9 +7,11 @@ grows, metadata filters do not (docs/decisions).
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
+_openings = itertools.count(1)
 _MAX_PAGE = 2000  # under SQLite's limit on variables, and gentle on memory
 
 
@@ -60,7 +63,7 @@ class VectorStore:
                 from chromadb.config import Settings
 
                 self._client = chromadb.PersistentClient(
-                    path=str(self._path), settings=Settings(anonymized_telemetry=False)
+                    path=_spelled(self._path), settings=Settings(anonymized_telemetry=False)
                 )
             if name not in self._collections:
                 self._collections[name] = self._client.get_or_create_collection(
@@ -213,6 +216,15 @@ class VectorStore:
             if not page:
                 return found
             found.update(page)
+
+
+def _spelled(path: Path) -> str:
+    """The path, written as never before in this process.
+
+    Chroma shares what it has in memory between clients of one spelling: with a second library open, closing and
+    opening again would bring back what was there before another process wrote.
+    """
+    return str(path) + "".join("/." if bit == "1" else "/" for bit in f"{next(_openings):b}")
 
 
 def _rows(vectors: Sequence[Vector]) -> Any:
