@@ -50,6 +50,9 @@ CREATE TABLE IF NOT EXISTS staged (
 ) WITHOUT ROWID;
 """
 
+_PARTS = ("chunks", "sections", "notes")  # what belongs to a row of `papers`
+_STRAY = "key NOT IN (SELECT key FROM papers)"
+
 
 @dataclass(frozen=True, slots=True)
 class PaperRecord:
@@ -284,6 +287,27 @@ class Catalog:
     def indexed_count(self, key: str) -> int:
         """How many chunks of a paper the catalog lists, ready or not."""
         return int(self._rows("SELECT count(*) FROM chunks WHERE key = ?", (key,))[0][0])
+
+    def miscounted(self) -> set[str]:
+        """Keys of ready papers of which other chunks are listed than are counted, or no sections."""
+        rows = self._rows(
+            "SELECT key FROM papers WHERE state = 'ready' AND NOT ("
+            " chunk_count = (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
+            " AND chunk_count = (SELECT coalesce(max(idx) + 1, 0) FROM chunks WHERE chunks.key = papers.key)"
+            " AND EXISTS (SELECT 1 FROM sections WHERE sections.key = papers.key))"
+        )
+        return {row[0] for row in rows}
+
+    def strays(self) -> set[str]:
+        """Keys of papers that are not there, but of which chunks, sections or notes are."""
+        query = " UNION ".join(f"SELECT key FROM {table} WHERE {_STRAY}" for table in _PARTS)
+        return {row[0] for row in self._rows(query)}
+
+    def drop_strays(self) -> None:
+        """Remove what there is of such papers."""
+        with self._transaction() as db:
+            for table in _PARTS:
+                db.execute(f"DELETE FROM {table} WHERE {_STRAY}")
 
     def noted_count(self, key: str) -> int:
         """How many passages the note on a paper has, ready or not."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -129,8 +130,9 @@ class FullText:
         query = Query.all_query() if key is None else Query.term_query(self._made_schema(), "key", key, "basic")
         if not searcher.num_docs:
             return {}
-        hits = searcher.search(query, searcher.num_docs, count=False).hits
-        records = (searcher.doc(address) for _, address in hits)
+        with self._naming_damage():
+            hits = searcher.search(query, searcher.num_docs, count=False).hits
+            records = [searcher.doc(address) for _, address in hits]
         return {str(record.get_first("id")): str(record.get_first("hash")) for record in records}
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
@@ -142,8 +144,9 @@ class FullText:
         if not terms or k < 1 or not searcher.num_docs:
             return []
         query = self._query(dict.fromkeys(terms), scope)
-        found = searcher.search(query, min(k, searcher.num_docs), count=False).hits
-        scored = [(str(searcher.doc(address).get_first("id")), float(score)) for score, address in found]
+        with self._naming_damage():
+            found = searcher.search(query, min(k, searcher.num_docs), count=False).hits
+            scored = [(str(searcher.doc(address).get_first("id")), float(score)) for score, address in found]
         return sorted(scored, key=lambda item: (-item[1], item[0]))
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
@@ -176,6 +179,17 @@ class FullText:
                 parts.append((Occur.Must, Query.const_score_query(only, 0.0)))
         return Query.boolean_query(parts)
 
+    @contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        """Raises `FullTextError` for what tantivy makes of a damaged file, be it an error or a panic."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, ValueError) and type(error).__name__ != "PanicException":
+                raise
+            reason = str(error).splitlines()[0][:160]
+            raise FullTextError(f"{self._path}: the full-text index cannot be read ({reason}).") from error
+
     def _searcher(self) -> Searcher:
         with self._lock:
             return self._open().searcher()
@@ -195,11 +209,8 @@ class FullText:
 
             if not make and not self.exists():
                 raise FullTextError(f"{self._path}: there is no full-text index.")
-            try:
+            with self._naming_damage():
                 index = Index(self._made_schema(), path=str(self._path))
-            except ValueError as error:
-                reason = str(error).splitlines()[0][:160]
-                raise FullTextError(f"{self._path}: the full-text index cannot be read ({reason}).") from error
             # By hand: the library knows when something was written, and a watching thread would ask all the time.
             index.config_reader(reload_policy="manual")
             index.register_tokenizer(_ANALYZER, _make_analyzer())

@@ -17,11 +17,11 @@ from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_
 from citeloom.errors import InputError
 from citeloom.models.embedding import EmbeddingModel, Vector, Vectors
 from citeloom.stores.catalog import Catalog, Change, PaperRecord
-from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, TextScope
+from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
 from citeloom.stores.nearest import NearPaper, keys_within, nearest_ids, nearest_papers
-from citeloom.stores.vectors import VectorStore
+from citeloom.stores.vectors import VectorStore, VectorStoreError
 
 
 class UnknownPaperError(InputError):
@@ -88,7 +88,10 @@ class Library:
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
         with WriterLock(self.home).try_held() as held:
-            return self.finish_staged() if held else []
+            try:
+                return self.finish_staged() if held else []
+            except (FullTextError, VectorStoreError):
+                return []  # whoever reads that store is told, and `doctor` must be able to open the library
 
     def _has_fulltext(self) -> bool:
         return self.catalog.meta("fulltext") == FULLTEXT_VERSION and self.fulltext.exists()

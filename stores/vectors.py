@@ -8,6 +8,7 @@ grows, metadata filters do not (docs/decisions).
 from __future__ import annotations
 
 import itertools
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from citeloom.documents import Category, Chunk, chunk_id, split_chunk_id, text_hash
+from citeloom.errors import InputError
 from citeloom.models.embedding import Vector, Vectors
 from citeloom.stores.home import Home
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
 _openings = itertools.count(1)
+_NAMES = ("content", "summaries", "notes")
 _MAX_PAGE = 2000  # under SQLite's limit on variables, and gentle on memory
 
 
@@ -38,6 +41,38 @@ class StoredChunk:
     vector: Vector | None = None
 
 
+class VectorStoreError(InputError):
+    """The vector store cannot be read, or a part of it is gone."""
+
+    default_help = "Run 'python cli.py doctor --mend': it is made again from the papers' files."
+
+
+class _Guarded:
+    """A collection of Chroma whose failures say which folder cannot be read."""
+
+    def __init__(self, collection: Collection, path: Path) -> None:
+        self._collection = collection
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        from chromadb.errors import InternalError
+
+        function = getattr(self._collection, name)
+
+        def guarded(*arguments: Any, **named: Any) -> Any:
+            try:
+                return function(*arguments, **named)
+            except InternalError as error:
+                raise _unreadable(self._path, error) from error
+
+        return guarded
+
+
+def _unreadable(path: Path, error: Exception) -> VectorStoreError:
+    reason = " ".join(str(error).split())[:160].rstrip(".")
+    return VectorStoreError(f"{path}: the vector store cannot be read ({reason}).")
+
+
 class VectorStore:
     """Chroma's three collections; safe to call from several threads."""
 
@@ -45,7 +80,7 @@ class VectorStore:
         self._path = home.chroma
         self._lock = threading.RLock()
         self._client: ClientAPI | None = None
-        self._collections: dict[str, Collection] = {}
+        self._collections: dict[str, _Guarded] = {}
 
     def close(self) -> None:
         """Let go of the files; the next call opens them again, and so sees what others wrote."""
@@ -55,20 +90,21 @@ class VectorStore:
             self._client = None
             self._collections = {}
 
-    def _collection(self, name: str) -> Collection:
+    def _collection(self, name: str) -> _Guarded:
         with self._lock:
-            if self._client is None:
-                # Imported late: it costs most of a second, which `--help` must not pay.
-                import chromadb
-                from chromadb.config import Settings
-
-                self._client = chromadb.PersistentClient(
-                    path=_spelled(self._path), settings=Settings(anonymized_telemetry=False)
-                )
             if name not in self._collections:
-                self._collections[name] = self._client.get_or_create_collection(
-                    name, configuration=_CONFIGURATION, embedding_function=None
-                )
+                # Imported late: it costs most of a second, which `--help` must not pay.
+                from chromadb.errors import InternalError
+
+                try:
+                    if self._client is None:
+                        self._client = _open_client(self._path)
+                    collection = self._client.get_or_create_collection(
+                        name, configuration=_CONFIGURATION, embedding_function=None
+                    )
+                except (InternalError, ValueError) as error:
+                    raise _unreadable(self._path, error) from error
+                self._collections[name] = _Guarded(collection, self._path)
             return self._collections[name]
 
     def _pages(self, items: Sequence[str]) -> Iterator[list[int]]:
@@ -188,13 +224,34 @@ class VectorStore:
             found.update(zip(result["ids"], rows, strict=True))
         return found
 
+    def read_through(self) -> None:
+        """Read every vector that there is a record of; raises `VectorStoreError` when one cannot be read."""
+        for name in _NAMES:
+            ids = sorted(self._all_ids(name))
+            for page in self._pages(ids):
+                vectors = self._vectors_of(name, [ids[i] for i in page])
+                empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
+                if empty:
+                    raise VectorStoreError(f"{self._path}: the vector of {empty[0]} is empty.")
+
+    def set_aside(self) -> Path:
+        """Move what is there out of the way, in place of what was moved before; gives its new place."""
+        aside = self._path.with_name(f"{self._path.name}-damaged")
+        with self._lock:
+            self.close()
+            if aside.is_dir():
+                shutil.rmtree(aside)
+            aside.unlink(missing_ok=True)
+            self._path.rename(aside)
+        return aside
+
     def chunk_total(self) -> int:
         """How many chunks there are."""
-        return self._collection("content").count()
+        return int(self._collection("content").count())
 
     def summary_total(self) -> int:
         """How many summaries there are."""
-        return self._collection("summaries").count()
+        return int(self._collection("summaries").count())
 
     def chunk_ids(self) -> set[str]:
         """The ids of all chunks."""
@@ -216,6 +273,13 @@ class VectorStore:
             if not page:
                 return found
             found.update(page)
+
+
+def _open_client(path: Path) -> ClientAPI:
+    import chromadb
+    from chromadb.config import Settings
+
+    return chromadb.PersistentClient(path=_spelled(path), settings=Settings(anonymized_telemetry=False))
 
 
 def _spelled(path: Path) -> str:

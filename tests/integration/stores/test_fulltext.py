@@ -11,11 +11,12 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.errors import WRONG_INPUT
-from citeloom.stores.doctor import examine, mend
+from citeloom.stores.doctor import examine
 from citeloom.stores.fulltext import FullText, FullTextError
 from citeloom.stores.home import Home
 from citeloom.stores.ingest import ingest, remove
 from citeloom.stores.library import Library
+from citeloom.stores.mending import mend
 
 
 def found(library: Library, query: str, k: int = 5, **scope: object) -> list[str]:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from citeloom.errors import WRONG_INPUT, InputError
-from citeloom.stores.doctor import examine, mend
+from citeloom.stores.doctor import examine
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
+from citeloom.stores.mending import mend
 from tests.support.word_embedding import WordEmbedding
 
 

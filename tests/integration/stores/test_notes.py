@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.stores.doctor import examine, mend
+from citeloom.stores.doctor import examine
 from citeloom.stores.home import Home
 from citeloom.stores.ingest import ingest, remove
 from citeloom.stores.library import Library
+from citeloom.stores.mending import mend
 from citeloom.stores.rebuild import rebuild
 from citeloom.tools.funnel import shortlist
 from citeloom.tools.reading import read_summaries
