@@ -45,6 +45,9 @@ class GivenVectors:
     def count_tokens(self, text: str) -> int:
         return len(text.split())
 
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        return [self.count_tokens(text) for text in texts]
+
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         raise NotImplementedError("the vectors of documents are made here, not embedded")
 

@@ -29,6 +29,10 @@ class EmbeddingModel(Protocol):
         """Tokens by the bundled tokenizer, without special tokens: chunks never depend on the model."""
         ...
 
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        """`count_tokens` of each text, at once."""
+        ...
+
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, d] in their order; `on_done(k)` is called as k more are finished."""
         ...

@@ -25,7 +25,7 @@ from citeloom.models.journal import Journal
 from citeloom.models.records import CallRecord, Outcome, RunScope
 from citeloom.models.refusals import given_up
 from citeloom.models.retry import CallFailedError, Limiter
-from citeloom.models.weights import count_tokens
+from citeloom.models.weights import count_tokens, count_tokens_each
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -65,6 +65,10 @@ class JournaledEmbedding:
     def count_tokens(self, text: str) -> int:
         """Tokens by the bundled tokenizer; raises `WeightsError`."""
         return count_tokens(text)
+
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        """`count_tokens` of each text; raises `WeightsError`."""
+        return count_tokens_each(texts)
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, d].

@@ -156,7 +156,7 @@ def _paper_plan(
 ) -> PaperPlan | None:
     """The paper cut into chunks; None when there is nothing in it to search."""
     target, overlap = chunking
-    count_tokens = library.embedding.count_tokens
+    count_tokens = library.embedding.count_tokens_each
     chunks = chunk_paper(record.paper.key, source.parsed, count_tokens, target=target, overlap=overlap)
     if not chunks:
         return None

@@ -24,6 +24,10 @@ class WordEmbedding:
         """Words and punctuation marks."""
         return len(re.findall(r"\w+|[^\w\s]", text))
 
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        """`count_tokens` of each text."""
+        return [self.count_tokens(text) for text in texts]
+
     def vector(self, text: str) -> NDArray[np.float32]:
         """The vector of a text, [32]."""
         total = np.full(DIMENSIONS, 1e-3, dtype=np.float32)
