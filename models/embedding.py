@@ -25,6 +25,11 @@ class EmbeddingModel(Protocol):
         """Length of a vector; None while an endpoint has not answered yet."""
         ...
 
+    @property
+    def at_once(self) -> int:
+        """Texts that are worth gathering for one call, over several papers; 1 where there is nothing to gain."""
+        ...
+
     def count_tokens(self, text: str) -> int:
         """Tokens by the bundled tokenizer, without special tokens: chunks never depend on the model."""
         ...

@@ -40,6 +40,8 @@ VectorSource = Callable[[Sequence[str], TextKind], Awaitable[Sequence[Sequence[f
 class JournaledEmbedding:
     """Implements `EmbeddingModel` on a source of vectors that costs money or time."""
 
+    at_once: Final = BATCH * BATCHES_AT_ONCE
+
     def __init__(
         self,
         source: VectorSource,

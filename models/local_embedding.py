@@ -41,6 +41,7 @@ class LocalEmbedding:
 
     name: Final = f"local:{EMBEDDER.name}"
     dimensions: Final = DIMENSIONS
+    at_once: Final = 1
 
     def count_tokens(self, text: str) -> int:
         """Tokens without special tokens; raises `WeightsError`."""

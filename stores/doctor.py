@@ -99,12 +99,10 @@ async def mend(library: Library) -> list[Finding]:
         differences = _differences(library)
         if differences.orphans:
             library.store.delete_chunks(sorted(differences.orphan_chunks))
-            for key in differences.orphan_summaries:
-                library.store.delete_summary(key)
+            library.store.delete_summaries(sorted(differences.orphan_summaries))
             done.append(Finding("fine", "vectors", f"dropped {len(differences.orphans)} records of no paper"))
-        for key in sorted(differences.missing):
-            library.catalog.mark_stale(key)
         if differences.missing:
+            library.catalog.mark_stale(differences.missing)
             keys = _some(sorted(differences.missing))
             done.append(Finding("notice", "vectors", f"to be indexed anew: {keys}", "Ingest the papers again."))
         if _fulltext_finding(library).level == "problem":

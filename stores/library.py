@@ -16,7 +16,8 @@ import numpy as np
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 from citeloom.errors import InputError
 from citeloom.models.embedding import EmbeddingModel, Vector, Vectors
-from citeloom.stores.catalog import Catalog, Change, PaperRecord
+from citeloom.stores.catalog import Catalog
+from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
@@ -108,22 +109,29 @@ class Library:
         if not self._has_fulltext():
             self.rebuild_fulltext()
         keys = self.catalog.unfinished()
-        for key in keys:
-            self.carry_out(self.catalog.staged(key))
+        if keys:
+            self.carry_out([self.catalog.staged(key) for key in keys])
         return keys
 
-    def carry_out(self, change: Change) -> None:
-        """Bring a staged change to the other stores and mark it as done; doing it twice does no harm."""
-        if change.record is not None:
-            self.store.put_chunks(change.chunks, change.vectors)
-            self.store.put_summary(change.key, change.record.summary, change.summary_vector)
-        else:
-            self.store.delete_summary(change.key)
-        before = self.catalog.indexed_count(change.key)
-        stale = [chunk_id(change.key, index) for index in range(len(change.chunks), before)]
-        self.store.delete_chunks(stale)
-        self.fulltext.put(change.key, change.chunks)
-        self.catalog.commit(change)
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Bring staged changes to the other stores and mark them as done; doing it twice does no harm."""
+        self.store.put_chunks(
+            [chunk for change in changes for chunk in change.chunks],
+            [row for change in changes for row in change.vectors],
+        )
+        self.store.put_summaries(
+            {change.key: (change.record.summary, change.summary_vector) for change in changes if change.record}
+        )
+        self.store.delete_summaries([change.key for change in changes if change.record is None])
+        self.store.delete_chunks(
+            [
+                chunk_id(change.key, index)
+                for change in changes
+                for index in range(len(change.chunks), self.catalog.indexed_count(change.key))
+            ]
+        )
+        self.fulltext.put({change.key: change.chunks for change in changes})
+        self.catalog.commit(changes)
 
     def records(self) -> Mapping[str, PaperRecord]:
         """The ready papers with what the catalog knows of them, by key."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from citeloom.documents import Category, split_chunk_id
 from citeloom.models.embedding import Vector
-from citeloom.stores.catalog import PaperRecord
+from citeloom.stores.changes import PaperRecord
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library

@@ -17,7 +17,7 @@ from citeloom.documents.chunking import CHUNKING_VERSION, chunk_paper
 from citeloom.documents.metadata import extractive_summary
 from citeloom.documents.model import Section
 from citeloom.models.embedding import Vector
-from citeloom.stores.catalog import Change, PaperRecord
+from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.library import Library
 from citeloom.stores.progress import IngestReport
 from citeloom.stores.source import Source
@@ -232,8 +232,3 @@ def with_vectors(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
     matrix = np.stack([vectors[text_hash(chunk.text)] for chunk in plan.chunks])
     summary = vectors[text_hash(plan.record.summary)]
     return Change(plan.record.paper.key, plan.record, plan.sections, plan.chunks, matrix, summary)
-
-
-def removal(key: str) -> Change:
-    """The change that takes a paper out."""
-    return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))

@@ -12,7 +12,8 @@ import asyncio
 from citeloom.documents.bibliography import Refusal
 from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.doctor import mend, papers_without_vectors
-from citeloom.stores.ingest import OnEvent, take_in
+from citeloom.stores.indexing import OnEvent
+from citeloom.stores.ingest import take_in
 from citeloom.stores.library import Library
 from citeloom.stores.progress import IngestReport
 from citeloom.stores.source import Source

@@ -7,14 +7,14 @@ each paper. Lookups go by id: they stay flat as the library grows, metadata filt
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
-from citeloom.models.embedding import Vector, Vectors
+from citeloom.models.embedding import Vector
 from citeloom.stores.home import Home
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class VectorStore:
         for start in range(0, len(items), size):
             yield list(range(start, min(start + size, len(items))))
 
-    def put_chunks(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-        """Write chunks with their vectors, [n, d]; what stood under an id is replaced."""
+    def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
+        """Write chunks with their vectors, one each, [d]; what stood under an id is replaced."""
         content = self._collection("content")
         ids = [chunk.id for chunk in chunks]
         for page in self._pages(ids):
@@ -87,9 +87,17 @@ class VectorStore:
                 metadatas=[_metadata(chunks[i]) for i in page],
             )
 
-    def put_summary(self, key: str, summary: str, vector: Vector) -> None:
-        """Write the summary of a paper with its vector, [d]."""
-        self._collection("summaries").upsert(ids=[key], embeddings=_rows([vector]), documents=[summary])
+    def put_summaries(self, summaries: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write summaries of papers with their vectors, [d], by key."""
+        collection = self._collection("summaries")
+        keys = list(summaries)
+        for page in self._pages(keys):
+            rows = [summaries[keys[i]] for i in page]
+            collection.upsert(
+                ids=[keys[i] for i in page],
+                embeddings=_rows([vector for _, vector in rows]),
+                documents=[summary for summary, _ in rows],
+            )
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are passed over."""
@@ -97,9 +105,11 @@ class VectorStore:
         for page in self._pages(ids):
             content.delete(ids=[ids[i] for i in page])
 
-    def delete_summary(self, key: str) -> None:
-        """Remove the summary of a paper."""
-        self._collection("summaries").delete(ids=[key])
+    def delete_summaries(self, keys: Sequence[str]) -> None:
+        """Remove the summaries of papers; keys that are not there are passed over."""
+        summaries = self._collection("summaries")
+        for page in self._pages(keys):
+            summaries.delete(ids=[keys[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The chunks that are there, by id."""

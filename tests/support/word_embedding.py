@@ -18,6 +18,7 @@ class WordEmbedding:
     def __init__(self, name: str = "test:words") -> None:
         self.name = name
         self.dimensions = DIMENSIONS
+        self.at_once = 1
         self.embedded: list[str] = []
 
     def count_tokens(self, text: str) -> int:
