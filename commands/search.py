@@ -87,7 +87,7 @@ def search(
 def find(
     query: QueryArgument,
     fulltext: Annotated[
-        bool, typer.Option("--fulltext", help="By the words of the whole text, instead of by summary.")
+        bool, typer.Option("--fulltext", help="By the words of the whole text, instead of by summary and note.")
     ] = False,
     from_year: FromOption = None,
     to_year: ToOption = None,
@@ -95,7 +95,7 @@ def find(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Find papers: by what their summaries are about, or by the words of their full text.
+    """Find papers: by what their summaries and your notes are about, or by the words of their full text.
 
     Example: python cli.py find "random permutation of networks" --fulltext --from-year 2015
     """
@@ -160,19 +160,22 @@ async def _by_summary(
     vector = await library.embedding.embed_query(query)
     near = await asyncio.to_thread(library.nearest_papers, vector, len(library.papers()))
     within = [
-        item for item in near if years is None or (item[0].year is not None and years[0] <= item[0].year <= years[1])
+        item
+        for item in near
+        if years is None or (item.paper.year is not None and years[0] <= item.paper.year <= years[1])
     ]
     shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     return {
         "papers": [
             {
-                "key": paper.key,
-                "year": paper.year,
-                "title": paper.title,
-                "score": round(cosine, 4),
-                "sentence": matching_sentence(library, summary, query),
+                "key": item.paper.key,
+                "year": item.paper.year,
+                "title": item.paper.title,
+                "score": round(item.score, 4),
+                "matched": "note" if item.note else "summary",
+                "sentence": matching_sentence(library, item.note or item.summary, query),
             }
-            for paper, summary, cosine in shown
+            for item in shown
         ],
         "total": len(within),
         "next_page": page + 1 if page * PAGE_SIZE < len(within) else None,
@@ -203,7 +206,9 @@ def _by_text(library: Library, query: str, from_year: int | None, to_year: int |
 
 
 def _where(paper: dict[str, Any]) -> str:
-    """The matching sentence, behind its place in the paper where there is one."""
+    """The matching sentence, behind its place in the paper where there is one, or behind that it is a note."""
+    if paper.get("matched") == "note":
+        return f"your note: {_short(paper['sentence'])}"
     place = ", ".join(
         part for part in (f"p. {paper['page']}" if paper.get("page") else "", paper.get("section", "")) if part
     )

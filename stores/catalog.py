@@ -18,7 +18,7 @@ from typing import Any
 
 from citeloom.documents import Category, Section, chunk_id, split_chunk_id, text_hash
 from citeloom.errors import InputError
-from citeloom.stores.changes import Change, ChunkRow, PaperRecord, as_row, from_row, paper_of
+from citeloom.stores.changes import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, paper_of
 
 SCHEMA_VERSION = 1
 
@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS chunks (
     stop INTEGER NOT NULL, tokens INTEGER NOT NULL, text_hash TEXT NOT NULL, PRIMARY KEY (key, idx)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS chunks_by_text ON chunks (text_hash);
+CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS staged (
     key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
 ) WITHOUT ROWID;
@@ -112,10 +113,10 @@ class Catalog:
     def records(self) -> dict[str, PaperRecord]:
         """All ready papers by key, in the order of their keys."""
         rows = self._rows(
-            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count FROM papers"
-            " WHERE state = 'ready' ORDER BY key"
+            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note"
+            " FROM papers LEFT JOIN notes USING (key) WHERE state = 'ready' ORDER BY key"
         )
-        found = (PaperRecord(paper_of(json.loads(row[0])), *row[1:]) for row in rows)
+        found = (PaperRecord(paper_of(json.loads(said)), *rest, note_of(note)) for said, *rest, note in rows)
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
@@ -217,11 +218,17 @@ class Catalog:
         """How many chunks of a paper the catalog lists, ready or not."""
         return int(self._rows("SELECT count(*) FROM chunks WHERE key = ?", (key,))[0][0])
 
+    def noted_count(self, key: str) -> int:
+        """How many passages the note on a paper has, ready or not."""
+        rows = self._rows("SELECT note FROM notes WHERE key = ?", (key,))
+        note = note_of(rows[0][0]) if rows else None
+        return len(note.spans) if note else 0
+
     def commit(self, changes: Iterable[Change]) -> None:
         """Mark staged changes as done, all at once: each paper is ready, or gone."""
         with self._transaction() as db:
             for change in changes:
-                for table in ("papers", "sections", "chunks", "staged"):
+                for table in ("papers", "sections", "chunks", "notes", "staged"):
                     db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
                 if change.record is not None:
                     _insert(db, change, change.record)
@@ -229,6 +236,8 @@ class Catalog:
 
 def _insert(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
     key, paper = change.key, record.paper
+    if record.note is not None:
+        db.execute("INSERT INTO notes VALUES (?, ?)", (key, json.dumps(asdict(record.note))))
     db.execute(
         "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
         (

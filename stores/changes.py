@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
 
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id
+from citeloom.documents.notes import Note
 from citeloom.models.embedding import Vector, Vectors
 
 SummaryKind = Literal["abstract", "extractive", "model"]
-_CHUNK_FIELDS = tuple(field.name for field in fields(Chunk))
+_CHUNK_FIELDS = tuple(item.name for item in fields(Chunk))
 
 
 @dataclass(frozen=True, slots=True)
 class PaperRecord:
-    """A paper as the catalog holds it; the hashes tell what an ingest has to do."""
+    """A paper as the catalog holds it, with the user's note on it; the hashes tell what an ingest has to do."""
 
     paper: Paper
     metadata_hash: str
@@ -25,6 +26,7 @@ class PaperRecord:
     summary: str
     summary_kind: SummaryKind
     chunk_count: int
+    note: Note | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class ChunkRow:
 class Change:
     """All that the stores need to take a paper in; `record` None means that it leaves.
 
-    `vectors` are [n, d], one for each chunk, and `summary_vector` [d].
+    `vectors` are [n, d], one for each chunk, `summary_vector` [d], and `note_vectors` one for each passage of the note.
     """
 
     key: str
@@ -56,6 +58,12 @@ class Change:
     chunks: tuple[Chunk, ...]
     vectors: Vectors
     summary_vector: Vector
+    note_vectors: Vectors = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """The passages of the note that have these vectors."""
+        return self.record.note.passages if self.record and self.record.note else ()
 
 
 def removal(key: str) -> Change:
@@ -71,7 +79,8 @@ def as_row(change: Change) -> tuple[str, str, bytes]:
         # One by one: `asdict` copies each value, which takes as long as all else that is done here.
         "chunks": [{name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in change.chunks],
     }
-    matrix = np.vstack([change.vectors, change.summary_vector[None, :]]) if change.record else change.vectors
+    rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
+    matrix = np.vstack(rows) if change.record else change.vectors
     return change.key, json.dumps(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
 
 
@@ -82,9 +91,12 @@ def from_row(key: str, text: str, numbers: bytes) -> Change:
         return removal(key)
     chunks = tuple(map(_chunk, body["chunks"]))
     sections = tuple(Section(**{**item, "category": Category(item["category"])}) for item in body["sections"])
-    matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(len(chunks) + 1, -1)
-    record = PaperRecord(**{**body["record"], "paper": paper_of(body["record"]["paper"])})
-    return Change(key, record, sections, chunks, matrix[:-1], matrix[-1])
+    said = body["record"]
+    record = PaperRecord(**{**said, "paper": paper_of(said["paper"]), "note": note_of(said.get("note"))})
+    count = len(chunks)
+    passages = len(record.note.spans) if record.note else 0
+    matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(count + 1 + passages, -1)
+    return Change(key, record, sections, chunks, matrix[:count], matrix[count], matrix[count + 1 :])
 
 
 def _chunk(item: dict[str, Any]) -> Chunk:
@@ -96,3 +108,9 @@ def _chunk(item: dict[str, Any]) -> Chunk:
 def paper_of(record: dict[str, Any]) -> Paper:
     """A paper from its JSON."""
     return Paper(**{**record, "authors": tuple(record["authors"]), "family_names": tuple(record["family_names"])})
+
+
+def note_of(said: str | dict[str, Any] | None) -> Note | None:
+    """A note from its JSON, or from what that was read to."""
+    record = json.loads(said) if isinstance(said, str) else said
+    return Note(record["text"], tuple((start, end) for start, end in record["spans"])) if record else None

@@ -18,6 +18,7 @@ from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.indexing import Indexing, OnEvent, Summarize, to_end, write
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
+from citeloom.stores.notes import attach_notes
 from citeloom.stores.plan import IngestPlan, make_plan
 from citeloom.stores.progress import IngestEvent, IngestReport, Planned, Waiting
 from citeloom.stores.renaming import keep_renamed
@@ -91,6 +92,7 @@ async def take_in(
         library.require_same_embedding()
         await to_end(library.finish_staged)
         sources = await asyncio.to_thread(keep_renamed, sources, library.records())
+        sources = await asyncio.to_thread(attach_notes, sources)
         if anew:
             await to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
         plan = await asyncio.to_thread(

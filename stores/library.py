@@ -16,12 +16,13 @@ import numpy as np
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 from citeloom.errors import InputError
 from citeloom.models.embedding import EmbeddingModel, Vector, Vectors
+from citeloom.stores.bringing import bring_over
 from citeloom.stores.catalog import Catalog
 from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.nearest import keys_within, nearest_ids
+from citeloom.stores.nearest import NearPaper, keys_within, nearest_ids, nearest_papers
 from citeloom.stores.vectors import VectorStore
 
 
@@ -85,10 +86,7 @@ class Library:
             )
 
     def mend(self) -> list[str]:
-        """Carry out staged changes and make a missing full-text index, unless a writer is at work that will.
-
-        Returns the keys of the changes carried out.
-        """
+        """Carry out staged changes and make a missing full-text index, unless a writer is at work; gives the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
         with WriterLock(self.home).try_held() as held:
@@ -115,22 +113,7 @@ class Library:
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Bring staged changes to the other stores and mark them as done; doing it twice does no harm."""
-        self.store.put_chunks(
-            [chunk for change in changes for chunk in change.chunks],
-            [row for change in changes for row in change.vectors],
-        )
-        self.store.put_summaries(
-            {change.key: (change.record.summary, change.summary_vector) for change in changes if change.record}
-        )
-        self.store.delete_summaries([change.key for change in changes if change.record is None])
-        self.store.delete_chunks(
-            [
-                chunk_id(change.key, index)
-                for change in changes
-                for index in range(len(change.chunks), self.catalog.indexed_count(change.key))
-            ]
-        )
-        self.fulltext.put({change.key: change.chunks for change in changes})
+        bring_over(changes, self.catalog, self.store, self.fulltext)
         self.catalog.commit(changes)
 
     def records(self) -> Mapping[str, PaperRecord]:
@@ -150,7 +133,8 @@ class Library:
         """Changes with any change of content or metadata, and only then; not with the place of the files."""
         digest = hashlib.sha256(self.embedding.name.encode())
         for key, record in sorted(self.records().items()):
-            parts = (key, record.paper.content_hash, record.metadata_hash, record.chunking)
+            noted = (record.note.text,) if record.note else ()
+            parts = (key, record.paper.content_hash, record.metadata_hash, record.chunking, *noted)
             digest.update("\0".join(parts).encode() + b"\1")
         return digest.hexdigest()[:16]
 
@@ -174,6 +158,11 @@ class Library:
     def summary(self, key: str) -> str:
         """The summary of a paper; raises `UnknownPaperError`."""
         return self._record(key).summary
+
+    def note(self, key: str) -> str:
+        """The user's note on a paper, empty without one and never evidence; raises `UnknownPaperError`."""
+        note = self._record(key).note
+        return note.text if note else ""
 
     def sections(self, key: str) -> list[Section]:
         """All sections of a paper, searchable or not; raises `UnknownPaperError`."""
@@ -291,14 +280,9 @@ class Library:
         found = self.fulltext.search(terms, k, TextScope(allowed, categories, ids))
         return [(identifier, score) for identifier, score in found if self.has_chunk(identifier)]
 
-    def nearest_papers(self, vector: Vector, k: int) -> list[tuple[Paper, str, float]]:
-        """The `k` papers whose summaries are nearest: paper, summary, cosine; best first."""
-        records = self.records()
-        if k < 1 or not records:
-            return []
-        near = self.store.nearest_summaries(vector, min(len(records), k))
-        ordered = sorted(near, key=lambda item: (-item[2], item[0]))
-        return [(records[key].paper, summary, score) for key, summary, score in ordered if key in records]
+    def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
+        """The `k` papers whose summary, or a passage of the user's note on them, is nearest; best first."""
+        return nearest_papers(self, vector, k)
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         """The vectors of chunks, [n, d], in the order asked; raises KeyError for an id that is not there."""

@@ -1,7 +1,8 @@
 """The vector store: Chroma on disk, with our own embeddings, never its.
 
 Collection `content` holds one record for each chunk (its text once, as the document), `summaries` one for
-each paper. Lookups go by id: they stay flat as the library grows, metadata filters do not (docs/decisions).
+each paper, `notes` one for each passage of the user's notes. Lookups go by id: they stay flat as the library
+grows, metadata filters do not (docs/decisions).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class StoredChunk:
 
 
 class VectorStore:
-    """Chroma's two collections; safe to call from several threads."""
+    """Chroma's three collections; safe to call from several threads."""
 
     def __init__(self, home: Home) -> None:
         self._path = home.chroma
@@ -89,27 +90,42 @@ class VectorStore:
 
     def put_summaries(self, summaries: Mapping[str, tuple[str, Vector]]) -> None:
         """Write summaries of papers with their vectors, [d], by key."""
-        collection = self._collection("summaries")
-        keys = list(summaries)
-        for page in self._pages(keys):
-            rows = [summaries[keys[i]] for i in page]
+        self._put_documents("summaries", summaries)
+
+    def put_passages(self, passages: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write passages of notes with their vectors, [d], by id."""
+        self._put_documents("notes", passages)
+
+    def _put_documents(self, name: str, documents: Mapping[str, tuple[str, Vector]]) -> None:
+        if not documents:
+            return
+        collection = self._collection(name)
+        ids = list(documents)
+        for page in self._pages(ids):
+            rows = [documents[ids[i]] for i in page]
             collection.upsert(
-                ids=[keys[i] for i in page],
+                ids=[ids[i] for i in page],
                 embeddings=_rows([vector for _, vector in rows]),
-                documents=[summary for summary, _ in rows],
+                documents=[text for text, _ in rows],
             )
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are passed over."""
-        content = self._collection("content")
-        for page in self._pages(ids):
-            content.delete(ids=[ids[i] for i in page])
+        self._delete("content", ids)
+
+    def delete_passages(self, ids: Sequence[str]) -> None:
+        """Remove passages of notes; ids that are not there are passed over."""
+        self._delete("notes", ids)
 
     def delete_summaries(self, keys: Sequence[str]) -> None:
         """Remove the summaries of papers; keys that are not there are passed over."""
-        summaries = self._collection("summaries")
-        for page in self._pages(keys):
-            summaries.delete(ids=[keys[i] for i in page])
+        self._delete("summaries", keys)
+
+    def _delete(self, name: str, ids: Sequence[str]) -> None:
+        if ids:
+            collection = self._collection(name)
+            for page in self._pages(ids):
+                collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The chunks that are there, by id."""
@@ -128,13 +144,7 @@ class VectorStore:
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the chunks that are there, by id; without their texts."""
-        content = self._collection("content")
-        found: dict[str, Vector] = {}
-        for page in self._pages(ids):
-            result: Any = content.get(ids=[ids[i] for i in page], include=["embeddings"])
-            rows = np.asarray(result["embeddings"], dtype=np.float32)
-            found.update(zip(result["ids"], rows, strict=True))
-        return found
+        return self._vectors_of("content", ids)
 
     def nearest_ids(self, vector: Vector, k: int) -> list[tuple[str, float]]:
         """Ids and cosines of the `k` nearest chunks, best first.
@@ -150,18 +160,32 @@ class VectorStore:
 
     def nearest_summaries(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
         """Keys, summaries and cosines of the `k` nearest papers, best first."""
-        result: Any = self._collection("summaries").query(
+        return self._nearest_documents("summaries", vector, k)
+
+    def nearest_passages(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
+        """Ids, texts and cosines of the `k` nearest passages of notes, best first."""
+        return self._nearest_documents("notes", vector, k)
+
+    def _nearest_documents(self, name: str, vector: Vector, k: int) -> list[tuple[str, str, float]]:
+        result: Any = self._collection(name).query(
             query_embeddings=_rows([vector]), n_results=k, include=["documents", "distances"]
         )
         rows = zip(result["ids"][0], result["documents"][0], result["distances"][0], strict=True)
-        return [(key, summary, 1.0 - float(distance)) for key, summary, distance in rows]
+        return [(identifier, text, 1.0 - float(distance)) for identifier, text, distance in rows]
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the summaries that are there, by key."""
-        summaries = self._collection("summaries")
+        return self._vectors_of("summaries", keys)
+
+    def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of the passages of notes that are there, by id."""
+        return self._vectors_of("notes", ids)
+
+    def _vectors_of(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+        collection = self._collection(name)
         found: dict[str, Vector] = {}
-        for page in self._pages(keys):
-            result: Any = summaries.get(ids=[keys[i] for i in page], include=["embeddings"])
+        for page in self._pages(ids):
+            result: Any = collection.get(ids=[ids[i] for i in page], include=["embeddings"])
             rows = np.asarray(result["embeddings"], dtype=np.float32)
             found.update(zip(result["ids"], rows, strict=True))
         return found
@@ -181,6 +205,10 @@ class VectorStore:
     def summary_keys(self) -> set[str]:
         """The keys of all summaries."""
         return self._all_ids("summaries")
+
+    def passage_ids(self) -> set[str]:
+        """The ids of all passages of notes."""
+        return self._all_ids("notes")
 
     def _all_ids(self, name: str) -> set[str]:
         collection = self._collection(name)
