@@ -4,14 +4,14 @@ A record holds what a search needs to find and to narrow (key, category, analyse
 text: that lives once, in the vector store. Year and venue are not here, since a corrected `.bib` changes them
 without touching a chunk; a search narrows by the keys of the papers that they leave.
 
-A change to a paper is one commit: it is here whole or not at all, whenever the process dies.
+Changes are one commit: a paper is here whole or not at all, whenever the process dies.
 """
 
 from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -81,16 +81,20 @@ class FullText:
             self._path.mkdir(parents=True)
             self._open(make=True)
 
-    def put(self, key: str, chunks: Sequence[Chunk]) -> None:
-        """Have these be the chunks of a paper; no chunks take it out. Doing it twice changes nothing.
+    def put(self, papers: Mapping[str, Sequence[Chunk]]) -> None:
+        """Have these be the chunks of papers, in one commit; no chunks take a paper out. Twice changes nothing.
 
-        What is there already is left alone: tombstones would move the scores of a library that was killed a
-        little away from those of one that was not. Raises `FullTextError`.
+        What is there already is left alone: until tantivy merges them away, tombstones move scores a little, and a
+        library that was killed must answer as one that was not. Raises `FullTextError`.
         """
         with self._lock:
-            if self.entries(key) == {chunk.id: text_hash(chunk.text) for chunk in chunks}:
-                return
-            self._write([key], chunks)
+            there = {key: self.entries(key) for key in papers}
+            changed = [
+                key for key in papers if there[key] != {chunk.id: text_hash(chunk.text) for chunk in papers[key]}
+            ]
+            if changed:
+                chunks = (chunk for key in changed for chunk in papers[key])
+                self._write([key for key in changed if there[key]], chunks)
 
     def put_all(self, chunks: Iterable[Chunk]) -> None:
         """Add chunks of papers that are not here yet, in one commit; raises `FullTextError`."""
@@ -101,7 +105,7 @@ class FullText:
         from tantivy import Document
 
         index = self._open()
-        # One thread makes one segment of a paper; a writer for each change leaves no lock between them.
+        # One thread makes one segment of a commit; a writer for each change leaves no lock between them.
         writer = index.writer(_WRITER_MEMORY, 1)
         try:
             for key in cleared:

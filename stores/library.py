@@ -16,7 +16,9 @@ import numpy as np
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 from citeloom.errors import InputError
 from citeloom.models.embedding import EmbeddingModel, Vector, Vectors
-from citeloom.stores.catalog import Catalog, Change, PaperRecord
+from citeloom.stores.bringing import bring_over
+from citeloom.stores.catalog import Catalog
+from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
@@ -108,23 +110,14 @@ class Library:
         if not self._has_fulltext():
             self.rebuild_fulltext()
         keys = self.catalog.unfinished()
-        for key in keys:
-            self.carry_out(self.catalog.staged(key))
+        if keys:
+            self.carry_out([self.catalog.staged(key) for key in keys])
         return keys
 
-    def carry_out(self, change: Change) -> None:
-        """Bring a staged change to the other stores and mark it as done; doing it twice does no harm."""
-        if change.record is not None:
-            self.store.put_chunks(change.chunks, change.vectors)
-            self.store.put_summary(change.key, change.record.summary, change.summary_vector)
-        else:
-            self.store.delete_summary(change.key)
-        before = self.catalog.indexed_count(change.key)
-        stale = [chunk_id(change.key, index) for index in range(len(change.chunks), before)]
-        self.store.delete_chunks(stale)
-        self.store.put_note(change.key, change.passages, change.note_vectors, self.catalog.noted_count(change.key))
-        self.fulltext.put(change.key, change.chunks)
-        self.catalog.commit(change)
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Bring staged changes to the other stores and mark them as done; doing it twice does no harm."""
+        bring_over(changes, self.catalog, self.store, self.fulltext)
+        self.catalog.commit(changes)
 
     def records(self) -> Mapping[str, PaperRecord]:
         """The ready papers with what the catalog knows of them, by key."""

@@ -30,13 +30,12 @@ def _mend(library: Library) -> list[Finding]:
     found = differences(library)
     if found.orphans:
         library.store.delete_chunks(sorted(found.orphan_chunks))
-        for key in sorted(found.orphan_summaries):
-            library.store.delete_summary(key)
+        library.store.delete_summaries(sorted(found.orphan_summaries))
         library.store.delete_passages(sorted(found.orphan_passages))
         library.catalog.drop_strays()
         done.append(Finding("fine", "vectors", f"dropped {len(found.orphans)} records of no paper"))
-    for key in sorted(found.lacking):
-        library.catalog.mark_stale(key)
+    if found.lacking:
+        library.catalog.mark_stale(found.lacking)
     if fulltext_finding(library).level == "problem":
         library.rebuild_fulltext()
         done.append(Finding("fine", "full text", "made anew from the chunks that are kept"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from citeloom.documents import Category, Paper, split_chunk_id
 from citeloom.models.embedding import Vector
-from citeloom.stores.catalog import PaperRecord
+from citeloom.stores.changes import PaperRecord
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library

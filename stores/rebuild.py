@@ -13,7 +13,8 @@ from collections.abc import Collection
 from citeloom.documents.bibliography import Refusal
 from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.doctor import Finding, differences, some
-from citeloom.stores.ingest import OnEvent, take_in
+from citeloom.stores.indexing import OnEvent
+from citeloom.stores.ingest import take_in
 from citeloom.stores.library import Library
 from citeloom.stores.mending import mend
 from citeloom.stores.progress import IngestReport

@@ -10,16 +10,16 @@ from __future__ import annotations
 import itertools
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citeloom.documents import Category, Chunk, chunk_id, split_chunk_id, text_hash
+from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
 from citeloom.errors import InputError
-from citeloom.models.embedding import Vector, Vectors
+from citeloom.models.embedding import Vector
 from citeloom.stores.home import Home
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ class VectorStore:
         for start in range(0, len(items), size):
             yield list(range(start, min(start + size, len(items))))
 
-    def put_chunks(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-        """Write chunks with their vectors, [n, d]; what stood under an id is replaced."""
+    def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
+        """Write chunks with their vectors, one each, [d]; what stood under an id is replaced."""
         content = self._collection("content")
         ids = [chunk.id for chunk in chunks]
         for page in self._pages(ids):
@@ -127,39 +127,44 @@ class VectorStore:
                 metadatas=[_metadata(chunks[i]) for i in page],
             )
 
-    def put_summary(self, key: str, summary: str, vector: Vector) -> None:
-        """Write the summary of a paper with its vector, [d]."""
-        self._collection("summaries").upsert(ids=[key], embeddings=_rows([vector]), documents=[summary])
+    def put_summaries(self, summaries: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write summaries of papers with their vectors, [d], by key."""
+        self._put_documents("summaries", summaries)
 
-    def put_note(self, key: str, passages: Sequence[str], vectors: Vectors, before: int) -> None:
-        """Write the passages of the note on a paper with their vectors, [n, d], in place of the `before` it had."""
-        if not passages and not before:
+    def put_passages(self, passages: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write passages of notes with their vectors, [d], by id."""
+        self._put_documents("notes", passages)
+
+    def _put_documents(self, name: str, documents: Mapping[str, tuple[str, Vector]]) -> None:
+        if not documents:
             return
-        ids = [chunk_id(key, place) for place in range(len(passages))]
-        self.delete_passages([chunk_id(key, place) for place in range(len(passages), before)])
-        notes = self._collection("notes")
+        collection = self._collection(name)
+        ids = list(documents)
         for page in self._pages(ids):
-            notes.upsert(
+            rows = [documents[ids[i]] for i in page]
+            collection.upsert(
                 ids=[ids[i] for i in page],
-                embeddings=_rows([vectors[i] for i in page]),
-                documents=[passages[i] for i in page],
+                embeddings=_rows([vector for _, vector in rows]),
+                documents=[text for text, _ in rows],
             )
-
-    def delete_passages(self, ids: Sequence[str]) -> None:
-        """Remove passages of notes; ids that are not there are passed over."""
-        notes = self._collection("notes")
-        for page in self._pages(ids):
-            notes.delete(ids=[ids[i] for i in page])
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are passed over."""
-        content = self._collection("content")
-        for page in self._pages(ids):
-            content.delete(ids=[ids[i] for i in page])
+        self._delete("content", ids)
 
-    def delete_summary(self, key: str) -> None:
-        """Remove the summary of a paper."""
-        self._collection("summaries").delete(ids=[key])
+    def delete_passages(self, ids: Sequence[str]) -> None:
+        """Remove passages of notes; ids that are not there are passed over."""
+        self._delete("notes", ids)
+
+    def delete_summaries(self, keys: Sequence[str]) -> None:
+        """Remove the summaries of papers; keys that are not there are passed over."""
+        self._delete("summaries", keys)
+
+    def _delete(self, name: str, ids: Sequence[str]) -> None:
+        if ids:
+            collection = self._collection(name)
+            for page in self._pages(ids):
+                collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The chunks that are there, by id."""

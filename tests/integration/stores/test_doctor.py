@@ -60,15 +60,15 @@ def orphans(library: Library) -> None:
     ghost = replace(library.paper_chunks("ada2020")[0], id="ghost1999:00000", key="ghost1999")
     vector = np.ones((1, 32), dtype=np.float32)
     library.store.put_chunks([ghost, replace(ghost, id="ada2020:00099", key="ada2020", index=99)], np.ones((2, 32)))
-    library.store.put_summary("ghost1999", "a ghost", vector[0])
-    library.store.put_note("ghost1999", ["a ghost"], vector, 0)
-    library.fulltext.put("ghost1999", [ghost])
+    library.store.put_summaries({"ghost1999": ("a ghost", vector[0])})
+    library.store.put_passages({"ghost1999:00000": ("a ghost", vector[0])})
+    library.fulltext.put({"ghost1999": [ghost]})
     in_catalog("INSERT INTO sections VALUES ('ghost1999', 0, 'A', '', 1, 0, 0, 1, 1)")(library)
 
 
 def stale_words(library: Library) -> None:
     chunks = library.paper_chunks("ada2020")
-    library.fulltext.put("ada2020", [replace(chunks[0], text="other words"), *chunks[2:]])
+    library.fulltext.put({"ada2020": [replace(chunks[0], text="other words"), *chunks[2:]]})
 
 
 def cut_short(suffixes: set[str]) -> Damage:
@@ -85,17 +85,17 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
         lambda library: library.store.delete_chunks(["ada2020:00001", "grace2021:00000"]),
         "vectors: chunks, summaries or notes without vector in: ada2020, grace2021",
     ),
-    "a summary without": (lambda library: library.store.delete_summary("ada2020"), "vectors: chunks, summaries or"),
+    "a summary without": (lambda library: library.store.delete_summaries(["ada2020"]), "vectors: chunks, summaries or"),
     "a note without": (
         lambda library: library.store.delete_passages(["ada2020:00000"]),
         "vectors: chunks, summaries or",
     ),
     "orphans in every store": (orphans, "vectors: 5 records of no paper: ada2020:00099, catalog ghost1999"),
     "stale words": (stale_words, "full text: differs for: ada2020"),
-    "words lost": (lambda library: library.fulltext.put("ada2020", []), "full text: differs for: ada2020"),
+    "words lost": (lambda library: library.fulltext.put({"ada2020": []}), "full text: differs for: ada2020"),
     "words of no paper": (
         lambda library: library.fulltext.put(
-            "ghost1999", [replace(library.paper_chunks("ada2020")[0], id="ghost1999:00000", key="ghost1999")]
+            {"ghost1999": [replace(library.paper_chunks("ada2020")[0], id="ghost1999:00000", key="ghost1999")]}
         ),
         "full text: differs for: ghost1999",
     ),

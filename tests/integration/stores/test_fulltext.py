@@ -141,8 +141,8 @@ async def test_a_broken_index_is_named_and_mended(
 async def test_stale_words_are_found_and_mended(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     chunks = library.paper_chunks("ada2020")
-    library.fulltext.put("ada2020", [replace(chunks[0], text="other words")])
-    library.fulltext.put("ghost1999", [replace(chunks[0], id="ghost1999:00000", key="ghost1999")])
+    library.fulltext.put({"ada2020": [replace(chunks[0], text="other words")]})
+    library.fulltext.put({"ghost1999": [replace(chunks[0], id="ghost1999:00000", key="ghost1999")]})
     assert problems(library) == ["full text: differs for: ada2020, ghost1999"]
     assert not [name for name in found(library, "loom", 50) if name.startswith("ghost")]
     await mend(library)
