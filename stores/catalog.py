@@ -116,7 +116,7 @@ class Catalog:
             "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note"
             " FROM papers LEFT JOIN notes USING (key) WHERE state = 'ready' ORDER BY key"
         )
-        found = (PaperRecord(paper_of(json.loads(said)), *rest, note_of(note)) for said, *rest, note in rows)
+        found = (PaperRecord(paper_of(json.loads(row[0])), *(*row[1:-1], note_of(row[-1]))) for row in rows)
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
