@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from citeloom.stores.catalog import Catalog, Change, PaperRecord
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.nearest import keys_within, nearest_ids
+from citeloom.stores.nearest import Nearest, keys_within
 from citeloom.stores.vectors import VectorStore
 
 
@@ -44,9 +44,11 @@ class Library:
         self.catalog = catalog
         self.store = vectors
         self.fulltext = FullText(home)
+        self._nearest = Nearest(self)
         self._lock = threading.RLock()
         self._token: tuple[int, int] | None = None
         self._records: Mapping[str, PaperRecord] = {}
+        self._chunk_total = 0
 
     @classmethod
     def open(cls, home: Home, embedding: EmbeddingModel, *, create: bool = True) -> Library:
@@ -135,6 +137,7 @@ class Library:
                     self.store.close()
                     self.fulltext.close()
                 self._records = self.catalog.records()
+                self._chunk_total = sum(record.chunk_count for record in self._records.values())
                 self._token = token
             return self._records
 
@@ -176,20 +179,26 @@ class Library:
         """Chunks of a paper, or of all; raises `UnknownPaperError`."""
         if key is not None:
             return self._record(key).chunk_count
-        return sum(record.chunk_count for record in self.records().values())
+        self.records()
+        return self._chunk_total
 
-    def has_chunk(self, identifier: str) -> bool:
-        """Whether an id is that of a chunk of a ready paper."""
-        try:
-            key, index = split_chunk_id(identifier)
-        except ValueError:
-            return False
-        record = self.records().get(key)
-        return record is not None and index < record.chunk_count
+    def _present(self, ids: Iterable[str]) -> set[str]:
+        """Those of the ids that are of chunks of ready papers."""
+        records = self.records()
+        found: set[str] = set()
+        for identifier in ids:
+            try:
+                key, index = split_chunk_id(identifier)
+            except ValueError:
+                continue
+            if key in records and index < records[key].chunk_count:
+                found.add(identifier)
+        return found
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """The chunks with these ids in the order asked; ids that are not in the library are left out."""
-        known = [identifier for identifier in dict.fromkeys(ids) if self.has_chunk(identifier)]
+        present = self._present(ids)
+        known = [identifier for identifier in dict.fromkeys(ids) if identifier in present]
         found = self.store.get_chunks(known) if known else {}
         return [found[identifier].chunk for identifier in ids if identifier in found]
 
@@ -254,7 +263,7 @@ class Library:
         venue: str | None = None,
     ) -> list[tuple[str, float]]:
         """As `nearest`, without fetching the texts."""
-        return nearest_ids(self, vector, k, keys_within(self.records(), keys, years, venue), categories)
+        return self._nearest.ids(vector, k, keys_within(self.records(), keys, years, venue), categories)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; those that are not there are left out."""
@@ -281,7 +290,8 @@ class Library:
             return []
         allowed = keys_within(self.records(), keys, years, venue)
         found = self.fulltext.search(terms, k, TextScope(allowed, categories, ids))
-        return [(identifier, score) for identifier, score in found if self.has_chunk(identifier)]
+        present = self._present(identifier for identifier, _ in found)
+        return [(identifier, score) for identifier, score in found if identifier in present]
 
     def nearest_papers(self, vector: Vector, k: int) -> list[tuple[Paper, str, float]]:
         """The `k` papers whose summaries are nearest: paper, summary, cosine; best first."""
