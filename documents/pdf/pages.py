@@ -113,11 +113,18 @@ def _table(found: dict[str, Any]) -> Table | None:
         return None
     if max(map(len, cells)) > _LONGEST_CELL:
         return None
-    lines = ["| " + " | ".join(row + [""] * (columns - len(row))) + " |" for row in rows]
-    lines.insert(1, "|" + "---|" * columns)
     x, y, width, height = found["bbox"]
-    return Table(x, y, width, height, "\n".join(lines))
+    return Table(x, y, width, height, table_markdown(rows))
+
+
+def table_markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as a markdown table with the first row as its head."""
+    columns = max(len(row) for row in rows)
+    escaped = [[cell.replace("|", "\\|") for cell in row] + [""] * (columns - len(row)) for row in rows]
+    lines = ["| " + " | ".join(row) + " |" for row in escaped]
+    lines.insert(1, "|" + "---|" * columns)
+    return "\n".join(lines)
 
 
 def _cell(cell: dict[str, Any]) -> str:
-    return re.sub(r"\s+", " ", _clean(str(cell.get("text") or ""))).replace("|", "\\|").strip()
+    return re.sub(r"\s+", " ", _clean(str(cell.get("text") or ""))).strip()

@@ -110,6 +110,30 @@ def test_sections_pages_and_names() -> None:
     assert len(paper.page_starts) == 3 and paper.page_starts[2] == len(paper.text)
 
 
+def test_a_letter_numbers_headings_only_beside_its_neighbour() -> None:
+    def levels(*titles: str) -> list[int]:
+        rows = [row for title in titles for row in ((0, 30, 12, True, title), (0, 20, 10, False, BODY + " so on."))]
+        sized = [(0, 30, 14, True, "1 Introduction"), (0, 20, 10, False, BODY + " so on."), *rows]
+        return [level for _, level, *_ in structure(lines(*sized), 1).headings[1:]]
+
+    assert levels("Looms in use", "A simple example") == [3, 3]
+    assert levels("A Proofs of it", "B Data used", "A.1 Cards") == [2, 2, 3]
+    assert levels("Appendix A Proofs", "Appendix B. Data") == [2, 2]
+
+
+def test_a_heading_of_two_lines_goes_on_with_an_article() -> None:
+    read = structure(
+        lines(
+            (0, 0, 12, True, "1 The loom as"),
+            (0, 14, 12, True, "A simple engine of"),
+            (0, 14, 12, True, "a kind"),
+            (0, 20, 10, False, BODY + " so on."),
+        ),
+        1,
+    )
+    assert [title for title, *_ in read.headings] == ["1 The loom as A simple engine of a kind"]
+
+
 def test_a_quote_is_cited_by_the_page_it_begins_on() -> None:
     chunk = Chunk("k:00000", "k", 0, "One. Two. Three.", "s", "", Category.OTHER, 1, 4, 0, 16, 9, page_breaks=(5, 5))
     assert [chunk.page_at(offset) for offset in (0, 4, 5, 15)] == [4, 4, 6, 6]
