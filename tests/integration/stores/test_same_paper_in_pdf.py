@@ -59,7 +59,7 @@ def test_the_same_search_finds_the_same_paper(libraries: list[Library], shared_d
 
     def best(library: Library, query: str) -> str:
         vector = asyncio.run(library.embedding.embed_query(query))
-        return library.store.nearest_chunks(vector, 1)[0][0].chunk.key
+        return library.nearest(vector, 1)[0][0].key
 
     differ = [query for query in queries if len({best(library, query) for library in libraries}) > 1]
     assert len(differ) <= 0.05 * len(queries), differ
