@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from citeloom.documents.pdf.grids import take_tables, take_wide_tables
-from citeloom.documents.pdf.mending import joined
+from citeloom.documents.pdf.mending import damaged_words, joined, with_words
 from citeloom.documents.pdf.pages import Page, Run, Table
 
 _WORD_GAP = 0.16  # times the letter size: less is no gap
@@ -44,12 +44,14 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
     """The lines of all pages in reading order; `lost` says that ligatures are missing."""
     found = [_page_lines(number, page, lost) for number, page in enumerate(pages)]
     running = _running(pages, found)
-    return [
+    kept = [
         line
         for page, lines in zip(pages, found, strict=True)
         for line in lines
         if not (_at_edge(page, line) and (_pattern(line.text) in running or _is_number(line.text)))
     ]
+    mended = damaged_words(line.text for line in kept) if lost else {}
+    return [replace(line, text=with_words(line.text, mended)) for line in kept] if mended else kept
 
 
 def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:

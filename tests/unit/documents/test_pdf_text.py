@@ -7,7 +7,7 @@ import pytest
 from citeloom.documents import Category, Chunk, Evidence
 from citeloom.documents.pdf.information import document_title
 from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.mending import Hyphens, joined, lost_ligatures, plain
+from citeloom.documents.pdf.mending import Hyphens, damaged_words, joined, lost_ligatures, plain, with_words
 from citeloom.documents.pdf.parsed import parsed_pdf
 from citeloom.documents.pdf.structure import structure
 
@@ -59,6 +59,14 @@ def test_ligatures_are_left_alone_where_none_is_missing() -> None:
     assert not lost_ligatures(["the first " * 1000])
     assert not lost_ligatures(["short"])
     assert lost_ligatures(["the rst " * 1000])
+    assert lost_ligatures(["the rst " * 1000, "one word in another font: classification"])
+
+
+def test_words_damaged_inside_a_run_are_mended_by_the_same_words_elsewhere() -> None:
+    mended = damaged_words(["A different flow was first found efficient, flowing", "Dierent, rst, ow, owing, ecient"])
+    assert mended == {"dierent": "different", "rst": "first", "ecient": "efficient"}
+    assert with_words("Dierent sizes, ecient and owing", mended) == "Different sizes, efficient and owing"
+    assert with_words("dierent", {}) == "dierent"
 
 
 def test_compatibility_letters_and_soft_hyphens() -> None:
