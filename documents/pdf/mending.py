@@ -20,6 +20,7 @@ _MENDED = 5  # letters of a damaged word that is mended by the paper's own words
 _WHOLE = frozenset({"owing", "lament", "laments"})  # beside "flowing" and "filament"
 _FL = re.compile(r"(?:[ouy]|a[gmst]|e[cx](?!i?ent)|ict|i[gp])")
 _TIGHT = ("-", "\u2010", "/")
+_LONGEST_WORD = 80
 _PART = 3  # letters that a part must have to be a word of its own
 
 
@@ -89,7 +90,8 @@ class Hyphens:
 
     def join(self, left: str, right: str) -> str:
         """Two lines of one paragraph as one text."""
-        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left)
+        # Only the end is looked at: a paragraph is joined line by line, and grows.
+        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left[-_LONGEST_WORD:])
         tail = re.match(r"[^\W\d_]+(?:-[^\W\d_]+)*", right)
         if head is None or tail is None:
             tight = left.endswith(_TIGHT) and right[:1].isalnum()
