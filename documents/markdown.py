@@ -48,6 +48,8 @@ _CODE_SHARE = 0.7
 _APPENDED_CODE_SHARE = 0.3
 _PROSE_ENOUGH = 400  # characters
 _PART_WORDS = 3
+# What a program puts into the title of a web page when its author gave none.
+_FILE_NAME = re.compile(r"\w*\d\w*|\w+(?:[-_.]\w+)+|(?i:index|main|paper|article|manuscript|document|untitled)")
 _BODY = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION})
 
 
@@ -192,7 +194,7 @@ def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[S
     # "Evaluation of Looms in Practice" is a title, "Evaluation" a part.
     is_part = said_outright(first.title) is not None and len(first.title.split()) <= _PART_WORDS
     is_title = first.level == 1 and opens and bool(first.title) and not is_part
-    if front.title:
+    if front.title and not (is_title and _FILE_NAME.fullmatch(front.title) and " " in first.title):
         return front.title, is_title and first.title.casefold() == front.title.casefold()
     return (first.title, True) if is_title else ("", False)
 

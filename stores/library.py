@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -51,9 +51,17 @@ class Library:
         self._chunk_total = 0
 
     @classmethod
-    def open(cls, home: Home, embedding: EmbeddingModel, *, create: bool = True) -> Library:
+    def open(
+        cls,
+        home: Home,
+        embedding: EmbeddingModel,
+        *,
+        create: bool = True,
+        on_notice: Callable[[str], None] | None = None,
+    ) -> Library:
         """Open the library of a home, and carry out changes that a killed process has left.
 
+        `on_notice` is told in one line of work that a large library takes long for.
         Raises `InputError` when there is none and `create` is off, when the home cannot be written, and when
         the library was made with another embedding model.
         """
@@ -63,7 +71,7 @@ class Library:
         library = cls(home, embedding, Catalog(home.catalog), VectorStore(home))
         try:
             library.require_same_embedding()
-            library.mend()
+            library.mend(on_notice)
         except BaseException:
             library.close()
             raise
@@ -85,7 +93,7 @@ class Library:
                 help="Set CITELOOM_EMBEDDING_MODEL back, or ingest into another --home.",
             )
 
-    def mend(self) -> list[str]:
+    def mend(self, on_notice: Callable[[str], None] | None = None) -> list[str]:
         """Carry out staged changes and make a missing full-text index, unless a writer is at work that will.
 
         Returns the keys of the changes carried out.
@@ -93,6 +101,8 @@ class Library:
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
         with WriterLock(self.home).try_held() as held:
+            if held and on_notice is not None and not self._has_fulltext():
+                on_notice(f"Making the full-text index of {self.chunk_count()} chunks; this is done once.")
             return self.finish_staged() if held else []
 
     def _has_fulltext(self) -> bool:

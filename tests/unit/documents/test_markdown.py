@@ -163,3 +163,18 @@ def test_any_text_gives_ordered_sections_and_blocks_inside_them(text: str) -> No
         assert text[block.start : block.end].strip() == text[block.start : block.end]
     assert all(a.end <= b.start for a, b in zip(paper.blocks, paper.blocks[1:], strict=False))
     assert all(section.category in Category for section in paper.sections)
+
+
+@pytest.mark.parametrize(
+    ("given", "heading", "title"),
+    [
+        ("smith2020looms", "Looms and Engines", "Looms and Engines"),
+        ("index", "Looms and Engines", "Looms and Engines"),
+        ("my_paper-final", "Looms and Engines", "Looms and Engines"),
+        ("Looms", "Looms and Engines", "Looms"),
+        ("treeheatr", "Introduction", "treeheatr"),
+        ("paper2", "Introduction", "paper2"),
+    ],
+)
+def test_a_file_name_is_no_title_where_a_heading_is_one(given: str, heading: str, title: str) -> None:
+    assert parse_markdown(f"---\ntitle: {given}\n---\n\n# {heading}\n\nText of it.\n").title == title
