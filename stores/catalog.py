@@ -12,13 +12,14 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, text_hash
+from citeloom.documents.notes import Note
 from citeloom.errors import InputError
 from citeloom.models.embedding import Vector, Vectors
 
@@ -43,6 +44,7 @@ CREATE TABLE IF NOT EXISTS chunks (
     stop INTEGER NOT NULL, tokens INTEGER NOT NULL, text_hash TEXT NOT NULL, PRIMARY KEY (key, idx)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS chunks_by_text ON chunks (text_hash);
+CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS staged (
     key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
 ) WITHOUT ROWID;
@@ -51,7 +53,7 @@ CREATE TABLE IF NOT EXISTS staged (
 
 @dataclass(frozen=True, slots=True)
 class PaperRecord:
-    """A paper as the catalog holds it; the hashes tell what an ingest has to do."""
+    """A paper as the catalog holds it, with the user's note on it; the hashes tell what an ingest has to do."""
 
     paper: Paper
     metadata_hash: str
@@ -59,6 +61,7 @@ class PaperRecord:
     summary: str
     summary_kind: SummaryKind
     chunk_count: int
+    note: Note | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class ChunkRow:
 class Change:
     """All that the stores need to take a paper in; `record` None means that it leaves.
 
-    `vectors` are [n, d], one for each chunk, and `summary_vector` [d].
+    `vectors` are [n, d], one for each chunk, `summary_vector` [d], and `note_vectors` one for each passage of the note.
     """
 
     key: str
@@ -90,6 +93,12 @@ class Change:
     chunks: tuple[Chunk, ...]
     vectors: Vectors
     summary_vector: Vector
+    note_vectors: Vectors = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """The passages of the note that have these vectors."""
+        return self.record.note.passages if self.record and self.record.note else ()
 
 
 class Catalog:
@@ -158,10 +167,10 @@ class Catalog:
     def records(self) -> dict[str, PaperRecord]:
         """All ready papers by key, in the order of their keys."""
         rows = self._rows(
-            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count FROM papers"
-            " WHERE state = 'ready' ORDER BY key"
+            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note"
+            " FROM papers LEFT JOIN notes USING (key) WHERE state = 'ready' ORDER BY key"
         )
-        found = (PaperRecord(_paper(json.loads(row[0])), *row[1:]) for row in rows)
+        found = (replace(PaperRecord(_paper(json.loads(said)), *rest), note=_note(note)) for said, *rest, note in rows)
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
@@ -238,7 +247,8 @@ class Catalog:
             "sections": [asdict(section) for section in change.sections],
             "chunks": [asdict(chunk) for chunk in change.chunks],
         }
-        matrix = np.vstack([change.vectors, change.summary_vector[None, :]]) if change.record else change.vectors
+        rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
+        matrix = np.vstack(rows) if change.record else change.vectors
         blob = np.ascontiguousarray(matrix, dtype="<f4").tobytes()
         with self._transaction() as db:
             db.execute("INSERT OR REPLACE INTO staged VALUES (?, ?, ?)", (change.key, json.dumps(body), blob))
@@ -262,22 +272,32 @@ class Catalog:
         flat = np.frombuffer(rows[0][1], dtype="<f4").astype(np.float32)
         if body["record"] is None:
             return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
-        matrix = flat.reshape(len(chunks) + 1, -1)
-        record = PaperRecord(**{**body["record"], "paper": _paper(body["record"]["paper"])})
-        return Change(key, record, sections, chunks, matrix[:-1], matrix[-1])
+        said = body["record"]
+        record = PaperRecord(**{**said, "paper": _paper(said["paper"]), "note": _note(said.get("note"))})
+        count = len(chunks)
+        matrix = flat.reshape(count + 1 + (len(record.note.spans) if record.note else 0), -1)
+        return Change(key, record, sections, chunks, matrix[:count], matrix[count], matrix[count + 1 :])
 
     def indexed_count(self, key: str) -> int:
         """How many chunks of a paper the catalog lists, ready or not."""
         return int(self._rows("SELECT count(*) FROM chunks WHERE key = ?", (key,))[0][0])
 
+    def noted_count(self, key: str) -> int:
+        """How many passages the note on a paper has, ready or not."""
+        rows = self._rows("SELECT note FROM notes WHERE key = ?", (key,))
+        note = _note(rows[0][0]) if rows else None
+        return len(note.spans) if note else 0
+
     def commit(self, change: Change) -> None:
         """Mark a staged change as done: the paper is ready, or gone."""
         with self._transaction() as db:
-            for table in ("papers", "sections", "chunks", "staged"):
+            for table in ("papers", "sections", "chunks", "notes", "staged"):
                 db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
             if change.record is None:
                 return
             record = change.record
+            if record.note is not None:
+                db.execute("INSERT INTO notes VALUES (?, ?)", (change.key, json.dumps(asdict(record.note))))
             db.execute(
                 "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -322,6 +342,12 @@ def _chunk(item: dict[str, Any]) -> Chunk:
     """A chunk from its JSON, which knows neither tuples nor categories."""
     breaks = tuple(item.get("page_breaks", ()))
     return Chunk(**{**item, "category": Category(item["category"]), "page_breaks": breaks})
+
+
+def _note(said: str | dict[str, Any] | None) -> Note | None:
+    """A note from its JSON, or from what that was read to."""
+    record = json.loads(said) if isinstance(said, str) else said
+    return Note(record["text"], tuple((start, end) for start, end in record["spans"])) if record else None
 
 
 def _paper(record: dict[str, Any]) -> Paper:

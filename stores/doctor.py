@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from citeloom.documents import split_chunk_id
+from citeloom.documents import chunk_id, split_chunk_id
 from citeloom.stores.fulltext import FullTextError
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
@@ -60,7 +60,7 @@ def examine(library: Library) -> list[Finding]:
             Finding(
                 "problem",
                 "vectors",
-                f"chunks or summaries without vector in: {_some(sorted(differences.missing))}",
+                f"chunks, summaries or notes without vector in: {_some(sorted(differences.missing))}",
                 "Run 'doctor --mend', then ingest the papers again.",
             )
         )
@@ -101,6 +101,7 @@ async def mend(library: Library) -> list[Finding]:
             library.store.delete_chunks(sorted(differences.orphan_chunks))
             for key in differences.orphan_summaries:
                 library.store.delete_summary(key)
+            library.store.delete_passages(sorted(differences.orphan_passages))
             done.append(Finding("fine", "vectors", f"dropped {len(differences.orphans)} records of no paper"))
         for key in sorted(differences.missing):
             library.catalog.mark_stale(key)
@@ -136,25 +137,35 @@ class _Differences:
     missing: frozenset[str]
     orphan_chunks: frozenset[str]
     orphan_summaries: frozenset[str]
+    orphan_passages: frozenset[str]
 
     @property
     def orphans(self) -> frozenset[str]:
-        """All records of no paper."""
-        return self.orphan_chunks | self.orphan_summaries
+        """All records of no paper, by a name that tells a note's passage from a chunk."""
+        return self.orphan_chunks | self.orphan_summaries | {f"note {name}" for name in self.orphan_passages}
 
 
 def _differences(library: Library) -> _Differences:
-    ready = set(library.records())
+    records = library.records()
+    ready = set(records)
     unfinished = set(library.catalog.unfinished())
     listed = {row.id for row in library.catalog.chunk_rows()}
     stored = library.store.chunk_ids()
     summaries = library.store.summary_keys()
-    missing = {split_chunk_id(identifier)[0] for identifier in listed - stored} | (ready - summaries)
+    noted = {
+        chunk_id(key, place)
+        for key, record in records.items()
+        if record.note
+        for place in range(len(record.note.spans))
+    }
+    passages = library.store.passage_ids()
+    missing = {_key(identifier) for identifier in (listed - stored) | (noted - passages)} | (ready - summaries)
     # What a staged change has written already is no orphan: it will belong to its paper.
     return _Differences(
         frozenset(missing),
         frozenset(name for name in stored - listed if _key(name) not in unfinished),
         frozenset(summaries - ready - unfinished),
+        frozenset(name for name in passages - noted if _key(name) not in unfinished),
     )
 
 
@@ -172,5 +183,5 @@ def _some(names: Iterable[str]) -> str:
 
 
 def papers_without_vectors(library: Library) -> frozenset[str]:
-    """Keys of the papers that lack the vector of a chunk or of their summary."""
+    """Keys of the papers that lack the vector of a chunk, of their summary or of the user's note."""
     return _differences(library).missing

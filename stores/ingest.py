@@ -19,6 +19,7 @@ from citeloom.stores.catalog import Change
 from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
+from citeloom.stores.notes import attach_notes
 from citeloom.stores.plan import IngestPlan, PaperPlan, make_plan, removal, with_vectors
 from citeloom.stores.progress import (
     Embedded,
@@ -106,6 +107,7 @@ async def take_in(
         library.require_same_embedding()
         await _to_end(library.finish_staged)
         sources = await asyncio.to_thread(keep_renamed, sources, library.records())
+        sources = await asyncio.to_thread(attach_notes, sources)
         if anew:
             for source in sources.found:
                 await _to_end(library.catalog.mark_stale, source.paper.key)

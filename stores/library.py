@@ -20,7 +20,7 @@ from citeloom.stores.catalog import Catalog, Change, PaperRecord
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.nearest import Nearest, keys_within
+from citeloom.stores.nearest import Nearest, NearPaper, keys_within, nearest_papers
 from citeloom.stores.vectors import VectorStore
 
 
@@ -94,10 +94,7 @@ class Library:
             )
 
     def mend(self, on_notice: Callable[[str], None] | None = None) -> list[str]:
-        """Carry out staged changes and make a missing full-text index, unless a writer is at work that will.
-
-        Returns the keys of the changes carried out.
-        """
+        """Carry out staged changes and make a missing full-text index, unless a writer is at work; gives the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
         with WriterLock(self.home).try_held() as held:
@@ -134,6 +131,7 @@ class Library:
         before = self.catalog.indexed_count(change.key)
         stale = [chunk_id(change.key, index) for index in range(len(change.chunks), before)]
         self.store.delete_chunks(stale)
+        self.store.put_note(change.key, change.passages, change.note_vectors, self.catalog.noted_count(change.key))
         self.fulltext.put(change.key, change.chunks)
         self.catalog.commit(change)
 
@@ -155,7 +153,8 @@ class Library:
         """Changes with any change of content or metadata, and only then; not with the place of the files."""
         digest = hashlib.sha256(self.embedding.name.encode())
         for key, record in sorted(self.records().items()):
-            parts = (key, record.paper.content_hash, record.metadata_hash, record.chunking)
+            noted = (record.note.text,) if record.note else ()
+            parts = (key, record.paper.content_hash, record.metadata_hash, record.chunking, *noted)
             digest.update("\0".join(parts).encode() + b"\1")
         return digest.hexdigest()[:16]
 
@@ -179,6 +178,11 @@ class Library:
     def summary(self, key: str) -> str:
         """The summary of a paper; raises `UnknownPaperError`."""
         return self._record(key).summary
+
+    def note(self, key: str) -> str:
+        """The user's note on a paper, empty without one and never evidence; raises `UnknownPaperError`."""
+        note = self._record(key).note
+        return note.text if note else ""
 
     def sections(self, key: str) -> list[Section]:
         """All sections of a paper, searchable or not; raises `UnknownPaperError`."""
@@ -303,14 +307,9 @@ class Library:
         present = self._present(identifier for identifier, _ in found)
         return [(identifier, score) for identifier, score in found if identifier in present]
 
-    def nearest_papers(self, vector: Vector, k: int) -> list[tuple[Paper, str, float]]:
-        """The `k` papers whose summaries are nearest: paper, summary, cosine; best first."""
-        records = self.records()
-        if k < 1 or not records:
-            return []
-        near = self.store.nearest_summaries(vector, min(len(records), k))
-        ordered = sorted(near, key=lambda item: (-item[2], item[0]))
-        return [(records[key].paper, summary, score) for key, summary, score in ordered if key in records]
+    def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
+        """The `k` papers whose summary, or a passage of the user's note on them, is nearest; best first."""
+        return nearest_papers(self, vector, k)
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         """The vectors of chunks, [n, d], in the order asked; raises KeyError for an id that is not there."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from citeloom.documents import Category, chunk_id, split_chunk_id
+from citeloom.documents import Category, Paper, chunk_id, split_chunk_id
 from citeloom.models.embedding import Vector
 from citeloom.stores.catalog import PaperRecord
 
@@ -20,6 +20,38 @@ if TYPE_CHECKING:
 _EXACT_LIMIT: Final = 600
 _MARGIN: Final = 1.3  # what is near a query is not spread evenly over papers and categories
 _WIDENING: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class NearPaper:
+    """A paper near to a query, with the cosine (-1 to 1) of what is nearest of it.
+
+    `note` is the passage of the user's note that it is near by, empty when it is the summary.
+    """
+
+    paper: Paper
+    summary: str
+    score: float
+    note: str = ""
+
+
+def nearest_papers(library: Library, vector: Vector, k: int) -> list[NearPaper]:
+    """The `k` papers whose summary, or a passage of the user's note on them, is nearest; equal ones go by key."""
+    records = library.records()
+    if k < 1 or not records:
+        return []
+    best = {
+        key: NearPaper(records[key].paper, summary, score)
+        for key, summary, score in library.store.nearest_summaries(vector, min(len(records), k))
+        if key in records
+    }
+    # So many that one note of many passages cannot keep out another paper's.
+    most = max(len(record.note.spans) if record.note else 0 for record in records.values())
+    for identifier, text, score in library.store.nearest_passages(vector, k * most) if most else []:
+        key = split_chunk_id(identifier)[0]
+        if key in records and (key not in best or score > best[key].score):
+            best[key] = NearPaper(records[key].paper, records[key].summary, score, text)
+    return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
 
 
 def keys_within(

@@ -1,7 +1,8 @@
 """The vector store: Chroma on disk, with our own embeddings, never its.
 
 Collection `content` holds one record for each chunk (its text once, as the document), `summaries` one for
-each paper. Lookups go by id: they stay flat as the library grows, metadata filters do not (docs/decisions).
+each paper, `notes` one for each passage of the user's notes. Lookups go by id: they stay flat as the library
+grows, metadata filters do not (docs/decisions).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
+from citeloom.documents import Category, Chunk, chunk_id, split_chunk_id, text_hash
 from citeloom.models.embedding import Vector, Vectors
 from citeloom.stores.home import Home
 
@@ -35,7 +36,7 @@ class StoredChunk:
 
 
 class VectorStore:
-    """Chroma's two collections; safe to call from several threads."""
+    """Chroma's three collections; safe to call from several threads."""
 
     def __init__(self, home: Home) -> None:
         self._path = home.chroma
@@ -91,6 +92,26 @@ class VectorStore:
         """Write the summary of a paper with its vector, [d]."""
         self._collection("summaries").upsert(ids=[key], embeddings=_rows([vector]), documents=[summary])
 
+    def put_note(self, key: str, passages: Sequence[str], vectors: Vectors, before: int) -> None:
+        """Write the passages of the note on a paper with their vectors, [n, d], in place of the `before` it had."""
+        if not passages and not before:
+            return
+        ids = [chunk_id(key, place) for place in range(len(passages))]
+        self.delete_passages([chunk_id(key, place) for place in range(len(passages), before)])
+        notes = self._collection("notes")
+        for page in self._pages(ids):
+            notes.upsert(
+                ids=[ids[i] for i in page],
+                embeddings=_rows([vectors[i] for i in page]),
+                documents=[passages[i] for i in page],
+            )
+
+    def delete_passages(self, ids: Sequence[str]) -> None:
+        """Remove passages of notes; ids that are not there are passed over."""
+        notes = self._collection("notes")
+        for page in self._pages(ids):
+            notes.delete(ids=[ids[i] for i in page])
+
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are passed over."""
         content = self._collection("content")
@@ -118,13 +139,7 @@ class VectorStore:
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the chunks that are there, by id; without their texts."""
-        content = self._collection("content")
-        found: dict[str, Vector] = {}
-        for page in self._pages(ids):
-            result: Any = content.get(ids=[ids[i] for i in page], include=["embeddings"])
-            rows = np.asarray(result["embeddings"], dtype=np.float32)
-            found.update(zip(result["ids"], rows, strict=True))
-        return found
+        return self._vectors_of("content", ids)
 
     def nearest_ids(self, vector: Vector, k: int) -> list[tuple[str, float]]:
         """Ids and cosines of the `k` nearest chunks, best first.
@@ -140,18 +155,32 @@ class VectorStore:
 
     def nearest_summaries(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
         """Keys, summaries and cosines of the `k` nearest papers, best first."""
-        result: Any = self._collection("summaries").query(
+        return self._nearest_documents("summaries", vector, k)
+
+    def nearest_passages(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
+        """Ids, texts and cosines of the `k` nearest passages of notes, best first."""
+        return self._nearest_documents("notes", vector, k)
+
+    def _nearest_documents(self, name: str, vector: Vector, k: int) -> list[tuple[str, str, float]]:
+        result: Any = self._collection(name).query(
             query_embeddings=_rows([vector]), n_results=k, include=["documents", "distances"]
         )
         rows = zip(result["ids"][0], result["documents"][0], result["distances"][0], strict=True)
-        return [(key, summary, 1.0 - float(distance)) for key, summary, distance in rows]
+        return [(identifier, text, 1.0 - float(distance)) for identifier, text, distance in rows]
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the summaries that are there, by key."""
-        summaries = self._collection("summaries")
+        return self._vectors_of("summaries", keys)
+
+    def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of the passages of notes that are there, by id."""
+        return self._vectors_of("notes", ids)
+
+    def _vectors_of(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+        collection = self._collection(name)
         found: dict[str, Vector] = {}
-        for page in self._pages(keys):
-            result: Any = summaries.get(ids=[keys[i] for i in page], include=["embeddings"])
+        for page in self._pages(ids):
+            result: Any = collection.get(ids=[ids[i] for i in page], include=["embeddings"])
             rows = np.asarray(result["embeddings"], dtype=np.float32)
             found.update(zip(result["ids"], rows, strict=True))
         return found
@@ -171,6 +200,10 @@ class VectorStore:
     def summary_keys(self) -> set[str]:
         """The keys of all summaries."""
         return self._all_ids("summaries")
+
+    def passage_ids(self) -> set[str]:
+        """The ids of all passages of notes."""
+        return self._all_ids("notes")
 
     def _all_ids(self, name: str) -> set[str]:
         collection = self._collection(name)

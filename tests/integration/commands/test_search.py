@@ -26,6 +26,17 @@ def test_search_gives_passages(citeloom: Citeloom, home: Path, mode: str) -> Non
     assert all(heading in shown.out for heading in ("key", "page", "section", "sentence"))
 
 
+def test_search_with_the_cross_encoder(citeloom: Citeloom, home: Path) -> None:
+    def found(*options: str, **settings: str) -> list[tuple[str, float]]:
+        done = citeloom("--home", home, "search", "does scaling help wearers?", "--json", *options, **settings)
+        assert done.code == 0
+        return [(record["chunk_id"], record["score"]) for record in done.json]
+
+    assert found("--rerank") == found(RERANK="0.5") != found()
+    assert found("--rerank", RERANK="1") == found(RERANK="1") != found("--rerank")
+    assert citeloom("--home", home, "search", "x", RERANK="1.5").code == 2
+
+
 def test_search_within_limits(citeloom: Citeloom, home: Path) -> None:
     def keys(*options: str) -> set[str]:
         done = citeloom("--home", home, "search", "calibration", "--limit", "50", "--json", *options)

@@ -107,6 +107,6 @@ def test_a_question_finds_its_paper(corpus_library: Library, question: str, key:
     vector = asyncio.run(corpus_library.embedding.embed_query(question))
     near = corpus_library.nearest(vector, 5)
     assert near[0][0].key == key
-    assert key in {paper.key for paper, _, _ in corpus_library.nearest_papers(vector, 2)}
+    assert key in {near.paper.key for near in corpus_library.nearest_papers(vector, 2)}
     exact = corpus_library.nearest(vector, 5, keys=[paper.key for paper in corpus_library.papers()], years=(1900, 2100))
     assert [chunk.id for chunk, _ in exact] == [chunk.id for chunk, _ in near]
