@@ -44,7 +44,7 @@ def test_rows_of_figures_are_a_table_with_their_head() -> None:
 def test_a_caption_above_and_text_above_are_no_head() -> None:
     _, tables = take_tables([row(692, (72, "Table 1: Three"), (210, "ways")), *table(680)])
     assert [found.markdown for found in tables] == [MARKDOWN]
-    above = row(692, (72, "of finding them by all of their words"), (262, "again"))
+    above = row(692, (72, "of finding by all of their words"), (262, "again"))
     assert [found.markdown for found in take_tables([above, *table(680)])[1]] == [MARKDOWN]
 
 
