@@ -19,6 +19,7 @@ from citeloom.documents.blocks import markdown_tokens
 from citeloom.documents.categories import Placement, opens_letters, place, said_outright
 from citeloom.documents.front_matter import FrontMatter, read_front_matter
 from citeloom.documents.model import Category, Section
+from citeloom.documents.plain_headings import headings_among
 
 BlockKind = Literal["prose", "list", "table", "code", "math", "html", "hidden"]
 Span = tuple[BlockKind, int, int]  # a block that has no section yet: kind, start, end
@@ -137,8 +138,19 @@ def parse_markdown(text: str) -> ParsedPaper:
             left, right = _trimmed(text, start, end)
             if right > left:
                 loose.append((_kind(token.type, token.info, text[left:right], hide_all), left, right))
+    if len(headings) <= 1:
+        headings, loose = _with_plain_headings(text, headings, loose)
     title, has_title_heading = _title(text, front, headings, loose)
     return assemble(text, title, front, headings, loose, has_title_heading=has_title_heading)
+
+
+def _with_plain_headings(text: str, headings: list[Heading], loose: list[Span]) -> tuple[list[Heading], list[Span]]:
+    """Headings and blocks of a paper that marks no headings but its title, at most."""
+    blocks = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
+    plain = dict(headings_among(blocks))
+    found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in plain.items()]
+    whole = sorted([*headings, *found], key=lambda heading: heading.line_start)
+    return whole, [block for index, block in enumerate(loose) if index not in plain]
 
 
 def assemble(
