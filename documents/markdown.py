@@ -49,6 +49,7 @@ _CODE_SHARE = 0.7
 _APPENDED_CODE_SHARE = 0.3
 _PROSE_ENOUGH = 400  # characters
 _PART_WORDS = 3
+_ABSTRACT_WORDS = 600
 # What a program puts into the title of a web page when its author gave none.
 _FILE_NAME = re.compile(r"\w*\d\w*|\w+(?:[-_.]\w+)+|(?i:index|main|paper|article|manuscript|document|untitled)")
 _BODY = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION})
@@ -94,17 +95,29 @@ class ParsedPaper:
         return list(self.blocks[first:stop])
 
     def abstract(self) -> str:
-        """The abstract: from the front matter, else the sections of that category, as plain paragraphs."""
+        """The abstract: from the front matter, else the sections of that category, as plain paragraphs.
+
+        A paper without a heading behind its abstract would be all abstract: it ends with the paragraph that
+        passes 600 words.
+        """
         if self.front_matter.abstract:
             return self.front_matter.abstract
-        parts = [
+        parts = (
             self.text[block.start : block.end].strip()
             for section in self.sections
             if section.searchable and section.category is Category.ABSTRACT
             for block in self.blocks_of(section)
             if block.kind == "prose"
-        ]
-        return "\n\n".join(part for part in parts if not part.startswith("!["))
+        )
+        taken: list[str] = []
+        words = 0
+        for part in parts:
+            if words > _ABSTRACT_WORDS:
+                break
+            if not part.startswith("!["):
+                taken.append(part)
+                words += len(part.split())
+        return "\n\n".join(taken)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,3 +104,12 @@ def test_a_table_stands_where_it_is_read() -> None:
     lines = read_lines([Page(612, 792, runs, (), 0)], lost=False)
     assert [line.table for line in lines] == [False, True, False]
     assert lines[1].text == MARKDOWN
+
+
+def test_a_page_number_above_the_margin_is_left_out() -> None:
+    def page(number: int) -> Page:
+        runs = [*PROSE, *row(300, (72, "3")), *row(150, (300, str(number + 1)))]
+        return Page(612, 792, tuple(runs), (), 0)
+
+    lines = read_lines([page(0), page(1)], lost=False)
+    assert [line.text for line in lines] == [PROSE[0].text, "3"] * 2
