@@ -147,6 +147,12 @@ def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> l
 
 def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[str, Any]]:
     """The hits as plain data, best first: the JSON of `search --json`; blocks."""
+    said: dict[str, set[str]] = {}
+    sentences: list[str] = []
+    for hit in hits:
+        chunk = hit.candidate.chunk
+        sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
+        said.setdefault(chunk.key, set()).add(sentences[-1])
     return [
         {
             "chunk_id": hit.candidate.chunk.id,
@@ -158,10 +164,10 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
             "vector_score": round(hit.candidate.vector_score, 4),
-            "sentence": matching_sentence(library, hit.candidate.chunk.text, query),
+            "sentence": sentence,
             "text": hit.candidate.chunk.text,
         }
-        for hit in hits
+        for hit, sentence in zip(hits, sentences, strict=True)
     ]
 
 

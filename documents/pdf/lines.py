@@ -1,6 +1,6 @@
 """Runs of text joined to lines, in the order in which one reads them: columns one after the other.
 
-Kept out are what stands at the head or foot of page after page, and page numbers.
+Kept out are what stands at the head or foot of page after page, and page numbers, also below a foot that is high.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
         for page, lines in zip(pages, found, strict=True)
         for line in lines
         if not (_at_edge(page, line) and (_pattern(line.text) in running or _is_number(line.text)))
+        and not (line.text == str(line.page + 1) and line.y == min(other.y for other in lines))
     ]
     mended = damaged_words(line.text for line in kept) if lost else {}
     return [replace(line, text=with_words(line.text, mended)) for line in kept] if mended else kept

@@ -44,7 +44,7 @@ def test_rows_of_figures_are_a_table_with_their_head() -> None:
 def test_a_caption_above_and_text_above_are_no_head() -> None:
     _, tables = take_tables([row(692, (72, "Table 1: Three"), (210, "ways")), *table(680)])
     assert [found.markdown for found in tables] == [MARKDOWN]
-    above = row(692, (72, "of finding them by all of their words"), (290, "again"))
+    above = row(692, (72, "of finding by all of their words"), (262, "again"))
     assert [found.markdown for found in take_tables([above, *table(680)])[1]] == [MARKDOWN]
 
 
@@ -67,7 +67,7 @@ def test_what_is_no_table() -> None:
     too_few = table(680)[:3]
     far_apart = [row(700 - 40 * n, (72, "a"), (162, "1.0"), (232, "2.0")) for n in range(4)]
     crossed = [
-        row(700 - 12 * n, (72 + 33 * n, "one two"), (140 + 31 * n, "1.0"), (200 + 37 * n, "2.0")) for n in range(5)
+        row(700 - 12 * n, (72, "one"), (150 + 9 * n, "1.0"), (180 + 9 * n, "2.0"), (270, "3.0")) for n in range(5)
     ]
     prose = [
         row(700 - 12 * n, (72, "Of the 12 papers 3 were"), (190, "2015 to 2020 and"), (290, "7 more")) for n in (0, 1)
@@ -104,3 +104,12 @@ def test_a_table_stands_where_it_is_read() -> None:
     lines = read_lines([Page(612, 792, runs, (), 0)], lost=False)
     assert [line.table for line in lines] == [False, True, False]
     assert lines[1].text == MARKDOWN
+
+
+def test_a_page_number_above_the_margin_is_left_out() -> None:
+    def page(number: int) -> Page:
+        runs = [*PROSE, *row(300, (72, "3")), *row(150, (300, str(number + 1)))]
+        return Page(612, 792, tuple(runs), (), 0)
+
+    lines = read_lines([page(0), page(1)], lost=False)
+    assert [line.text for line in lines] == [PROSE[0].text, "3"] * 2
