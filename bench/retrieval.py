@@ -26,7 +26,7 @@ from citeloom.documents import Category, Chunk, Paper, chunk_id, text_hash
 from citeloom.models.embedding import Vector
 from citeloom.models.local_embedding import LocalEmbedding
 from citeloom.models.reranker import Reranker
-from citeloom.stores.catalog import Change, PaperRecord
+from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.vector_cache import VectorCache
@@ -159,17 +159,14 @@ async def _fill(library: Library, documents: dict[str, str]) -> None:
         known.update(made)
     cache.close()
     await asyncio.to_thread(library.finish_staged)
+    changes = []
     for key, text in documents.items():
         chunk = Chunk(chunk_id(key, 0), key, 0, text, "", "", Category.ABSTRACT, 1, None, 0, len(text), 0)
         record = PaperRecord(Paper(key, key), "", "", key, "extractive", 1)
         vector = known[text_hash(text)]
-        change = Change(key, record, (), (chunk,), vector[None, :], vector)
-        await asyncio.to_thread(_take_in, library, change)
-
-
-def _take_in(library: Library, change: Change) -> None:
-    library.catalog.stage(change)
-    library.carry_out(change)
+        changes.append(Change(key, record, (), (chunk,), vector[None, :], vector))
+    await asyncio.to_thread(library.catalog.stage, changes)
+    await asyncio.to_thread(library.carry_out, changes)
 
 
 async def _run(library: Library, given: RetrievalSet, how: Retrieval, scorer: PairScorer) -> dict[str, list[str]]:

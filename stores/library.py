@@ -16,12 +16,14 @@ import numpy as np
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 from citeloom.errors import InputError
 from citeloom.models.embedding import EmbeddingModel, Vector, Vectors
-from citeloom.stores.catalog import Catalog, Change, PaperRecord
-from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, TextScope
+from citeloom.stores.bringing import bring_over
+from citeloom.stores.catalog import Catalog
+from citeloom.stores.changes import Change, PaperRecord
+from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
 from citeloom.stores.nearest import Nearest, NearPaper, keys_within, nearest_papers
-from citeloom.stores.vectors import VectorStore
+from citeloom.stores.vectors import VectorStore, VectorStoreError
 
 
 class UnknownPaperError(InputError):
@@ -100,7 +102,10 @@ class Library:
         with WriterLock(self.home).try_held() as held:
             if held and on_notice is not None and not self._has_fulltext():
                 on_notice(f"Making the full-text index of {self.chunk_count()} chunks; this is done once.")
-            return self.finish_staged() if held else []
+            try:
+                return self.finish_staged() if held else []
+            except (FullTextError, VectorStoreError):
+                return []  # whoever reads that store is told, and `doctor` must be able to open the library
 
     def _has_fulltext(self) -> bool:
         return self.catalog.meta("fulltext") == FULLTEXT_VERSION and self.fulltext.exists()
@@ -117,23 +122,14 @@ class Library:
         if not self._has_fulltext():
             self.rebuild_fulltext()
         keys = self.catalog.unfinished()
-        for key in keys:
-            self.carry_out(self.catalog.staged(key))
+        if keys:
+            self.carry_out([self.catalog.staged(key) for key in keys])
         return keys
 
-    def carry_out(self, change: Change) -> None:
-        """Bring a staged change to the other stores and mark it as done; doing it twice does no harm."""
-        if change.record is not None:
-            self.store.put_chunks(change.chunks, change.vectors)
-            self.store.put_summary(change.key, change.record.summary, change.summary_vector)
-        else:
-            self.store.delete_summary(change.key)
-        before = self.catalog.indexed_count(change.key)
-        stale = [chunk_id(change.key, index) for index in range(len(change.chunks), before)]
-        self.store.delete_chunks(stale)
-        self.store.put_note(change.key, change.passages, change.note_vectors, self.catalog.noted_count(change.key))
-        self.fulltext.put(change.key, change.chunks)
-        self.catalog.commit(change)
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Bring staged changes to the other stores and mark them as done; doing it twice does no harm."""
+        bring_over(changes, self.catalog, self.store, self.fulltext)
+        self.catalog.commit(changes)
 
     def records(self) -> Mapping[str, PaperRecord]:
         """The ready papers with what the catalog knows of them, by key."""
@@ -303,9 +299,13 @@ class Library:
         if not self.records():
             return []
         allowed = keys_within(self.records(), keys, years, venue)
-        found = self.fulltext.search(terms, k, TextScope(allowed, categories, ids))
-        present = self._present(identifier for identifier, _ in found)
-        return [(identifier, score) for identifier, score in found if identifier in present]
+        scope, asked = TextScope(allowed, categories, ids), k
+        while True:
+            found = self.fulltext.search(terms, asked, scope)
+            present = self._present(identifier for identifier, _ in found)
+            if len(present) >= k or len(found) < asked:
+                return [(identifier, score) for identifier, score in found if identifier in present][:k]
+            asked *= 2  # what another process is writing must not take the place of what is whole
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of the user's note on them, is nearest; best first."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from citeloom.documents import Category, Paper, chunk_id, split_chunk_id
 from citeloom.models.embedding import Vector
-from citeloom.stores.catalog import PaperRecord
+from citeloom.stores.changes import PaperRecord
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library
@@ -40,9 +40,10 @@ def nearest_papers(library: Library, vector: Vector, k: int) -> list[NearPaper]:
     records = library.records()
     if k < 1 or not records:
         return []
+    unready = len(library.catalog.unfinished())  # another process writes them; what is there of them is not shown
     best = {
         key: NearPaper(records[key].paper, summary, score)
-        for key, summary, score in library.store.nearest_summaries(vector, min(len(records), k))
+        for key, summary, score in library.store.nearest_summaries(vector, min(len(records), k) + unready)
         if key in records
     }
     # So many that one note of many passages cannot keep out another paper's.
@@ -138,6 +139,9 @@ class Nearest:
         while True:
             near = self._library.store.nearest_ids(vector, asked)
             found = [item for item in near if scope.holds(item[0])]
+            if asked >= total:
+                # All that ready papers have; the store holds more while another process writes.
+                total = self._library.store.chunk_total()
             if len(found) >= k or asked >= total or len(near) < asked:
                 return _ordered(found)[:k]
             asked = min(total, asked * _WIDENING)
@@ -146,8 +150,9 @@ class Nearest:
         with self._lock:
             if self._read_for is not records:
                 kinds = self._library.catalog.categories()
+                # A paper that another process has changed since the records were read counts as of no category.
                 self._categories = {
-                    key: kinds.get(key, b"").ljust(records[key].chunk_count, b"\xff") for key in records
+                    key: kinds.get(key, b"").ljust(record.chunk_count, b"\xff") for key, record in records.items()
                 }
                 self._read_for = records
             return self._categories

@@ -18,7 +18,7 @@ from citeloom.documents.metadata import extractive_summary
 from citeloom.documents.model import Section
 from citeloom.documents.notes import Note, make_note
 from citeloom.models.embedding import Vector
-from citeloom.stores.catalog import Change, PaperRecord
+from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.library import Library
 from citeloom.stores.progress import IngestReport
 from citeloom.stores.source import Source
@@ -158,7 +158,7 @@ def _paper_plan(
 ) -> PaperPlan | None:
     """The paper cut into chunks; None when there is nothing in it to search."""
     target, overlap = chunking
-    count_tokens = library.embedding.count_tokens
+    count_tokens = library.embedding.count_tokens_each
     chunks = chunk_paper(record.paper.key, source.parsed, count_tokens, target=target, overlap=overlap)
     if not chunks:
         return None
@@ -268,8 +268,3 @@ def with_vectors(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
     change = Change(plan.record.paper.key, plan.record, plan.sections, plan.chunks, matrix, summary)
     passages = [vectors[text_hash(text)] for text in _passages(plan.record)]
     return replace(change, note_vectors=np.stack(passages)) if passages else change
-
-
-def removal(key: str) -> Change:
-    """The change that takes a paper out."""
-    return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))

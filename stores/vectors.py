@@ -7,15 +7,19 @@ grows, metadata filters do not (docs/decisions).
 
 from __future__ import annotations
 
+import itertools
+import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citeloom.documents import Category, Chunk, chunk_id, split_chunk_id, text_hash
-from citeloom.models.embedding import Vector, Vectors
+from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
+from citeloom.errors import InputError
+from citeloom.models.embedding import Vector
 from citeloom.stores.home import Home
 
 if TYPE_CHECKING:
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
+_openings = itertools.count(1)
+_NAMES = ("content", "summaries", "notes")
 _MAX_PAGE = 2000  # under SQLite's limit on variables, and gentle on memory
 
 
@@ -35,6 +41,38 @@ class StoredChunk:
     vector: Vector | None = None
 
 
+class VectorStoreError(InputError):
+    """The vector store cannot be read, or a part of it is gone."""
+
+    default_help = "Run 'python cli.py doctor --mend': it is made again from the papers' files."
+
+
+class _Guarded:
+    """A collection of Chroma whose failures say which folder cannot be read."""
+
+    def __init__(self, collection: Collection, path: Path) -> None:
+        self._collection = collection
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        from chromadb.errors import InternalError
+
+        function = getattr(self._collection, name)
+
+        def guarded(*arguments: Any, **named: Any) -> Any:
+            try:
+                return function(*arguments, **named)
+            except InternalError as error:
+                raise _unreadable(self._path, error) from error
+
+        return guarded
+
+
+def _unreadable(path: Path, error: Exception) -> VectorStoreError:
+    reason = " ".join(str(error).split())[:160].rstrip(".")
+    return VectorStoreError(f"{path}: the vector store cannot be read ({reason}).")
+
+
 class VectorStore:
     """Chroma's three collections; safe to call from several threads."""
 
@@ -42,7 +80,7 @@ class VectorStore:
         self._path = home.chroma
         self._lock = threading.RLock()
         self._client: ClientAPI | None = None
-        self._collections: dict[str, Collection] = {}
+        self._collections: dict[str, _Guarded] = {}
 
     def close(self) -> None:
         """Let go of the files; the next call opens them again, and so sees what others wrote."""
@@ -52,20 +90,21 @@ class VectorStore:
             self._client = None
             self._collections = {}
 
-    def _collection(self, name: str) -> Collection:
+    def _collection(self, name: str) -> _Guarded:
         with self._lock:
-            if self._client is None:
-                # Imported late: it costs most of a second, which `--help` must not pay.
-                import chromadb
-                from chromadb.config import Settings
-
-                self._client = chromadb.PersistentClient(
-                    path=str(self._path), settings=Settings(anonymized_telemetry=False)
-                )
             if name not in self._collections:
-                self._collections[name] = self._client.get_or_create_collection(
-                    name, configuration=_CONFIGURATION, embedding_function=None
-                )
+                # Imported late: it costs most of a second, which `--help` must not pay.
+                from chromadb.errors import InternalError
+
+                try:
+                    if self._client is None:
+                        self._client = _open_client(self._path)
+                    collection = self._client.get_or_create_collection(
+                        name, configuration=_CONFIGURATION, embedding_function=None
+                    )
+                except (InternalError, ValueError) as error:
+                    raise _unreadable(self._path, error) from error
+                self._collections[name] = _Guarded(collection, self._path)
             return self._collections[name]
 
     def _pages(self, items: Sequence[str]) -> Iterator[list[int]]:
@@ -76,8 +115,8 @@ class VectorStore:
         for start in range(0, len(items), size):
             yield list(range(start, min(start + size, len(items))))
 
-    def put_chunks(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-        """Write chunks with their vectors, [n, d]; what stood under an id is replaced."""
+    def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
+        """Write chunks with their vectors, one each, [d]; what stood under an id is replaced."""
         content = self._collection("content")
         ids = [chunk.id for chunk in chunks]
         for page in self._pages(ids):
@@ -88,39 +127,44 @@ class VectorStore:
                 metadatas=[_metadata(chunks[i]) for i in page],
             )
 
-    def put_summary(self, key: str, summary: str, vector: Vector) -> None:
-        """Write the summary of a paper with its vector, [d]."""
-        self._collection("summaries").upsert(ids=[key], embeddings=_rows([vector]), documents=[summary])
+    def put_summaries(self, summaries: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write summaries of papers with their vectors, [d], by key."""
+        self._put_documents("summaries", summaries)
 
-    def put_note(self, key: str, passages: Sequence[str], vectors: Vectors, before: int) -> None:
-        """Write the passages of the note on a paper with their vectors, [n, d], in place of the `before` it had."""
-        if not passages and not before:
+    def put_passages(self, passages: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write passages of notes with their vectors, [d], by id."""
+        self._put_documents("notes", passages)
+
+    def _put_documents(self, name: str, documents: Mapping[str, tuple[str, Vector]]) -> None:
+        if not documents:
             return
-        ids = [chunk_id(key, place) for place in range(len(passages))]
-        self.delete_passages([chunk_id(key, place) for place in range(len(passages), before)])
-        notes = self._collection("notes")
+        collection = self._collection(name)
+        ids = list(documents)
         for page in self._pages(ids):
-            notes.upsert(
+            rows = [documents[ids[i]] for i in page]
+            collection.upsert(
                 ids=[ids[i] for i in page],
-                embeddings=_rows([vectors[i] for i in page]),
-                documents=[passages[i] for i in page],
+                embeddings=_rows([vector for _, vector in rows]),
+                documents=[text for text, _ in rows],
             )
-
-    def delete_passages(self, ids: Sequence[str]) -> None:
-        """Remove passages of notes; ids that are not there are passed over."""
-        notes = self._collection("notes")
-        for page in self._pages(ids):
-            notes.delete(ids=[ids[i] for i in page])
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are passed over."""
-        content = self._collection("content")
-        for page in self._pages(ids):
-            content.delete(ids=[ids[i] for i in page])
+        self._delete("content", ids)
 
-    def delete_summary(self, key: str) -> None:
-        """Remove the summary of a paper."""
-        self._collection("summaries").delete(ids=[key])
+    def delete_passages(self, ids: Sequence[str]) -> None:
+        """Remove passages of notes; ids that are not there are passed over."""
+        self._delete("notes", ids)
+
+    def delete_summaries(self, keys: Sequence[str]) -> None:
+        """Remove the summaries of papers; keys that are not there are passed over."""
+        self._delete("summaries", keys)
+
+    def _delete(self, name: str, ids: Sequence[str]) -> None:
+        if ids:
+            collection = self._collection(name)
+            for page in self._pages(ids):
+                collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The chunks that are there, by id."""
@@ -185,13 +229,34 @@ class VectorStore:
             found.update(zip(result["ids"], rows, strict=True))
         return found
 
+    def read_through(self) -> None:
+        """Read every vector that there is a record of; raises `VectorStoreError` when one cannot be read."""
+        for name in _NAMES:
+            ids = sorted(self._all_ids(name))
+            for page in self._pages(ids):
+                vectors = self._vectors_of(name, [ids[i] for i in page])
+                empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
+                if empty:
+                    raise VectorStoreError(f"{self._path}: the vector of {empty[0]} is empty.")
+
+    def set_aside(self) -> Path:
+        """Move what is there out of the way, in place of what was moved before; gives its new place."""
+        aside = self._path.with_name(f"{self._path.name}-damaged")
+        with self._lock:
+            self.close()
+            if aside.is_dir():
+                shutil.rmtree(aside)
+            aside.unlink(missing_ok=True)
+            self._path.rename(aside)
+        return aside
+
     def chunk_total(self) -> int:
         """How many chunks there are."""
-        return self._collection("content").count()
+        return int(self._collection("content").count())
 
     def summary_total(self) -> int:
         """How many summaries there are."""
-        return self._collection("summaries").count()
+        return int(self._collection("summaries").count())
 
     def chunk_ids(self) -> set[str]:
         """The ids of all chunks."""
@@ -213,6 +278,22 @@ class VectorStore:
             if not page:
                 return found
             found.update(page)
+
+
+def _open_client(path: Path) -> ClientAPI:
+    import chromadb
+    from chromadb.config import Settings
+
+    return chromadb.PersistentClient(path=_spelled(path), settings=Settings(anonymized_telemetry=False))
+
+
+def _spelled(path: Path) -> str:
+    """The path, written as never before in this process.
+
+    Chroma shares what it has in memory between clients of one spelling: with a second library open, closing and
+    opening again would bring back what was there before another process wrote.
+    """
+    return str(path) + "".join("/." if bit == "1" else "/" for bit in f"{next(_openings):b}")
 
 
 def _rows(vectors: Sequence[Vector]) -> Any:

@@ -27,7 +27,7 @@ def parsed(shared_dir: Path) -> dict[str, ParsedPaper]:
 def test_every_span_of_every_paper_is_exact(parsed: dict[str, ParsedPaper]) -> None:
     assert len(parsed) == 57
     for key, paper in parsed.items():
-        chunks = chunk_paper(key, paper, WordEmbedding().count_tokens)
+        chunks = chunk_paper(key, paper, WordEmbedding().count_tokens_each)
         assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
         assert all(chunk.text == paper.text[chunk.start : chunk.end] == chunk.text.strip() for chunk in chunks)
         assert all(a.end <= b.start for a, b in zip(paper.sections, paper.sections[1:], strict=False))

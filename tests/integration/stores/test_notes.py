@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.stores.doctor import examine, mend
+from citeloom.stores.doctor import examine
 from citeloom.stores.home import Home
 from citeloom.stores.ingest import ingest, remove
 from citeloom.stores.library import Library
+from citeloom.stores.mending import mend
 from citeloom.stores.rebuild import rebuild
 from citeloom.tools.funnel import shortlist
 from citeloom.tools.reading import read_summaries
@@ -173,8 +174,8 @@ async def test_passages_of_no_note_are_dropped_and_missing_ones_made_again(
     library: Library, papers: Path, note: Path
 ) -> None:
     await ingest(library, [papers])
-    vector = await library.embedding.embed_documents(["a ghost"])
-    library.store.put_note("ghost1999", ["a ghost"], vector, 0)
+    (vector,) = await library.embedding.embed_documents(["a ghost"])
+    library.store.put_passages({"ghost1999:00000": ("a ghost", vector)})
     assert problems(library) == ["vectors: 1 records of no paper: note ghost1999:00000"]
     assert all(key != "ghost1999" for key, _ in await matches(library, "a ghost"))
     await mend(library)
