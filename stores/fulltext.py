@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from citeloom.documents import Category, Chunk, text_hash
+from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
 from citeloom.errors import InputError
 from citeloom.stores.home import Home
 
@@ -88,7 +88,9 @@ class FullText:
         library that was killed must answer as one that was not. Raises `FullTextError`.
         """
         with self._lock:
-            there = {key: self.entries(key) for key in papers}
+            there: dict[str, dict[str, str]] = {key: {} for key in papers}
+            for identifier, text in self.entries(papers).items():
+                there[split_chunk_id(identifier)[0]][identifier] = text
             changed = [
                 key for key in papers if there[key] != {chunk.id: text_hash(chunk.text) for chunk in papers[key]}
             ]
@@ -126,12 +128,13 @@ class FullText:
             writer.wait_merging_threads()
         index.reload()
 
-    def entries(self, key: str | None = None) -> dict[str, str]:
-        """The text hashes by chunk id, of a paper or of all; raises `FullTextError`."""
+    def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
+        """The text hashes by chunk id, of these papers or of all; raises `FullTextError`."""
         from tantivy import Query
 
         searcher = self._searcher()
-        query = Query.all_query() if key is None else Query.term_query(self._made_schema(), "key", key, "basic")
+        one_of = None if keys is None else Query.term_set_query(self._made_schema(), "key", sorted(keys))
+        query = one_of or Query.all_query()
         if not searcher.num_docs:
             return {}
         with self._naming_damage():
