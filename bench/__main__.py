@@ -15,13 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import endpoint_ingest, evidence, ingest, retrieval, section, startup
+from bench import endpoint_ingest, evidence, ingest, pdf, retrieval, section, startup
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "ingest", "endpoint", "evidence", "section", "embedder", "retrieval")
+PARTS = ("startup", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval")
 ASKED_FOR = ("rerank",)  # takes minutes
 
 
@@ -61,6 +61,9 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "endpoint" in parts:
         _tell("endpoint: ingest where the vectors come at once ...")
         rows += await endpoint_ingest.measure(chosen, max(1, rounds // 3))
+    if "pdf" in parts:
+        _tell("pdf: reading against the parser alone ...")
+        rows += await pdf.measure(chosen.pdfs, max(1, rounds // 2))
     if not {"ingest", "evidence", "section"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)

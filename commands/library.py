@@ -22,7 +22,12 @@ def register(app: typer.Typer) -> None:
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Markdown files, or folders to walk.", show_default=False)],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.", show_default=False
+        ),
+    ],
     bib: Annotated[
         Path | None,
         typer.Option("--bib", help="BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder."),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result_json, table
+from citeloom.commands.console import notice, result_json
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.commands.search_view import show_papers, show_passages
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from citeloom.tools.scope import Scope
 
 _LIMIT_BOUNDS = {"min": 1, "max": 200}
-_SHOWN_SENTENCE = 240
 _RERANK = 0.5  # the part of the cross-encoder where it was asked for and no setting says how much
 
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
@@ -66,6 +66,9 @@ def search(
 
     Example: python cli.py search "prior probability of an edge" --category method --from-year 2015
     """
+    from citeloom.tools.scope import require_words
+
+    require_words(query)
     settings, found = resolve(home, retrieval_mode=mode)
     with workbench(settings, found, create=False) as bench:
         scope = _scope(bench.library, _names(papers), _names(categories), from_year, to_year, venue)
@@ -73,21 +76,10 @@ def search(
         records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode, part))
     if as_json:
         result_json(records)
-        return
-    if not records:
+    elif records:
+        show_passages(records)
+    else:
         notice("Nothing in the library matches.")
-    rows = [
-        [
-            str(number),
-            record["key"],
-            str(record["page"] or ""),
-            record["section"],
-            f"{record['score']:.2f}",
-            _short(record["sentence"]),
-        ]
-        for number, record in enumerate(records, start=1)
-    ]
-    table(f"{len(rows)} passages", ["", "key", "page", "section", "score", "sentence"], rows)
 
 
 def find(
@@ -105,6 +97,9 @@ def find(
 
     Example: python cli.py find "random permutation of networks" --fulltext --from-year 2015
     """
+    from citeloom.tools.scope import require_words
+
+    require_words(query)
     settings, found = resolve(home)
     with workbench(settings, found, create=False) as bench:
         if fulltext:
@@ -113,17 +108,12 @@ def find(
             record = run_to_end(_by_summary(bench.library, query, from_year, to_year, page))
     if as_json:
         result_json(record)
-        return
-    papers = record["papers"]
-    if not papers:
-        notice("No paper matches." if page == 1 else f"There is no page {page}.")
-    rows = [
-        [paper["key"], str(paper["year"] or ""), paper["title"], f"{paper['score']:.2f}", _where(paper)]
-        for paper in papers
-    ]
-    table(f"{len(rows)} of {record['total']} papers, page {page}", ["key", "year", "title", "score", "sentence"], rows)
-    if record["next_page"]:
-        notice(f"More: --page {record['next_page']}")
+    elif record["papers"]:
+        show_papers(record, page)
+    elif record["total"]:
+        notice(f"There is no page {page}: {record['total']} papers match, ten a page.")
+    else:
+        notice("No paper matches.")
 
 
 def _names(given: list[str] | None) -> list[str]:
@@ -139,15 +129,11 @@ def _scope(
     to_year: int | None,
     venue: str,
 ) -> Scope:
-    """The limits that were given; raises `InputError` naming a key, category or year that cannot be."""
+    """The limits that were given; raises `InputError` naming a key, category, year or venue that cannot be."""
     from citeloom.tools.papers import year_range
-    from citeloom.tools.scope import Scope, category_named
+    from citeloom.tools.scope import Scope
 
-    for key in papers:
-        library.paper(key)
-    return Scope(
-        tuple(papers), tuple(category_named(name) for name in categories), year_range(from_year, to_year), venue
-    )
+    return Scope.within(library, papers, categories, year_range(from_year, to_year), venue)
 
 
 async def _search(
@@ -211,17 +197,3 @@ def _by_text(library: Library, query: str, from_year: int | None, to_year: int |
         "total": answer.total,
         "next_page": answer.next_page,
     }
-
-
-def _where(paper: dict[str, Any]) -> str:
-    """The matching sentence, behind its place in the paper where there is one, or behind that it is a note."""
-    if paper.get("matched") == "note":
-        return f"your note: {_short(paper['sentence'])}"
-    place = ", ".join(
-        part for part in (f"p. {paper['page']}" if paper.get("page") else "", paper.get("section", "")) if part
-    )
-    return f"{place}: {_short(paper['sentence'])}" if place else _short(paper["sentence"])
-
-
-def _short(sentence: str) -> str:
-    return sentence if len(sentence) <= _SHOWN_SENTENCE else f"{sentence[: _SHOWN_SENTENCE - 1]}…"

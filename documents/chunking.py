@@ -17,7 +17,7 @@ from citeloom.documents.model import Chunk, Section, chunk_id
 from citeloom.documents.sentences import sentence_spans
 
 # Chunks made by another version are made anew when their paper is ingested.
-CHUNKING_VERSION = "1"
+CHUNKING_VERSION = "2"
 
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|$)")

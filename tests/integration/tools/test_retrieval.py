@@ -198,3 +198,7 @@ def test_the_sentence_is_the_one_with_the_words(library: Library) -> None:
     assert matching_sentence(library, text, "calibration error") == "Temperature scaling lowers the calibration error."
     assert matching_sentence(library, text, "zyzzyva") == "Trees are green."
     assert matching_sentence(library, "", "zyzzyva") == ""
+    assert matching_sentence(library, "![](a.png)\n\nTrees are green.", "zyzzyva") == "Trees are green."
+    said = {"Temperature scaling lowers the calibration error."}
+    assert matching_sentence(library, text, "calibration error", said) != next(iter(said))
+    assert matching_sentence(library, next(iter(said)), "calibration error", said) == next(iter(said))
