@@ -116,6 +116,7 @@ async def asearch(
     categories: Sequence[str] | None = None,
     years: tuple[int, int] | None = None,
     venue: str = "",
+    rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
     """The `k` passages that fit a query best; the result is the JSON of `search --json`.
 
@@ -128,13 +129,14 @@ async def asearch(
         categories: kinds of section, such as "method".
         years: first and last year of publication, both included.
         venue: a part of the journal's or book's name, in any case.
+        rerank: part (0-1) that the bundled cross-encoder has in the order; 0 leaves it out.
 
     Raises `InputError` for a query without words, an unknown key, category or venue, and when
     there is no full-text index that can be read.
     """
     require_words(query)
     scope = Scope.within(library.library, papers or (), categories or (), years, venue)
-    hits = await retrieve(library.library, query, k, scope, Retrieval(mode))
+    hits = await retrieve(library.library, query, k, scope, Retrieval(mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library.library, query, hits)
 
 
@@ -207,9 +209,10 @@ def search(
     categories: Sequence[str] | None = None,
     years: tuple[int, int] | None = None,
     venue: str = "",
+    rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
     """`asearch` for code without an event loop."""
-    return _run(asearch(library, query, k, mode, papers, categories, years, venue), "asearch")
+    return _run(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
 
 
 def write_section(

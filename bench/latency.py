@@ -20,7 +20,7 @@ import numpy as np
 
 from citeloom.documents import Category, Chunk, Paper, chunk_id
 from citeloom.models.embedding import Vector, Vectors
-from citeloom.stores.catalog import Change, PaperRecord
+from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.tools.retrieval import Retrieval, retrieve
@@ -38,12 +38,16 @@ class GivenVectors:
 
     name = "bench:given"
     dimensions = _DIMENSIONS
+    at_once = 1
 
     def __init__(self) -> None:
         self.vectors: dict[str, Vector] = {}
 
     def count_tokens(self, text: str) -> int:
         return len(text.split())
+
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        return [self.count_tokens(text) for text in texts]
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         raise NotImplementedError("the vectors of documents are made here, not embedded")
@@ -78,8 +82,8 @@ def fill(library: Library, passages: Sequence[Sequence[str]], chunks: int) -> No
         paper = Paper(key, f"Title {number}", year=1990 + number % 35, venue=f"Journal {number % 20:02d}")
         record = PaperRecord(paper, "", "", "a summary", "extractive", PER_PAPER)
         change = Change(key, record, (), tuple(made), vectors, vectors[0])
-        library.catalog.stage(change)
-        library.carry_out(change)
+        library.catalog.stage([change])
+        library.carry_out([change])
 
 
 async def measure(library: Library, embedding: GivenVectors, passages: Sequence[Sequence[str]]) -> list[str]:

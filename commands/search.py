@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from citeloom.tools.scope import Scope
 
 _LIMIT_BOUNDS = {"min": 1, "max": 200}
+_RERANK = 0.5  # the part of the cross-encoder where it was asked for and no setting says how much
 
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
 FromOption = Annotated[int | None, typer.Option("--from-year", help="First year of publication.", show_default=False)]
@@ -54,6 +55,10 @@ def search(
             show_default="hybrid",
         ),
     ] = None,
+    rerank: Annotated[
+        bool,
+        typer.Option("--rerank", help="Let the bundled cross-encoder take part in the order (CITELOOM_RERANK or 0.5)."),
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", help="Passages to show.", **_LIMIT_BOUNDS)] = 10,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -69,7 +74,8 @@ def search(
     settings, found = resolve(home, retrieval_mode=mode)
     with workbench(settings, found, create=False) as bench:
         scope = _scope(bench.library, keys, kinds, from_year, to_year, venue)
-        records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode))
+        part = settings.rerank or (_RERANK if rerank else 0.0)
+        records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode, part))
     if as_json:
         result_json(records)
     elif records:
@@ -81,7 +87,7 @@ def search(
 def find(
     query: QueryArgument,
     fulltext: Annotated[
-        bool, typer.Option("--fulltext", help="By the words of the whole text, instead of by summary.")
+        bool, typer.Option("--fulltext", help="By the words of the whole text, instead of by summary and note.")
     ] = False,
     from_year: FromOption = None,
     to_year: ToOption = None,
@@ -89,7 +95,7 @@ def find(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Find papers: by what their summaries are about, or by the words of their full text.
+    """Find papers: by what their summaries and your notes are about, or by the words of their full text.
 
     Example: python cli.py find "random permutation of networks" --fulltext --from-year 2015
     """
@@ -135,10 +141,12 @@ def _scope(
     return Scope.within(library, papers, categories, year_range(from_year, to_year), venue)
 
 
-async def _search(library: Library, query: str, limit: int, scope: Scope, mode: Any) -> list[dict[str, Any]]:
+async def _search(
+    library: Library, query: str, limit: int, scope: Scope, mode: Any, rerank: float
+) -> list[dict[str, Any]]:
     from citeloom.tools.retrieval import Retrieval, as_records, retrieve
 
-    hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode))
+    hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library, query, hits)
 
 
@@ -151,19 +159,22 @@ async def _by_summary(
     vector = await library.embedding.embed_query(query)
     near = await asyncio.to_thread(library.nearest_papers, vector, len(library.papers()))
     within = [
-        item for item in near if years is None or (item[0].year is not None and years[0] <= item[0].year <= years[1])
+        item
+        for item in near
+        if years is None or (item.paper.year is not None and years[0] <= item.paper.year <= years[1])
     ]
     shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     return {
         "papers": [
             {
-                "key": paper.key,
-                "year": paper.year,
-                "title": paper.title,
-                "score": round(cosine, 4),
-                "sentence": matching_sentence(library, summary, query),
+                "key": item.paper.key,
+                "year": item.paper.year,
+                "title": item.paper.title,
+                "score": round(item.score, 4),
+                "matched": "note" if item.note else "summary",
+                "sentence": matching_sentence(library, item.note or item.summary, query),
             }
-            for paper, summary, cosine in shown
+            for item in shown
         ],
         "total": len(within),
         "next_page": page + 1 if page * PAGE_SIZE < len(within) else None,

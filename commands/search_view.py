@@ -75,7 +75,9 @@ def _place(record: dict[str, Any]) -> str:
 
 
 def _behind(paper: dict[str, Any]) -> str:
-    """The matching sentence, behind its place in the paper where there is one."""
+    """The matching sentence, behind its place in the paper where there is one, or behind that it is a note."""
+    if paper.get("matched") == "note":
+        return f"your note: {shown(paper['sentence'])}"
     place = _place(paper)
     return f"{place}: {shown(paper['sentence'])}" if place else shown(paper["sentence"])
 

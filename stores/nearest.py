@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from citeloom.documents import Category, split_chunk_id
+from citeloom.documents import Category, Paper, split_chunk_id
 from citeloom.models.embedding import Vector
-from citeloom.stores.catalog import PaperRecord
+from citeloom.stores.changes import PaperRecord
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library
@@ -17,6 +18,39 @@ if TYPE_CHECKING:
 # beyond that the index is asked for more than enough and the rest dropped.
 _EXACT_LIMIT: Final = 600
 _OVERFETCH: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class NearPaper:
+    """A paper near to a query, with the cosine (-1 to 1) of what is nearest of it.
+
+    `note` is the passage of the user's note that it is near by, empty when it is the summary.
+    """
+
+    paper: Paper
+    summary: str
+    score: float
+    note: str = ""
+
+
+def nearest_papers(library: Library, vector: Vector, k: int) -> list[NearPaper]:
+    """The `k` papers whose summary, or a passage of the user's note on them, is nearest; equal ones go by key."""
+    records = library.records()
+    if k < 1 or not records:
+        return []
+    unready = len(library.catalog.unfinished())  # another process writes them; what is there of them is not shown
+    best = {
+        key: NearPaper(records[key].paper, summary, score)
+        for key, summary, score in library.store.nearest_summaries(vector, min(len(records), k) + unready)
+        if key in records
+    }
+    # So many that one note of many passages cannot keep out another paper's.
+    most = max(len(record.note.spans) if record.note else 0 for record in records.values())
+    for identifier, text, score in library.store.nearest_passages(vector, k * most) if most else []:
+        key = split_chunk_id(identifier)[0]
+        if key in records and (key not in best or score > best[key].score):
+            best[key] = NearPaper(records[key].paper, records[key].summary, score, text)
+    return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
 
 
 def keys_within(
@@ -70,6 +104,9 @@ def _widened(
         if categories is not None:
             fitting = library.catalog.of_categories([name for name, _ in found], categories)
             found = [item for item in found if item[0] in fitting]
+        if asked >= total:
+            # All that ready papers have; the store holds more while another process writes.
+            total = library.store.chunk_total()
         if len(found) >= k or asked >= total or len(near) < asked:
             return _ordered(found)[:k]
         asked = min(total, asked * _OVERFETCH)

@@ -15,9 +15,11 @@ import numpy as np
 
 from citeloom.config import RetrievalMode
 from citeloom.models.embedding import Vector
+from citeloom.models.reranker import Reranker
 from citeloom.models.roles import Candidate
 from citeloom.stores.library import Library
 from citeloom.tools.papers import matching_sentence
+from citeloom.tools.reranking import PairScorer, pool_of, reranked
 from citeloom.tools.scope import Scope
 
 Fusion = Literal["score", "rank"]
@@ -34,7 +36,8 @@ class Retrieval:
 
     `bm25_weight` counts beside a weight of 1 for the vectors when scores are fused. `mmr` is None, or the part
     (0-1) that relevance has against variety. `min_cosine` drops what is further away; with the bundled model
-    most pairs of texts are above 0.5, so a cut-off must be found for each model.
+    most pairs of texts are above 0.5, so a cut-off must be found for each model. `rerank` is the part (0-1) that
+    a cross-encoder has in the order: 0 leaves it out, 1 leaves the order to it alone.
     """
 
     mode: RetrievalMode = "hybrid"
@@ -42,10 +45,12 @@ class Retrieval:
     bm25_weight: float = 0.3
     mmr: float | None = None
     min_cosine: float | None = None
+    rerank: float = 0.0
 
 
 EVERYTHING: Final = Scope()
 USUAL: Final = Retrieval()
+BUNDLED: Final = Reranker()  # loads nothing before it is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +62,28 @@ class Hit:
 
 
 async def retrieve(
-    library: Library, query: str, k: int, scope: Scope = EVERYTHING, how: Retrieval = USUAL
+    library: Library,
+    query: str,
+    k: int,
+    scope: Scope = EVERYTHING,
+    how: Retrieval = USUAL,
+    scorer: PairScorer = BUNDLED,
 ) -> list[Hit]:
     """The `k` chunks of the scope that fit the query best, best first; equal scores go by chunk id.
 
-    Raises `FullTextError` when words are asked for and there is no full-text index, and whatever the
-    embedding raises.
+    `scorer` re-ranks when `how` says so. Raises `FullTextError` when words are asked for and there is no full-text
+    index, and whatever the embedding raises.
     """
     vector = await library.embedding.embed_query(query)
-    return await asyncio.to_thread(_retrieve, library, query, vector, k, scope, how)
+    return await asyncio.to_thread(_retrieve, library, query, vector, k, scope, how, scorer)
 
 
-def _retrieve(library: Library, query: str, vector: Vector, k: int, scope: Scope, how: Retrieval) -> list[Hit]:
+def _retrieve(
+    library: Library, query: str, vector: Vector, k: int, scope: Scope, how: Retrieval, scorer: PairScorer
+) -> list[Hit]:
     terms = [] if how.mode == "dense" else library.fulltext.analyze(query)
-    pool = k if how.mode == "dense" and how.mmr is None and how.min_cosine is None else max(_LEAST_POOL, _POOL * k)
+    plain = how.mode == "dense" and how.mmr is None and how.min_cosine is None and not how.rerank
+    pool = k if plain else max(_LEAST_POOL, _POOL * k)
     dense: Ranking = []
     if how.mode != "bm25":
         dense = library.nearest_ids(vector, pool, **scope.limits())
@@ -89,6 +102,10 @@ def _retrieve(library: Library, query: str, vector: Vector, k: int, scope: Scope
         ranking = by_score(cosines, scores, how.bm25_weight)
     if how.min_cosine is not None:
         ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= how.min_cosine]
+    if how.rerank:
+        best = ranking[: pool_of(k)]
+        texts = {chunk.id: chunk.text for chunk in library.chunks([name for name, _ in best])}
+        ranking = reranked(best, texts, query, how.rerank, scorer)
     if how.mmr is not None and len(ranking) > 1:
         names = [name for name, _ in ranking]
         vectors = library.store.get_vectors(names)

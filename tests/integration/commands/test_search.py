@@ -26,6 +26,17 @@ def test_search_gives_passages(citeloom: Citeloom, home: Path, mode: str) -> Non
     assert all(heading in shown.out for heading in ("key", "page", "section", "sentence"))
 
 
+def test_search_with_the_cross_encoder(citeloom: Citeloom, home: Path) -> None:
+    def found(*options: str, **settings: str) -> list[tuple[str, float]]:
+        done = citeloom("--home", home, "search", "does scaling help wearers?", "--json", *options, **settings)
+        assert done.code == 0
+        return [(record["chunk_id"], record["score"]) for record in done.json]
+
+    assert found("--rerank") == found(RERANK="0.5") != found()
+    assert found("--rerank", RERANK="1") == found(RERANK="1") != found("--rerank")
+    assert citeloom("--home", home, "search", "x", RERANK="1.5").code == 2
+
+
 def test_search_within_limits(citeloom: Citeloom, home: Path) -> None:
     def keys(*options: str) -> set[str]:
         done = citeloom("--home", home, "search", "calibration", "--limit", "50", "--json", *options)
@@ -144,3 +155,17 @@ def test_a_broken_index_is_mended_by_doctor(citeloom: Citeloom, home: Path) -> N
     assert citeloom("--home", home, "doctor").code == 1
     assert citeloom("--home", home, "doctor", "--mend").code == 0
     assert citeloom("--home", home, "search", "temperature").code == 0
+
+
+def test_vectors_that_cannot_be_read_are_named_and_mended(citeloom: Citeloom, home: Path) -> None:
+    before = citeloom("--home", home, "search", "temperature scaling", "--json").json
+    (home / "chroma" / "chroma.sqlite3").write_bytes(b"no database any more " * 500)
+    broken = citeloom("--home", home, "search", "temperature scaling")
+    assert broken.code == 2 and "doctor --mend" in broken.errors[0] and "chroma" in broken.errors[0]
+    assert citeloom("--home", home, "papers", "list").code == 0
+    named = citeloom("--home", home, "doctor")
+    assert named.code == 1 and "problem: vectors: " in named.out
+    mended = citeloom("--home", home, "doctor", "--mend")
+    assert mended.code == 0 and "indexed anew from their files" in mended.out, mended.err
+    assert (home / "chroma-damaged").is_dir()
+    assert citeloom("--home", home, "search", "temperature scaling", "--json").json == before
