@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citeloom.documents.notes import make_note, note_stem
@@ -17,6 +17,7 @@ def count(text: str) -> int:
     return len(text.split())
 
 
+@settings(max_examples=150, deadline=None)
 @given(TEXTS, st.integers(3, 60))
 def test_passages_are_in_order_and_leave_out_nothing_but_space(text: str, target: int) -> None:
     note = make_note(text, count, target=target)
@@ -26,6 +27,7 @@ def test_passages_are_in_order_and_leave_out_nothing_but_space(text: str, target
     assert not any(text[start:end].strip() for start, end in between)
 
 
+@settings(max_examples=150, deadline=None)
 @given(TEXTS, st.integers(3, 60))
 def test_a_passage_is_longer_than_asked_only_when_it_is_short(text: str, target: int) -> None:
     assert all(

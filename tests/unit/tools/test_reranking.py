@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -39,6 +39,7 @@ def test_small_differences_near_zero_count() -> None:
     assert dict(found)["b"] > 0.2
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abc"), st.floats(0, 1), min_size=3), st.floats(0.01, 1))
 def test_scores_are_from_0_to_1_and_none_is_lost(scores: dict[str, float], part: float) -> None:
     found = reranked(RANKING, TEXTS, "query", part, Fixed(**scores))
