@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from citeloom.documents import Category, Section, chunk_id, split_chunk_id, text_hash
+from citeloom.documents import Category, Section, chunk_id, text_hash
 from citeloom.errors import InputError
 from citeloom.stores.changes import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, paper_of
 
@@ -139,11 +139,7 @@ class Catalog:
         ]
 
     def chunk_rows(
-        self,
-        *,
-        keys: Sequence[str] | None = None,
-        categories: Sequence[int] | None = None,
-        limit: int = -1,
+        self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
     ) -> list[ChunkRow]:
         """The chunks of ready papers within a scope, in the order of key and index; None sets no limit."""
         query = (
@@ -157,18 +153,19 @@ class Catalog:
         if categories is not None:
             query += " AND c.category IN (SELECT value FROM json_each(?))"
             values.append(json.dumps([int(category) for category in categories]))
-        rows = self._rows(query + " ORDER BY c.key, c.idx LIMIT ?", (*values, limit))
+        rows = self._rows(query + " ORDER BY c.key, c.idx", values)
         return [ChunkRow(row[0], row[1], Category(row[2]), row[3], row[4]) for row in rows]
 
-    def of_categories(self, ids: Iterable[str], categories: Iterable[Category]) -> set[str]:
-        """Those of the chunk ids that are of one of the categories; looked up one by one, whatever else there is."""
+    def categories(self) -> dict[str, bytes]:
+        """The category of each chunk of the ready papers, by key, one byte a chunk in their order."""
         rows = self._rows(
-            "SELECT c.key, c.idx FROM json_each(?) wanted JOIN chunks c"
-            " ON c.key = json_extract(wanted.value, '$[0]') AND c.idx = json_extract(wanted.value, '$[1]')"
-            " WHERE c.category IN (SELECT value FROM json_each(?))",
-            (json.dumps([split_chunk_id(name) for name in ids]), json.dumps([int(item) for item in categories])),
+            "SELECT c.key, c.category FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
+            " ORDER BY c.key, c.idx"
         )
-        return {chunk_id(key, index) for key, index in rows}
+        found: dict[str, bytearray] = {}
+        for key, category in rows:
+            found.setdefault(key, bytearray()).append(category)
+        return {key: bytes(kinds) for key, kinds in found.items()}
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
         """For each text hash that some ready paper has, the id of a chunk with that text."""

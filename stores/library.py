@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,10 +22,8 @@ from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.nearest import NearPaper, keys_within, nearest_ids, nearest_papers
+from citeloom.stores.nearest import Nearest, NearPaper, keys_within, nearest_papers
 from citeloom.stores.vectors import VectorStore, VectorStoreError
-
-Notice = Callable[[str], None]  # is told, in one line, of work that takes long
 
 
 class UnknownPaperError(InputError):
@@ -48,16 +46,24 @@ class Library:
         self.catalog = catalog
         self.store = vectors
         self.fulltext = FullText(home)
+        self._nearest = Nearest(self)
         self._lock = threading.RLock()
         self._token: tuple[int, int] | None = None
         self._records: Mapping[str, PaperRecord] = {}
+        self._chunk_total = 0
 
     @classmethod
     def open(
-        cls, home: Home, embedding: EmbeddingModel, *, create: bool = True, on_notice: Notice | None = None
+        cls,
+        home: Home,
+        embedding: EmbeddingModel,
+        *,
+        create: bool = True,
+        on_notice: Callable[[str], None] | None = None,
     ) -> Library:
         """Open the library of a home, and carry out changes that a killed process has left.
 
+        `on_notice` is told in one line of work that a large library takes long for.
         Raises `InputError` when there is none and `create` is off, when the home cannot be written, and when
         the library was made with another embedding model.
         """
@@ -89,7 +95,7 @@ class Library:
                 help="Set CITELOOM_EMBEDDING_MODEL back, or ingest into another --home.",
             )
 
-    def mend(self, on_notice: Notice | None = None) -> list[str]:
+    def mend(self, on_notice: Callable[[str], None] | None = None) -> list[str]:
         """Carry out staged changes and make a missing full-text index, unless a writer is at work; gives the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
@@ -135,6 +141,7 @@ class Library:
                     self.store.close()
                     self.fulltext.close()
                 self._records = self.catalog.records()
+                self._chunk_total = sum(record.chunk_count for record in self._records.values())
                 self._token = token
             return self._records
 
@@ -182,20 +189,26 @@ class Library:
         """Chunks of a paper, or of all; raises `UnknownPaperError`."""
         if key is not None:
             return self._record(key).chunk_count
-        return sum(record.chunk_count for record in self.records().values())
+        self.records()
+        return self._chunk_total
 
-    def has_chunk(self, identifier: str) -> bool:
-        """Whether an id is that of a chunk of a ready paper."""
-        try:
-            key, index = split_chunk_id(identifier)
-        except ValueError:
-            return False
-        record = self.records().get(key)
-        return record is not None and index < record.chunk_count
+    def _present(self, ids: Iterable[str]) -> set[str]:
+        """Those of the ids that are of chunks of ready papers."""
+        records = self.records()
+        found: set[str] = set()
+        for identifier in ids:
+            try:
+                key, index = split_chunk_id(identifier)
+            except ValueError:
+                continue
+            if key in records and index < records[key].chunk_count:
+                found.add(identifier)
+        return found
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """The chunks with these ids in the order asked; ids that are not in the library are left out."""
-        known = [identifier for identifier in dict.fromkeys(ids) if self.has_chunk(identifier)]
+        present = self._present(ids)
+        known = [identifier for identifier in dict.fromkeys(ids) if identifier in present]
         found = self.store.get_chunks(known) if known else {}
         return [found[identifier].chunk for identifier in ids if identifier in found]
 
@@ -260,7 +273,7 @@ class Library:
         venue: str | None = None,
     ) -> list[tuple[str, float]]:
         """As `nearest`, without fetching the texts."""
-        return nearest_ids(self, vector, k, keys_within(self.records(), keys, years, venue), categories)
+        return self._nearest.ids(vector, k, keys_within(self.records(), keys, years, venue), categories)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; those that are not there are left out."""
@@ -289,9 +302,9 @@ class Library:
         scope, asked = TextScope(allowed, categories, ids), k
         while True:
             found = self.fulltext.search(terms, asked, scope)
-            seen = [(identifier, score) for identifier, score in found if self.has_chunk(identifier)]
-            if len(seen) >= k or len(found) < asked:
-                return seen[:k]
+            present = self._present(identifier for identifier, _ in found)
+            if len(present) >= k or len(found) < asked:
+                return [(identifier, score) for identifier, score in found if identifier in present][:k]
             asked *= 2  # what another process is writing must not take the place of what is whole
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:

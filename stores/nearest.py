@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from citeloom.documents import Category, Paper, split_chunk_id
+from citeloom.documents import Category, Paper, chunk_id, split_chunk_id
 from citeloom.models.embedding import Vector
 from citeloom.stores.changes import PaperRecord
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library
 
-# Up to so many chunks a scope is searched by id with an exact product (12 ms for 400 of 100,000 chunks);
-# beyond that the index is asked for more than enough and the rest dropped.
+# Up to so many chunks a scope is searched by id with an exact product, which takes as long in a large library as in
+# a small one; beyond that the index is asked for more than enough and the rest dropped.
 _EXACT_LIMIT: Final = 600
-_OVERFETCH: Final = 4
+_MARGIN: Final = 1.3  # what is near a query is not spread evenly over papers and categories
+_WIDENING: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,56 +75,87 @@ def keys_within(
     )
 
 
-def nearest_ids(
-    library: Library, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-) -> list[tuple[str, float]]:
-    """Ids and cosines of the `k` nearest chunks of these papers and categories; equal cosines go by chunk id."""
-    total = library.chunk_count()
-    if k < 1 or not total:
-        return []
-    if keys is not None or categories is not None:
-        listed = None if keys is None else sorted(keys)
-        kinds = None if categories is None else sorted(categories)
-        rows = library.catalog.chunk_rows(keys=listed, categories=kinds, limit=_EXACT_LIMIT + 1)
-        if len(rows) <= _EXACT_LIMIT:
-            return _ordered(library.cosines(vector, [row.id for row in rows]).items())[:k]
-    return _widened(library, vector, k, keys, categories)
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """The chunks that a search may find: all of the papers, or those of the wanted categories, one byte each."""
 
+    keys: Collection[str]
+    records: Mapping[str, PaperRecord]
+    wanted: bytes = b""
+    categories: Mapping[str, bytes] = field(default_factory=dict)  # of each chunk, by key
 
-def _widened(
-    library: Library, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-) -> list[tuple[str, float]]:
-    total = library.chunk_count()
-    asked = min(total, math.ceil(k * _rarity(library, total, keys, categories)))
-    while True:
-        near = library.store.nearest_ids(vector, asked)
-        found = [
-            (name, cosine)
-            for name, cosine in near
-            if library.has_chunk(name) and (keys is None or split_chunk_id(name)[0] in keys)
+    def size(self) -> int:
+        """How many chunks it holds."""
+        if self.wanted:
+            return sum(self.categories[key].count(kind) for key in self.keys for kind in self.wanted)
+        return sum(self.records[key].chunk_count for key in self.keys)
+
+    def ids(self) -> list[str]:
+        """The chunks it holds."""
+        return [
+            chunk_id(key, index)
+            for key in self.keys
+            for index in range(self.records[key].chunk_count)
+            if not self.wanted or self.categories[key][index] in self.wanted
         ]
+
+    def holds(self, identifier: str) -> bool:
+        """Whether it holds a chunk, which may be none of the library's."""
+        key, index = split_chunk_id(identifier)
+        if key not in self.keys or index >= self.records[key].chunk_count:
+            return False
+        return not self.wanted or self.categories[key][index] in self.wanted
+
+
+class Nearest:
+    """Searches a library's chunks by vector; keeps the category of each chunk while nothing changes."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._read_for: Mapping[str, PaperRecord] | None = None
+        self._categories: Mapping[str, bytes] = {}
+
+    def ids(
+        self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
+    ) -> list[tuple[str, float]]:
+        """Ids and cosines of the `k` nearest chunks of these papers and categories; equal cosines go by chunk id."""
+        records = self._library.records()
+        papers = records.keys() if keys is None else records.keys() & keys
+        scope = _Scope(papers, records)
         if categories is not None:
-            fitting = library.catalog.of_categories([name for name, _ in found], categories)
-            found = [item for item in found if item[0] in fitting]
-        if asked >= total:
-            # All that ready papers have; the store holds more while another process writes.
-            total = library.store.chunk_total()
-        if len(found) >= k or asked >= total or len(near) < asked:
-            return _ordered(found)[:k]
-        asked = min(total, asked * _OVERFETCH)
+            scope = _Scope(papers, records, bytes(sorted(set(categories))), self._categories_of(records))
+        limited = keys is not None or categories is not None
+        size = scope.size() if limited else self._library.chunk_count()
+        if k < 1 or not size or (categories is not None and not categories):
+            return []
+        if limited and size <= _EXACT_LIMIT:
+            return _ordered(self._library.cosines(vector, scope.ids()).items())[:k]
+        return self._widened(vector, min(k, size), scope, size)
 
+    def _widened(self, vector: Vector, k: int, scope: _Scope, size: int) -> list[tuple[str, float]]:
+        total = self._library.chunk_count()
+        asked = k if size == total else min(total, math.ceil(k * _MARGIN * total / size))
+        while True:
+            near = self._library.store.nearest_ids(vector, asked)
+            found = [item for item in near if scope.holds(item[0])]
+            if asked >= total:
+                # All that ready papers have; the store holds more while another process writes.
+                total = self._library.store.chunk_total()
+            if len(found) >= k or asked >= total or len(near) < asked:
+                return _ordered(found)[:k]
+            asked = min(total, asked * _WIDENING)
 
-def _rarity(
-    library: Library, total: int, keys: Collection[str] | None, categories: Collection[Category] | None
-) -> float:
-    """How many of the nearest chunks to ask for, for each that is wanted: by the share that the scope has."""
-    rarity = 1.0
-    if keys is not None:
-        records = library.records()
-        rarity *= _OVERFETCH / 2 * total / max(1, sum(records[key].chunk_count for key in keys if key in records))
-    if categories is not None:
-        rarity *= _OVERFETCH
-    return rarity
+    def _categories_of(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
+        with self._lock:
+            if self._read_for is not records:
+                kinds = self._library.catalog.categories()
+                # A paper that another process has changed since the records were read counts as of no category.
+                self._categories = {
+                    key: kinds.get(key, b"").ljust(record.chunk_count, b"\xff") for key, record in records.items()
+                }
+                self._read_for = records
+            return self._categories
 
 
 def _ordered(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:

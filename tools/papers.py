@@ -13,6 +13,7 @@ from citeloom.stores.library import Library
 
 PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
+_MOST_CHUNKS: Final = 5000  # that are ranked by paper: some 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
 _NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
 
@@ -42,14 +43,15 @@ def search_papers(
 ) -> PaperPage:
     """The papers whose text has the words of the query, best first, `PAGE_SIZE` a page; blocks.
 
-    A paper counts by its best chunk, and by the query's words in its title. A bound on the year leaves out papers
-    without one. Raises `InputError` for a page below 1 or years the wrong way round, and `FullTextError`.
+    A paper counts by its best chunk, and by the query's words in its title; in a large library those papers count
+    that have one of the 5,000 best chunks. A bound on the year leaves out papers without one. Raises `InputError`
+    for a page below 1 or years the wrong way round, and `FullTextError`.
     """
     if page < 1:
         raise InputError(f"There is no page {page}.", help="The first page is 1.")
     years = year_range(min_year, max_year)
     terms = list(dict.fromkeys(library.fulltext.analyze(query)))[:_LONGEST_QUERY]
-    matching = library.matching(terms, max(1, library.chunk_count()), years=years)
+    matching = library.matching(terms, _MOST_CHUNKS, years=years)
     rarity = library.fulltext.rarity(terms) if matching else {}
     best: dict[str, tuple[str, float]] = {}
     for identifier, score in matching:

@@ -74,22 +74,15 @@ async def retrieve(
     `scorer` re-ranks when `how` says so. Raises `FullTextError` when words are asked for and there is no full-text
     index, and whatever the embedding raises.
     """
-    vector = await library.embedding.embed_query(query)
-    return await asyncio.to_thread(_retrieve, library, query, vector, k, scope, how, scorer)
-
-
-def _retrieve(
-    library: Library, query: str, vector: Vector, k: int, scope: Scope, how: Retrieval, scorer: PairScorer
-) -> list[Hit]:
-    terms = [] if how.mode == "dense" else library.fulltext.analyze(query)
+    terms = [] if how.mode == "dense" else await asyncio.to_thread(library.fulltext.analyze, query)
     plain = how.mode == "dense" and how.mmr is None and how.min_cosine is None and not how.rerank
     pool = k if plain else max(_LEAST_POOL, _POOL * k)
-    dense: Ranking = []
-    if how.mode != "bm25":
-        dense = library.nearest_ids(vector, pool, **scope.limits())
-    words: Ranking = library.matching(terms, pool, **scope.limits()) if terms else []
-    cosines = dict(dense)
-    cosines.update(library.cosines(vector, [name for name, _ in words if name not in cosines]))
+    # The indexes leave the interpreter while they search: what need not wait for the other goes at the same time.
+    (vector, dense), words = await asyncio.gather(
+        _nearest(library, query, 0 if how.mode == "bm25" else pool, scope),
+        asyncio.to_thread(_matching, library, terms, pool, **scope.limits()),
+    )
+    cosines, scores = await _both_scores(library, terms if how.fusion == "score" else [], vector, dense, words)
     if how.mode == "dense":
         ranking = dense
     elif how.mode == "bm25":
@@ -97,9 +90,40 @@ def _retrieve(
     elif how.fusion == "rank":
         ranking = by_rank([dense, words])
     else:
-        unseen = cosines.keys() - dict(words).keys()
-        scores = {**dict(words), **dict(library.matching(terms, len(unseen), ids=unseen) if unseen else [])}
         ranking = by_score(cosines, scores, how.bm25_weight)
+    return await asyncio.to_thread(_chosen, library, query, ranking, cosines, k, how, scorer)
+
+
+async def _nearest(library: Library, query: str, k: int, scope: Scope) -> tuple[Vector, Ranking]:
+    vector = await library.embedding.embed_query(query)
+    return vector, await asyncio.to_thread(library.nearest_ids, vector, k, **scope.limits()) if k else []
+
+
+async def _both_scores(
+    library: Library, terms: Sequence[str], vector: Vector, dense: Ranking, words: Ranking
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The true cosine and the BM25 score of whatever either search has found."""
+    cosines, scores = dict(dense), dict(words)
+    more_cosines, more_scores = await asyncio.gather(
+        asyncio.to_thread(library.cosines, vector, [name for name in scores if name not in cosines]),
+        asyncio.to_thread(_matching, library, terms, len(cosines), ids=cosines.keys() - scores.keys()),
+    )
+    return {**cosines, **more_cosines}, {**scores, **dict(more_scores)}
+
+
+def _matching(library: Library, terms: Sequence[str], k: int, **limits: Any) -> Ranking:
+    return library.matching(terms, k, **limits) if terms and k else []
+
+
+def _chosen(
+    library: Library,
+    query: str,
+    ranking: Ranking,
+    cosines: Mapping[str, float],
+    k: int,
+    how: Retrieval,
+    scorer: PairScorer,
+) -> list[Hit]:
     if how.min_cosine is not None:
         ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= how.min_cosine]
     if how.rerank:
@@ -107,8 +131,7 @@ def _retrieve(
         texts = {chunk.id: chunk.text for chunk in library.chunks([name for name, _ in best])}
         ranking = reranked(best, texts, query, how.rerank, scorer)
     if how.mmr is not None and len(ranking) > 1:
-        names = [name for name, _ in ranking]
-        vectors = library.store.get_vectors(names)
+        vectors = library.store.get_vectors([name for name, _ in ranking])
         ranking = varied([item for item in ranking if item[0] in vectors], vectors, k, how.mmr)
     return _hits(library, ranking[:k], cosines)
 
