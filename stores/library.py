@@ -25,8 +25,6 @@ from citeloom.stores.lock import WriterLock
 from citeloom.stores.nearest import Nearest, NearPaper, keys_within, nearest_papers
 from citeloom.stores.vectors import VectorStore, VectorStoreError
 
-Notice = Callable[[str], None]  # is told, in one line, of work that takes long
-
 
 class UnknownPaperError(InputError):
     """There is no paper with the key."""
@@ -56,10 +54,16 @@ class Library:
 
     @classmethod
     def open(
-        cls, home: Home, embedding: EmbeddingModel, *, create: bool = True, on_notice: Notice | None = None
+        cls,
+        home: Home,
+        embedding: EmbeddingModel,
+        *,
+        create: bool = True,
+        on_notice: Callable[[str], None] | None = None,
     ) -> Library:
         """Open the library of a home, and carry out changes that a killed process has left.
 
+        `on_notice` is told in one line of work that a large library takes long for.
         Raises `InputError` when there is none and `create` is off, when the home cannot be written, and when
         the library was made with another embedding model.
         """
