@@ -95,7 +95,7 @@ class Library:
                 help="Set CITELOOM_EMBEDDING_MODEL back, or ingest into another --home.",
             )
 
-    def mend(self, on_notice: Notice | None = None) -> list[str]:
+    def mend(self, on_notice: Callable[[str], None] | None = None) -> list[str]:
         """Carry out staged changes and make a missing full-text index, unless a writer is at work; gives the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
