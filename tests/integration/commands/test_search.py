@@ -112,6 +112,8 @@ def test_find_by_summary_and_by_text(citeloom: Citeloom, home: Path) -> None:
         (("search", "x", "--papers", "nobody1999"), ("nobody1999", "papers list")),
         (("search", "x", "--category", "mood"), ("'mood'", "related_work")),
         (("search", "x", "--venue", "Citelom Jurnal"), ("'Citelom Jurnal'", "venue", "Did you mean")),
+        (("search", "x", "--papers", ","), ("--papers names nothing",)),
+        (("search", "x", "--category", ""), ("--category names nothing",)),
         (("search", ""), ("nothing to look for",)),
         (("search", "?! --"), ("nothing to look for", "'?! --'")),
         (("find", " "), ("nothing to look for",)),
