@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import checks, endpoint_ingest, evidence, ingest, retrieval, section, startup
+from bench import checks, checks_on_papers, endpoint_ingest, evidence, ingest, retrieval, section, startup
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
@@ -46,6 +46,7 @@ def main() -> None:
     if "checks" in parts:
         _tell("checks: the labelled cases ...")
         checks.measure()
+        checks_on_papers.measure()
     _tell(f"{time.perf_counter() - began:.0f} s in all; load at the end: {_load()}")
 
 

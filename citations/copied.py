@@ -96,7 +96,7 @@ def _unquoted(text: str) -> list[list[_Word]]:
 
 
 def _joined(stretch: Sequence[_Word], heads: dict[int, str]) -> list[CopiedRun]:
-    """Windows that begin one word after the other as one run; a run of short compounds may be too short."""
+    """Overlapping windows as one run; one of many compounds may have too few words to count."""
     found: list[tuple[int, int, str]] = []
     for index, identifier in sorted(heads.items()):
         if found and index < found[-1][1]:

@@ -92,3 +92,22 @@ async def test_what_is_not_mended_is_listed_with_its_place(
     assert found["citation-missing"] == UNCITED
     assert [item["found"] for item in record["numbers"] if item["text"] == "0.4242"] == [None]
     assert any(warning.startswith("Left in the text: The number 0.4242") for warning in record["warnings"])
+
+
+async def test_a_repair_that_makes_it_worse_is_taken_back(
+    home: Path, server: FakeOpenAI, experiment: dict[str, Any]
+) -> None:
+    def behave(body: Json) -> Json:
+        if body.get("tools") or body.get("response_format"):
+            return writer(body)
+        worse = "It was 0.4343, then 0.4444, then 0.4545 (Smith et al., 2021)."
+        if "A first draft of this section" in body["messages"][-1]["content"]:
+            return envelope(body, content=worse)
+        return envelope(body, content="A source bears on it [E1]. It was 0.4242.")
+
+    writer = Writer(mends=False)
+    server.behaviour = behave
+    record = await record_of(home, server, experiment)
+    assert record["text"].startswith("A source bears on it (") and record["text"].endswith("It was 0.4242.")
+    assert [item["rule"] for item in record["findings"]] == ["number-not-found"]
+    assert "A repair made the draft worse and was taken back." in record["warnings"]
