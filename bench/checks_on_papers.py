@@ -67,7 +67,7 @@ def _changed_digits(experiments: list[Experiment]) -> None:
     print(f"the experiments' own numbers: {false} of {said} flagged")
     for length in sorted(changed):
         share = noticed[length] / changed[length]
-        print(f"| {length} digits{' or more' if length == 4 else ''} | {changed[length]} | {share:.3f} |")
+        print(f"| {length}{' or more' if length == 4 else ''} | {changed[length]} | {share:.3f} |")
 
 
 def _mutants(text: str) -> Iterator[tuple[int, int, str]]:
