@@ -50,7 +50,6 @@ class CopiedRun:
 
 def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[CopiedRun]:
     """Runs of more than `LONGEST_RUN` words outside quotation marks, in order and without overlap."""
-    own = _windows(own_words)
     known = [(source.evidence.id, _windows(source.text)) for source in sources]
     runs: list[CopiedRun] = []
     for stretch in _unquoted(text):
@@ -58,10 +57,10 @@ def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[Co
         heads: dict[int, str] = {}
         for index in range(len(stretch) - _WINDOW + 1):
             window = " ".join(said[index : index + _WINDOW])
-            if window not in own:
-                identifier = next((id for id, windows in known if window in windows), None)
-                if identifier is not None:
-                    heads[index] = identifier
+            identifier = next((id for id, windows in known if window in windows), None)
+            # Looked at last: what an experiment printed may be megabytes.
+            if identifier is not None and window not in _windows(own_words):
+                heads[index] = identifier
         runs += _joined(stretch, heads)
     return runs
 
