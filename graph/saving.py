@@ -1,4 +1,4 @@
-"""Writing a section's files: the text, the cited entries, and the record of every citation."""
+"""Writing a section's files: the text, the cited entries, the evidence report, and the record of every citation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from citeloom.citations.evidence_report import evidence_report
 from citeloom.citations.export import prepare_folder, write_texts
 
 __all__ = ["prepare_folder", "public_record", "save_section"]
 
-_FILE_CONTENTS = ("markdown", "bibliography")
+_FILE_CONTENTS = ("markdown", "bibliography", "report")
 
 
 def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -24,16 +25,21 @@ def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None
 
 
 async def save_section(record: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Write `<section>.md`, `.bib` and `.json`; returns the JSON. Raises `InputError` when it cannot be written.
+    """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`; returns the JSON.
 
-    A failed write loses nothing: the finished run is in the register, and the same command writes it again.
+    Raises `InputError` when they cannot be written. A failed write loses nothing: the finished run is in the
+    register, and the same command writes it again.
     """
 
     def write() -> dict[str, Any]:
         def as_json(files: Mapping[str, str]) -> str:
             return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
 
-        contents = {"md": record["markdown"], "bib": record["bibliography"]}
+        contents = {
+            "md": record["markdown"],
+            "bib": record["bibliography"],
+            "evidence.html": evidence_report(record),
+        }
         return public_record(record, write_texts(out, record["section"], contents, as_json))
 
     return await asyncio.to_thread(write)

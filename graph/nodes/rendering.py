@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -30,7 +31,7 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     """The section's record in the citation style of the settings; takes no model call.
 
     `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
-    when a paper leaves the library.
+    when a paper leaves the library; `report` is what the evidence report shows beside the record.
     """
     brief, lost = await brief_of(state, bench)
     draft = draft_of(state)
@@ -47,6 +48,8 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     papers = [cited[key] for key in shown.keys]
     numbers = {key: shown.number(key) for key in shown.keys}
     references = await asyncio.to_thread(build_references, papers, style, numbers=numbers)
+    notes = [*state.get("warnings", []), *lost, *(problem.message for problem in marked), *draft.notes]
+    notes += references.warnings
     document = SectionDocument(
         thread_id="",
         section=state["section"],
@@ -55,7 +58,7 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         evidence=[Evidence.from_dict(record) for record in state.get("evidence", [])],
         papers=papers,
         references=references.entries,
-        warnings=_warnings(state, lost, [problem.message for problem in marked], draft.notes, references.warnings),
+        warnings=_warnings(state, notes),
         notice=bench.notice,
     )
     return {
@@ -63,14 +66,18 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         "cite_style": style,
         "markdown": markdown_document(document),
         "bibliography": bibliography(papers),
+        "report": {
+            "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
+            "problems": list(state.get("problems", [])),
+            "notes": list(dict.fromkeys(notes)),
+            "notice": bench.notice,
+        },
     }
 
 
-def _warnings(state: SectionState, *more: Any) -> list[str]:
+def _warnings(state: SectionState, notes: Sequence[str]) -> list[str]:
     """All that the user should know, each once: what was lost, marked, left out, or judged not to hold."""
-    lines = [*state.get("warnings", [])]
-    for group in more:
-        lines += group
+    lines = [*notes]
     lines += [f"The draft still had this problem: {problem['message']}" for problem in state.get("problems", [])]
     lines += [
         f"Judged {record['label']}: {record['sentence']} [{record['evidence_id']}]"
