@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_AROUND = 360  # characters of the passage shown before and after the quote
+_BEFORE, _AFTER = 220, 360  # characters of the passage shown at first: the quote must be seen on a phone
 _LISTED_AUTHORS = 4
+_UNKNOWN = {"title": "", "authors": (), "year": None, "venue": "", "doi": ""}  # a paper that has left the library
 # A line break within a paragraph; those of lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
 # Verdicts that a reader should look into.
@@ -26,21 +27,21 @@ class Excerpt:
     @property
     def near_before(self) -> str:
         """The end of what stands before, from a word's beginning."""
-        if len(self.before) <= _AROUND:
+        if len(self.before) <= _BEFORE:
             return self.before
-        return "… " + self.before[-_AROUND:].partition(" ")[2]
+        return "… " + self.before[-_BEFORE:].partition(" ")[2]
 
     @property
     def near_after(self) -> str:
         """The beginning of what stands after, to a word's end."""
-        if len(self.after) <= _AROUND:
+        if len(self.after) <= _AFTER:
             return self.after
-        return self.after[:_AROUND].rpartition(" ")[0] + " …"
+        return self.after[:_AFTER].rpartition(" ")[0] + " …"
 
     @property
     def shortened(self) -> bool:
         """Whether the passage goes on beyond what is shown at first."""
-        return max(len(self.before), len(self.after)) > _AROUND
+        return len(self.before) > _BEFORE or len(self.after) > _AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Found:
     @property
     def authors(self) -> str:
         """The first authors."""
-        names = self.paper.get("authors", [])
+        names = self.paper["authors"]
         return ", ".join(names[:_LISTED_AUTHORS]) + (" et al." if len(names) > _LISTED_AUTHORS else "")
 
 
@@ -121,7 +122,7 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
     found = {
         item["id"]: Found(
             item,
-            report["papers"].get(item["key"], {}),
+            {**_UNKNOWN, **report["papers"].get(item["key"], {})},
             tuple(numbers.get(item["id"], ())),
             tuple(cards_of.get(item["id"], ())),
         )

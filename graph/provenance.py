@@ -1,6 +1,6 @@
 """Where a section's citations come from: its searches in order, the cited passages whole, the papers behind them.
 
-Kept with the finished run, so that the evidence report can be made again when a paper has left the library.
+Kept with the finished run, so that the command given again makes the same report without a look at the library.
 """
 
 from __future__ import annotations
