@@ -149,7 +149,7 @@ async def awrite_section(
         kind: the section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         library: an open library.
-        out: folder for the three files; none are written when left out.
+        out: folder for the files; none are written when left out.
         fresh: write anew, without answers of earlier runs.
         on_event: told of each step.
 
