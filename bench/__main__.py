@@ -15,13 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import endpoint_ingest, evidence, ingest, retrieval, section, startup
+from bench import checks, endpoint_ingest, evidence, ingest, retrieval, section, startup
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "ingest", "endpoint", "evidence", "section", "embedder", "retrieval")
+PARTS = ("startup", "ingest", "endpoint", "evidence", "section", "embedder", "retrieval", "checks")
 
 
 def main() -> None:
@@ -43,6 +43,9 @@ def main() -> None:
     if "retrieval" in parts:
         _tell("retrieval: what each stage finds ...")
         retrieval.measure()
+    if "checks" in parts:
+        _tell("checks: the labelled cases ...")
+        checks.measure()
     _tell(f"{time.perf_counter() - began:.0f} s in all; load at the end: {_load()}")
 
 

@@ -35,11 +35,14 @@ class DraftRecord(TypedDict):
     notes: list[str]
 
 
-class ProblemRecord(TypedDict):
-    """What a check found in the draft."""
+class FindingRecord(TypedDict):
+    """What a check found in the draft; the span is in the draft, None when it concerns the whole."""
 
-    code: str
+    rule: str
+    severity: str
     message: str
+    start: int | None
+    end: int | None
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -76,7 +79,7 @@ class SectionState(TypedDict, total=False):
     pending_calls: list[dict[str, Any]]
     searching: bool
     draft: DraftRecord
-    problems: list[ProblemRecord]
+    findings: list[FindingRecord]
     repairs: int
     repairing: bool
     verdicts: list[dict[str, Any]]

@@ -50,7 +50,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
         "searching": False,
         "repairs": 0,
         "repairing": False,
-        "problems": [],
+        "findings": [],
         "verdicts": [],
         "text": "",
         "result": {},

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 
-from citeloom.citations import build_references, check_draft, normalise_markers, render, sentences_with_markers
-from citeloom.experiment import Experiment
+from citeloom.citations import (
+    Finding,
+    build_references,
+    check_draft,
+    normalise_markers,
+    render,
+    sentences_with_markers,
+    to_repair,
+)
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.events import progress
 from citeloom.graph.state import SectionState, Update
@@ -31,10 +39,10 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     """What is wrong with the draft; once nothing is, each cited sentence is judged against its sources."""
     brief, warnings = await brief_of(state, bench)
     draft = draft_of(state)
-    problems = check_draft(draft, brief.sources, kind=brief.kind, experiment_text=experiment_text(brief.experiment))
-    runtime.stream_writer(progress("checked", f"{len(problems)} problems" if problems else "no problem found"))
+    findings = await asyncio.to_thread(check_draft, draft, brief.sources, kind=brief.kind, experiment=brief.experiment)
+    runtime.stream_writer(progress("checked", _counted(findings)))
     verdicts: list[dict[str, Any]] = []
-    repairing = bool(problems) and state.get("repairs", 0) < bench.settings.max_repairs
+    repairing = bool(to_repair(findings)) and state.get("repairs", 0) < bench.settings.max_repairs
     if not repairing:
         roles = await bench.roles(runtime)
         sources = with_chosen_quotes(brief.sources, draft)
@@ -46,7 +54,7 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
             await references
         runtime.stream_writer(progress("judged", f"{len(verdicts)} citations judged"))
     return {
-        "problems": [{"code": problem.code, "message": problem.message} for problem in problems],
+        "findings": [finding.as_dict() for finding in findings],
         "verdicts": verdicts,
         "repairing": repairing,
         "warnings": warnings,
@@ -54,7 +62,7 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
 
 
 def to_repair_or_render(state: SectionState) -> Literal["repair", "render"]:
-    """To the writer while a problem is left and a repair allowed; a check judges only when it ends the loop."""
+    """To the writer while something is left to mend and a repair allowed; a check judges only when it ends the loop."""
     return "repair" if state.get("repairing") else "render"
 
 
@@ -62,8 +70,8 @@ async def repair(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
     """Have the writer mend what the check named."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
-    problems = [problem["message"] for problem in state["problems"]]
-    runtime.stream_writer(progress("repairing", f"mending {len(problems)} problems"))
+    problems = [finding["message"] for finding in state["findings"] if finding["severity"] != "note"]
+    runtime.stream_writer(progress("repairing", f"mending {_plural(len(problems), 'finding')}"))
     draft = await roles.writer.repair(brief, draft_of(state), problems)
     return {
         "draft": record_of(_normalised(draft)),
@@ -102,23 +110,14 @@ async def _make_references_ready(draft: Draft, sources: list[Source], bench: Wor
     await asyncio.to_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers)
 
 
-def experiment_text(experiment: Experiment) -> str:
-    """All words of the experiment: what stands there is the user's own."""
-    texts: list[str] = []
-    _collect(json.loads(experiment.model_dump_json()), texts)
-    return "\n".join(texts)
+def _counted(findings: Sequence[Finding]) -> str:
+    """ "2 x number not found, 1 x copied run"."""
+    rules = Counter(finding.rule.replace("-", " ") for finding in findings)
+    return ", ".join(f"{count} x {rule}" for rule, count in rules.items()) or "nothing found"
 
 
-def _collect(value: Any, texts: list[str]) -> None:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            texts.append(str(name))
-            _collect(item, texts)
-    elif isinstance(value, list):
-        for item in value:
-            _collect(item, texts)
-    elif value is not None:
-        texts.append(str(value))
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _normalised(draft: Draft) -> Draft:
