@@ -17,7 +17,7 @@ from typing import Any, Final
 from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateNotFound
 from markupsafe import Markup
 
-from citeloom.citations.report_text import Link, reference_html, section_html, shown_text
+from citeloom.citations.report_text import Link, reference_html, section_html, shown_text, standing_apart
 from citeloom.citations.report_view import DOUBTFUL, ReportView, report_view
 
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -42,19 +42,32 @@ COSTS: Final[Mapping[str, str]] = {
 def evidence_report(record: Mapping[str, Any]) -> str:
     """The report of a finished section, from its record with `report` in it."""
     view = report_view(record)
-    links = [Link(card.number, card.start, card.end, card.doubtful) for card in view.cards]
+    placed = standing_apart(record["text"], _links(view))
     style = _style(view)
     return _template().render(
         record=record,
         report=record["report"],
         view=view,
-        body=section_html(record["text"], links),
+        body=section_html(record["text"], placed),
+        anchors={link.anchor for link in placed},
         style=Markup(style),
         style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         verdicts=VERDICTS,
         doubtful=DOUBTFUL,
         costs=[(COSTS.get(name, name), _amount(value)) for name, value in record["usage"].items() if value is not None],
     )
+
+
+def _links(view: ReportView) -> list[Link]:
+    """The links of the text, those that matter most first."""
+    cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
+    findings = [
+        Link("finding", number, finding["start"], finding["end"])
+        for number, finding in enumerate(view.findings, 1)
+        if finding["start"] is not None
+    ]
+    numbers = [Link("number", number, trace["start"], trace["end"]) for number, trace in enumerate(view.numbers, 1)]
+    return [*cards, *findings, *numbers]
 
 
 def _style(view: ReportView) -> str:

@@ -1,4 +1,4 @@
-"""A section's text as HTML of our own making: every citation a link to its passage, nothing of the text obeyed.
+"""A section's text as HTML of our own making: citations, findings and numbers are links, nothing of it is obeyed.
 
 The text is markdown that a model wrote or that quotes papers. Headings, lists, emphasis and tables are shown as such;
 HTML, links and images stay the characters that they are, so nothing in the text can become an element or an address.
@@ -7,9 +7,9 @@ HTML, links and images stay the characters that they are, so nothing in the text
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -20,34 +20,64 @@ from citeloom.citations.foreign import NEEDED
 if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore
 
-# A citation while markdown is read: its number between two characters that no text is left to hold.
+# A link while markdown is read: its number between two characters that no text is left to hold.
 _PLACED = re.compile("\ue000(\\d+)\ue001")
 _SPLIT = re.compile(f"(\ue000\\d+\ue001|{re.escape(NEEDED)})")
 _PRIVATE = re.compile("[\ue000\ue001]")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _ADDRESS = re.compile(r"<(https?://[^\s<>]+)>")
-_CITED, _MISSING = "citeloom_cited", "citeloom_missing"
+_LINKED, _MISSING = "citeloom_linked", "citeloom_missing"
+
+
+LinkKind = Literal["citation", "finding", "number"]
+# What a link is called in the text, and what it opens.
+ANCHORS: Final[Mapping[LinkKind, tuple[str, str]]] = {
+    "citation": ("r", "c"),
+    "finding": ("g", "f"),
+    "number": ("m", "n"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The citation `text[start:end]`, opened by `#c<number>`; `doubtful` when a judge did not find it borne out."""
+    """The words `text[start:end]` as a link to what is said of them; `doubtful` when a judge did not bear them out."""
 
+    kind: LinkKind
     number: int
     start: int
     end: int
     doubtful: bool = False
 
+    @property
+    def anchor(self) -> str:
+        """The id by which the words can be gone back to."""
+        return f"{ANCHORS[self.kind][0]}{self.number}"
 
-def section_html(text: str, links: Sequence[Link]) -> Markup:
-    """The text as HTML; `links` in the order of the text, none within another."""
+    @property
+    def opens(self) -> str:
+        """The id of what is said of the words."""
+        return f"{ANCHORS[self.kind][1]}{self.number}"
+
+
+def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
+    """The links in the order of the text; of those that share words the first of `links`, none across lines."""
+    placed: list[Link] = []
+    for link in links:
+        apart = all(link.end <= other.start or other.end <= link.start for other in placed)
+        if apart and link.start < link.end and "\n" not in text[link.start : link.end]:
+            placed.append(link)
+    return sorted(placed, key=lambda link: link.start)
+
+
+def section_html(text: str, placed: Sequence[Link]) -> Markup:
+    """The text as HTML with these links, which stand apart and in its order."""
     text = shown_text(text)
-    shown = {link.number: (link, text[link.start : link.end]) for link in links}
     pieces: list[str] = []
     done = 0
-    for link in links:
-        pieces += [text[done : link.start], f"\ue000{link.number}\ue001"]
+    for index, link in enumerate(placed):
+        pieces += [text[done : link.start], f"\ue000{index}\ue001"]
         done = link.end
+    shown = {index: (link, text[link.start : link.end]) for index, link in enumerate(placed)}
     return Markup(_reader().render("".join([*pieces, text[done:]]), {"shown": shown}))
 
 
@@ -64,14 +94,14 @@ def shown_text(text: str) -> str:
 def _reader() -> MarkdownIt:
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     reader.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "fence"])
-    reader.core.ruler.push("citations", _place)
-    reader.add_render_rule(_CITED, _cited)
+    reader.core.ruler.push("links", _place)
+    reader.add_render_rule(_LINKED, _linked)
     reader.add_render_rule(_MISSING, _missing)
     return reader
 
 
 def _place(state: StateCore) -> None:
-    """Make tokens of the citations in running text, and their words again of those in code."""
+    """Make tokens of the links in running text, and their words again of those in code."""
     shown = state.env["shown"]
 
     def worded(content: str) -> str:
@@ -95,20 +125,20 @@ def _place(state: StateCore) -> None:
 
 
 def _parts(token: Token) -> list[Token]:
-    """A text token, cut at the citations in it."""
+    """A text token, cut at the links in it."""
     parts: list[Token] = []
     for piece in _SPLIT.split(token.content):
         placed = _PLACED.fullmatch(piece)
-        kind = _CITED if placed else _MISSING if piece == NEEDED else "text"
+        kind = _LINKED if placed else _MISSING if piece == NEEDED else "text"
         if piece:
             parts.append(Token(kind, "", 0, content=piece, meta={"number": int(placed[1])} if placed else {}))
     return parts
 
 
-def _cited(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
+def _linked(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
     link, words = env["shown"][tokens[index].meta["number"]]
-    doubtful = " doubtful" if link.doubtful else ""
-    return Markup('<a class="cite{}" id="r{}" href="#c{}">{}</a>').format(doubtful, link.number, link.number, words)
+    looks = f"{link.kind} doubtful" if link.doubtful else link.kind
+    return Markup('<a class="{}" id="{}" href="#{}">{}</a>').format(looks, link.anchor, link.opens, words)
 
 
 def _missing(_: Any, tokens: Sequence[Token], index: int, __: Any, ___: Any) -> str:

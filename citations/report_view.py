@@ -99,12 +99,14 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """All of the report: `unused` is evidence by paper, the best paper first."""
+    """All of the report: `unused` is evidence by paper, the best paper first; findings and numbers as recorded."""
 
     cards: tuple[Card, ...]
     searches: tuple[Search, ...]
     unused: tuple[tuple[Found, ...], ...]
     verdicts: Mapping[str, int]
+    findings: Sequence[Mapping[str, Any]]
+    numbers: Sequence[Mapping[str, Any]]
 
 
 def report_view(record: Mapping[str, Any]) -> ReportView:
@@ -145,6 +147,8 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
         ),
         unused=_by_paper([item for item in found.values() if not item.cards]),
         verdicts=verdicts,
+        findings=record["findings"],
+        numbers=record["numbers"],
     )
 
 

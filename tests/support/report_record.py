@@ -48,6 +48,15 @@ def make_record(
         "citations": [citation.as_dict() for citation in shown.citations],
         "evidence": [source.evidence.as_dict() for source in sources],
         "references": [{"key": key, "label": key, "text": f"Ada. 2017. “On {said}.”"} for key in shown.keys],
+        "findings": [
+            {"rule": "truncated", "severity": "error", "message": f"The text ends. {said}", "start": None, "end": None},
+            _placed(shown.text, "lasts", rule="copied-run", severity="warning", message=f"Copied from a paper. {said}"),
+        ],
+        "numbers": [
+            {**_placed(shown.text, "lasts"), "text": "lasts", "found": None},
+            {**_placed(shown.text, "stays"), "text": "stays", "found": None},
+            {**_placed(shown.text, "open"), "text": "open", "found": _IN_RESULTS},
+        ],
         "usage": {"llm_calls": 12, "journal_hits": 3, "input_tokens": 45678, "output_tokens": 901, "cost": None},
         "warnings": [],
         "report": {
@@ -55,7 +64,6 @@ def make_record(
             "library_version": "abc",
             "notice": "",
             "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
-            "problems": [{"code": "truncated", "message": f"The text ends in the middle. {said}"}],
             "notes": [f"One paper was left out. {said}"],
             "searches": [
                 {"query": f"{QUERIES[0]} {said}", "origin": "default", "scope": {}, "evidence_ids": ["E1", "E3"]},
@@ -70,6 +78,15 @@ def make_record(
             "papers": papers,
         },
     }
+
+
+_IN_RESULTS = {"path": "results.auroc", "start": 10, "end": 14, "how": "rounded"}
+
+
+def _placed(text: str, words: str, **more: str) -> dict[str, Any]:
+    """A record that has its place in the text, the beginning when the words are not there."""
+    start = max(text.find(words), 0)
+    return {**more, "start": start, "end": start + len(words)}
 
 
 def _source(number: int, said: str) -> Source:

@@ -149,7 +149,7 @@ def test_text_can_be_read_in_light_and_dark(page: Page, tmp_path: Path, dark: bo
         "#c1 blockquote",
         "#c1 .meta",
         "#c1 .verdict",
-        ".cite",
+        ".citation",
         ".missing",
         ".doubt",
     ):

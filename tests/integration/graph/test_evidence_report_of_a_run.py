@@ -51,7 +51,7 @@ async def test_the_report_shows_the_passage_of_each_citation(
             "&#39;", "&#x27;"
         )
         assert texts[citation["chunk_id"]][citation["start"] : citation["end"]] == citation["quote"]
-    assert report.count('class="cite') == report.count('class="card"') > 0
+    assert report.count('class="citation') == report.count('class="card"') > 0
 
 
 async def test_given_again_it_is_the_same_file_and_another_style_changes_the_citations_only(

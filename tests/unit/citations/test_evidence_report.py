@@ -110,7 +110,8 @@ def test_findings_and_cost_are_told() -> None:
     for part in (
         "1 Supported",
         "2 Not supported",
-        "The text ends in the middle.",
+        "Truncated The text ends.",
+        "Copied run Copied from a paper.",
         "One paper was left out.",
         "citation 2",
     ):
@@ -118,6 +119,16 @@ def test_findings_and_cost_are_told() -> None:
     cost = page.words["#cost"]
     assert "45,678" in cost and "12" in cost and "None" not in cost
     assert "[citation needed]" in page.words["strong"]
+
+
+def test_findings_and_numbers_are_linked_from_the_words_they_are_about() -> None:
+    html = evidence_report(make_record())
+    page = _Read(html)
+    assert '<a class="finding" id="g2" href="#f2">lasts</a>' in html and 'href="#g2"' in html
+    assert '<a class="number" id="m2" href="#n2">stays</a>' in html
+    assert "Not found" in page.words["#n2"] and "lasts" in page.words["#n1"]
+    assert "results.auroc" in page.words["#n3"] and "10–14" in page.words["#n3"] and "rounded" in page.words["#n3"]
+    assert "1 of 3 numbers" in page.words["#numbers"]
 
 
 @pytest.mark.parametrize("label", list(VERDICTS))

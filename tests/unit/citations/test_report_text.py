@@ -13,15 +13,15 @@ def _linked(text: str, *cited: str) -> str:
     for number, words in enumerate(cited, 1):
         start = text.index(words, at)
         at = start + len(words)
-        links.append(Link(number, start, at, doubtful=number == 2))
+        links.append(Link("citation", number, start, at, doubtful=number == 2))
     return str(section_html(text, links))
 
 
 def test_each_citation_opens_its_card_and_a_doubtful_one_looks_different() -> None:
     html = _linked("It holds (a2020). It lasts (b2019; c2018).", "(a2020)", "(b2019; c2018)")
     assert html == (
-        '<p>It holds <a class="cite" id="r1" href="#c1">(a2020)</a>. '
-        'It lasts <a class="cite doubtful" id="r2" href="#c2">(b2019; c2018)</a>.</p>\n'
+        '<p>It holds <a class="citation" id="r1" href="#c1">(a2020)</a>. '
+        'It lasts <a class="citation doubtful" id="r2" href="#c2">(b2019; c2018)</a>.</p>\n'
     )
 
 
