@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -41,6 +41,15 @@ def _sendable(key: SecretStr) -> SecretStr:
 
 
 ApiKey = Annotated[SecretStr, AfterValidator(_sendable)]
+
+
+class Price(BaseModel):
+    """What a model costs per million tokens, in whatever currency all prices are given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    input: float = Field(ge=0, description="Per million tokens sent.")
+    output: float = Field(0, ge=0, description="Per million tokens answered.")
 
 
 class Settings(BaseSettings):
@@ -93,6 +102,14 @@ class Settings(BaseSettings):
     request_timeout: float = Field(120, ge=1, le=3600, description="Seconds before one model call is given up.")
     max_retries: int = Field(6, ge=0, le=20, description="Tries after the first on 429 and 5xx answers.")
     max_concurrency: int = Field(20, ge=1, le=256, description="Model calls under way at once, per endpoint.")
+
+    max_calls: int | None = Field(None, ge=1, description="Requests to chat models that a run may make in all.")
+    max_tokens: int | None = Field(None, ge=1, description="Tokens that a run may spend in all.")
+    max_cost: float | None = Field(None, gt=0, description="What a run may cost in all, by the prices given.")
+    prices: dict[str, Price] = Field(
+        default_factory=dict,
+        description="Price of each model per million tokens, by its name: {'some-model': {'input': 1, 'output': 2}}.",
+    )
 
     retrieval_mode: RetrievalMode = Field(
         "hybrid", description="How chunks are found: by vectors and words together, by vectors, or by words."
