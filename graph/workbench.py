@@ -123,6 +123,11 @@ class Workbench:
         spent = await self.journal.spending([run_id])
         return asdict(Usage.of(spent, total_cost(spent, self.settings.prices)))
 
+    def spent_now(self) -> Usage:
+        """What was spent and reused since this workbench was opened."""
+        spent = self.journal.since_opened()
+        return Usage.of(spent, total_cost(spent, self.settings.prices))
+
     def budget(self, run_id: str) -> Budget:
         """What bounds the calls of a run."""
         name = "" if self.joint_budget else run_id

@@ -15,7 +15,9 @@ event loop never waits for the disk and twenty answers together cost one sync or
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
@@ -25,7 +27,7 @@ from citeloom.models.clock import Clock, SystemClock
 from citeloom.models.flights import Flights
 from citeloom.models.group_commit import ClosedError, GroupCommit
 from citeloom.models.journal_file import connect, remedy
-from citeloom.models.records import CallRecord, Outcome, Replay, RunScope, Spending, Usage
+from citeloom.models.records import CallKind, CallRecord, Outcome, Replay, RunScope, Spending, Usage
 
 T = TypeVar("T")
 
@@ -56,6 +58,8 @@ class Journal:
         except (sqlite3.Error, OSError) as error:
             raise JournalError(f"{path}: {error}.", help=remedy(error)) from error
         self._flights = Flights()
+        self._counting = threading.Lock()
+        self._since_opened: dict[tuple[CallKind, str, str], Spending] = {}
 
     @classmethod
     def open(cls, path: Path, *, clock: Clock | None = None) -> Self:
@@ -101,6 +105,9 @@ class Journal:
         async with self._flights.claim(first):
             found = await self.submit(lambda db: [self._find(db, record, scope) for record in once])
             answers = {key: Replay(text, False) for key, text in zip(first, found, strict=True) if text is not None}
+            for record in once:
+                if record.key in answers:
+                    self._note(record, None)
             missing = [first[key] for key in first if key not in answers]
             if missing:
                 outcomes = list(await call(missing))
@@ -108,6 +115,7 @@ class Journal:
                 await self.submit(lambda db: self._keep(db, wanted, outcomes, scope))
                 for record, outcome in zip(wanted, outcomes, strict=True):
                     answers[record.key] = Replay(outcome.payload, True)
+                    self._note(record, outcome)
         return [answers[record.key] for record in records]
 
     async def reject(self, key: str, scope: RunScope) -> None:
@@ -127,6 +135,23 @@ class Journal:
     async def spending(self, runs: Sequence[str] | None = None) -> list[Spending]:
         """What runs spent so far, by model; all runs when none are named."""
         return await self.submit(lambda db: ledger.spent(db, runs))
+
+    def since_opened(self) -> list[Spending]:
+        """What was paid and reused through this journal since it was opened; never waits."""
+        with self._counting:
+            return list(self._since_opened.values())
+
+    def _note(self, record: CallRecord, paid: Outcome | None) -> None:
+        place = (record.kind, record.endpoint, record.model)
+        with self._counting:
+            before = self._since_opened.get(place) or Spending("", *place)
+            self._since_opened[place] = replace(
+                before,
+                paid=before.paid + (paid is not None),
+                reused=before.reused + (paid is None),
+                input_tokens=before.input_tokens + (paid.input_tokens if paid else 0),
+                output_tokens=before.output_tokens + (paid.output_tokens if paid else 0),
+            )
 
     async def forget(self, run_id: str) -> None:
         """Drop what the run was handed, for a run that is deleted; its answers stay for others."""
