@@ -81,6 +81,7 @@ class JournaledChat:
         tools: Sequence[Mapping[str, Any]] = (),
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
+        known_as: Sequence[BaseMessage] | None = None,
     ) -> Answer:
         """See `ChatCaller`.
 
@@ -88,7 +89,9 @@ class JournaledChat:
         `JournalPausedError`.
         """
         identity = self._identity
-        key = request_key(identity, messages, tools=tools, schema=schema, max_tokens=max_tokens)
+        key = request_key(
+            identity, messages if known_as is None else known_as, tools=tools, schema=schema, max_tokens=max_tokens
+        )
         record = CallRecord(key, "chat", identity.endpoint, identity.model)
 
         granted: list[Hold] = []
