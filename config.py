@@ -18,6 +18,7 @@ from pydantic_settings import (
     EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -192,8 +193,10 @@ def load_settings(**overrides: Any) -> Settings:
         wrong = first["msg"].removeprefix("Value error, ")
         given_value = "a value that is not shown" if name.endswith("_api_key") else repr(first.get("input"))
         raise ConfigurationError(
-            f"Setting {name} (CITELOOM_{name.upper()}): {wrong}, got {given_value}.",
+            f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}, got {given_value}.",
             help="See 'python cli.py doctor' for the settings in force.",
         ) from error
+    except SettingsError as error:  # a variable whose value should be JSON
+        raise ConfigurationError(f"Settings: {error}.", help="Its value is written as JSON.") from error
     except ValueError as error:  # citeloom.toml that is not TOML
         raise ConfigurationError(f"citeloom.toml: {error}.", help="Mend or remove the file.") from error

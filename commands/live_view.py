@@ -34,7 +34,7 @@ class RunView:
 
     def counts(self) -> str:
         """Searches, evidence, calls, tokens and cost on one line; without calls when no model was asked."""
-        parts = [f"{self.searches} searches", f"{self.passages} passages", *self._paid()]
+        parts = [f"searches: {self.searches}", f"passages: {self.passages}", *self._paid()]
         return " · ".join(parts)
 
     def paid(self) -> str:
