@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from citeloom.models.journal import Journal
 from citeloom.models.journal_file import connect
@@ -31,13 +31,13 @@ async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
     ]
 
 
-def test_many_may_make_the_file_at_once(tmp_path: Path) -> None:
-    together = threading.Barrier(12)
-
-    def make(path: Path) -> None:
-        together.wait()
+def test_the_file_may_be_made_by_another_process_at_this_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE begun (x)")
+        other.execute("BEGIN IMMEDIATE")
+        # It ends as soon as somebody waits for it.
+        monkeypatch.setattr("citeloom.models.journal_file.time.sleep", lambda _: other.execute("ROLLBACK"))
         connect(path).close()
-
-    with ThreadPoolExecutor(12) as makers:
-        for number in range(10):
-            list(makers.map(make, [tmp_path / f"{number}.sqlite"] * 12))
