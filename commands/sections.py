@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from citeloom.commands.console import notice, result, result_json, section_progress
-from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.commands.options import (
+    HomeOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    resolve,
+    workbench,
+)
 from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
 
@@ -93,6 +101,9 @@ def _command(kind: str) -> Any:
         base_url: UrlOption = None,
         words: WordsOption = None,
         max_searches: SearchesOption = None,
+        max_calls: MaxCallsOption = None,
+        max_tokens: MaxTokensOption = None,
+        max_cost: MaxCostOption = None,
         as_json: JsonOption = False,
         home: HomeOption = None,
     ) -> None:
@@ -102,6 +113,9 @@ def _command(kind: str) -> Any:
             "chat_base_url": base_url,
             "section_words": words,
             "max_search_iterations": max_searches,
+            "max_calls": max_calls,
+            "max_tokens": max_tokens,
+            "max_cost": max_cost,
         }
         records = run_to_end(_write((kind,), exp, out, fresh, home, settings))
         result_json(records[0]) if as_json else _show(records)
@@ -117,11 +131,15 @@ def paper(
     fresh: FreshOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_cost: MaxCostOption = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
     """Write all six sections one after the other; each can be killed and gone on with."""
-    settings = {"cite_style": cite_style, "chat_model": model, "chat_base_url": base_url}
+    settings: dict[str, Any] = {"cite_style": cite_style, "chat_model": model, "chat_base_url": base_url}
+    settings |= {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     records = run_to_end(_write(tuple(PURPOSES), exp, out, fresh, home, settings))
     result_json({"sections": records}) if as_json else _show(records)
 
@@ -137,6 +155,7 @@ async def _write(
     for kind in kinds:
         require_fields(experiment, _kind(kind), source=str(exp))
     with workbench(settings, found, create=False) as bench:
+        bench.joint_budget = len(kinds) > 1
         requests = [SectionRequest(_kind(kind), experiment, str(exp), fresh) for kind in kinds]
         return [await write_one(request, out, bench) for request in requests]
 
@@ -148,7 +167,7 @@ async def write_one(request: SectionRequest, out: Path, bench: Workbench) -> dic
 
     if bench.notice:
         notice(bench.notice)
-    with prepared_folder(out), section_progress() as show:
+    with prepared_folder(out), section_progress(bench.spent_now) as show:
         finished = await run_section(request, bench, on_event=show, on_notice=notice)
     record = await save_section(finished.record, out)
     for warning in record["warnings"]:
@@ -157,7 +176,7 @@ async def write_one(request: SectionRequest, out: Path, bench: Workbench) -> dic
     papers = len({citation["key"] for citation in record["citations"]})
     cost = (
         f"{usage['llm_calls']} model calls, {usage['journal_hits']} answers from the journal, "
-        f"{usage['input_tokens'] + usage['output_tokens']} tokens"
+        f"{usage['input_tokens'] + usage['output_tokens']} tokens{_priced(usage)}"
     )
     notice(f"{request.kind}: {len(record['citations'])} citations of {papers} papers; {cost}.")
     if finished.finished_earlier:
@@ -167,6 +186,10 @@ async def write_one(request: SectionRequest, out: Path, bench: Workbench) -> dic
         notice(f"Numbers: {found} of {len(record['numbers'])} found in the experiment or in a cited passage.")
     notice("Files: " + ", ".join(record["files"].values()))
     return record
+
+
+def _priced(usage: dict[str, Any]) -> str:
+    return f", cost {usage['cost']:.4f}" if usage["cost"] else ""
 
 
 @contextmanager

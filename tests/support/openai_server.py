@@ -41,8 +41,8 @@ class Raw:
     content_type: str = "application/json"
 
 
-Fault = Literal["hang", "html", "not-json", "list", "no-choices", "empty-choices", "truncated", "drop"]
-Behaviour = Callable[[Json], "Json | Raw | None"]
+Fault = Literal["hang", "html", "not-json", "list", "no-choices", "empty-choices", "empty", "huge", "truncated", "drop"]
+Behaviour = Callable[[Json], "Json | Raw | Status | Fault | None"]
 Answer = Callable[[Json], Json]
 
 _BODIES: dict[str, Raw] = {
@@ -50,6 +50,8 @@ _BODIES: dict[str, Raw] = {
     "not-json": Raw('{"choices": [{"message":'),
     "list": Raw("[1, 2]"),
     "no-choices": Raw('{"object": "chat.completion"}'),
+    "empty": Raw(""),
+    "huge": Raw(json.dumps({"choices": [{"message": {"role": "assistant", "content": "so much " * 1_250_000}}]})),
     "empty-choices": Raw('{"object": "chat.completion", "choices": []}'),
 }
 
@@ -91,7 +93,7 @@ class FakeOpenAI:
         model: the only model that is known; None knows all.
         tool_turns: turns in which tools are called, when there are any.
         failures: what the first requests are answered with, in order of arrival.
-        behaviour: asked first; None leaves the answer to the protocol.
+        behaviour: asked first; None leaves the answer to the protocol, a fault is what the request meets.
         log: file to which requests are appended.
     """
 
@@ -178,9 +180,11 @@ class FakeOpenAI:
         fault = self.failures.pop(0) if self.failures else None
         if self.delay:
             await asyncio.sleep(self.delay)
+        made = self.behaviour(body) if self.behaviour and fault is None else None
+        if isinstance(made, Status | str):
+            fault, made = made, None
         response = self._refusal(request, body) or await self._fault(fault)
         if response is None:
-            made = self.behaviour(body) if self.behaviour else None
             made = answer(body) if made is None else made
             response = _as_response(made) if isinstance(made, Raw) else JSONResponse(made)
             self.answered += 1
