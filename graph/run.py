@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from citeloom.citations.csl import style_file
 from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.experiment import Experiment, SectionKind, require_fields
 from citeloom.graph.events import ProgressEvent
@@ -71,6 +72,7 @@ async def run_section(
     gone on with, and other `CiteloomError`s for what cannot be mended by trying again.
     """
     require_fields(request.experiment, request.kind, source=request.source)
+    style_file(bench.settings.csl)  # before anything is paid for
     await bench.require_papers()
     register = await asyncio.to_thread(RunRegister, bench.home.runs)
     run = await asyncio.to_thread(_begin, request, bench, register, on_notice)
@@ -177,7 +179,8 @@ async def _finished_earlier(run: Run, bench: Workbench, saver: AsyncSqliteSaver)
     """The stored result; rendered anew, which takes no model call, in another citation style or for the report of
     a run that was finished before there were any."""
     record = dict(run.result or {})
-    if record.get("cite_style") != bench.settings.cite_style or "report" not in record:
+    asked = (bench.settings.cite_style, bench.settings.csl)
+    if (record.get("cite_style"), record.get("csl")) != asked or "report" not in record:
         graph: SectionGraph = build_section_graph(_given(bench)).compile(checkpointer=saver, name="section")
         state = await graph.aget_state({"configurable": {"thread_id": run.thread_id}})
         values = cast(SectionState, state.values)
