@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from citeloom.errors import InputError
 
 _EXTRA = "Give the path of a .csl file, or install the styles by name: pip install 'citeloom[styles]'."
+_FOLLOWED = re.compile(r'<link href="[^"]*/([\w-]+)" rel="independent-parent"')
 
 
 def style_file(given: str) -> Path | None:
@@ -26,8 +28,10 @@ def style_file(given: str) -> Path | None:
     except ImportError:
         raise InputError(f"The CSL style {given!r} is no file, and no styles are installed.", help=_EXTRA) from None
     try:
-        # A journal that follows another one's style is led to that one.
-        return Path(get_style_filepath(given.lower()))
+        found = Path(get_style_filepath(given.lower(), resolve_dependencies=False))
+        # A journal that follows another one's style names it. (Left to the package, the file would stay open.)
+        followed = _FOLLOWED.search(found.read_text(encoding="utf-8"))
+        return found if followed is None else Path(get_style_filepath(followed[1], resolve_dependencies=False))
     except StyleNotFoundError as error:
         raise InputError(
             f"There is no CSL style named {given!r}.",

@@ -25,7 +25,8 @@ _PLACED = re.compile("\ue000(\\d+)\ue001")
 _SPLIT = re.compile(f"(\ue000\\d+\ue001|{re.escape(NEEDED)})")
 _PRIVATE = re.compile("[\ue000\ue001]")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_ADDRESS = re.compile(r"<(https?://[^\s<>]+)>")
+# An address as pandoc's references give it: by itself, or behind words.
+_ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]*\)(?=[\s.,;]|$)")
 _LINKED, _MISSING = "citeloom_linked", "citeloom_missing"
 
 
@@ -83,7 +84,7 @@ def section_html(text: str, placed: Sequence[Link]) -> Markup:
 
 def reference_html(text: str) -> Markup:
     """A reference, which is one line of markdown."""
-    return Markup(_reader().renderInline(_ADDRESS.sub(r"\1", shown_text(text)), {"shown": {}}))
+    return Markup(_reader().renderInline(_ADDRESS.sub(r"\1\2", shown_text(text)), {"shown": {}}))
 
 
 def shown_text(text: str) -> str:

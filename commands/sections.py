@@ -111,8 +111,8 @@ def _help(kind: str) -> str:
     return (
         f"Write the {kind}: {PURPOSES[kind]}.\n\n"
         f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its passage) "
-        f"and {kind}.json, and prints the text. A killed or paused run goes on when the same command is given again; "
-        "a finished one is not paid for twice.\n\n"
+        f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
+        "goes on when the same command is given again; a finished one is not paid for twice.\n\n"
         f"exp.json needs: {NEEDS[kind]}. All other fields are optional: paper_concept{{title, description, "
         "open_questions[]}, hypothesis{description, method_combination}, experimental_plan, experiment_code, "
         "execution_result{stdout, stderr, returncode}, metrics{}, plots[{path, caption}], verdict, reasoning, "

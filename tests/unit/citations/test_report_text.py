@@ -78,3 +78,4 @@ def test_nothing_in_the_text_becomes_an_element_or_an_address(text: str) -> None
 def test_a_reference_shows_its_address_as_text() -> None:
     html = reference_html("Ada. “On \\[x\\].” *Journal*. <https://doi.org/10.1/x>.")
     assert html == "Ada. “On [x].” <em>Journal</em>. https://doi.org/10.1/x."
+    assert reference_html("doi: [10.1/x](https://doi.org/10.1/x).") == "doi: 10.1/x."
