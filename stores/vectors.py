@@ -1,20 +1,25 @@
 """The vector store: Chroma on disk, with our own embeddings, never its.
 
 Collection `content` holds one record for each chunk (its text once, as the document), `summaries` one for
-each paper. Lookups go by id: they stay flat as the library grows, metadata filters do not (docs/decisions).
+each paper, `notes` one for each passage of the user's notes. Lookups go by id: they stay flat as the library
+grows, metadata filters do not (docs/decisions).
 """
 
 from __future__ import annotations
 
+import itertools
+import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
-from citeloom.models.embedding import Vector, Vectors
+from citeloom.errors import InputError
+from citeloom.models.embedding import Vector
 from citeloom.stores.home import Home
 
 if TYPE_CHECKING:
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
+_openings = itertools.count(1)
+_NAMES = ("content", "summaries", "notes")
 _MAX_PAGE = 2000  # under SQLite's limit on variables, and gentle on memory
 
 
@@ -34,14 +41,46 @@ class StoredChunk:
     vector: Vector | None = None
 
 
+class VectorStoreError(InputError):
+    """The vector store cannot be read, or a part of it is gone."""
+
+    default_help = "Run 'python cli.py doctor --mend': it is made again from the papers' files."
+
+
+class _Guarded:
+    """A collection of Chroma whose failures say which folder cannot be read."""
+
+    def __init__(self, collection: Collection, path: Path) -> None:
+        self._collection = collection
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        from chromadb.errors import InternalError
+
+        function = getattr(self._collection, name)
+
+        def guarded(*arguments: Any, **named: Any) -> Any:
+            try:
+                return function(*arguments, **named)
+            except InternalError as error:
+                raise _unreadable(self._path, error) from error
+
+        return guarded
+
+
+def _unreadable(path: Path, error: Exception) -> VectorStoreError:
+    reason = " ".join(str(error).split())[:160].rstrip(".")
+    return VectorStoreError(f"{path}: the vector store cannot be read ({reason}).")
+
+
 class VectorStore:
-    """Chroma's two collections; safe to call from several threads."""
+    """Chroma's three collections; safe to call from several threads."""
 
     def __init__(self, home: Home) -> None:
         self._path = home.chroma
         self._lock = threading.RLock()
         self._client: ClientAPI | None = None
-        self._collections: dict[str, Collection] = {}
+        self._collections: dict[str, _Guarded] = {}
 
     def close(self) -> None:
         """Let go of the files; the next call opens them again, and so sees what others wrote."""
@@ -51,20 +90,21 @@ class VectorStore:
             self._client = None
             self._collections = {}
 
-    def _collection(self, name: str) -> Collection:
+    def _collection(self, name: str) -> _Guarded:
         with self._lock:
-            if self._client is None:
-                # Imported late: it costs most of a second, which `--help` must not pay.
-                import chromadb
-                from chromadb.config import Settings
-
-                self._client = chromadb.PersistentClient(
-                    path=str(self._path), settings=Settings(anonymized_telemetry=False)
-                )
             if name not in self._collections:
-                self._collections[name] = self._client.get_or_create_collection(
-                    name, configuration=_CONFIGURATION, embedding_function=None
-                )
+                # Imported late: it costs most of a second, which `--help` must not pay.
+                from chromadb.errors import InternalError
+
+                try:
+                    if self._client is None:
+                        self._client = _open_client(self._path)
+                    collection = self._client.get_or_create_collection(
+                        name, configuration=_CONFIGURATION, embedding_function=None
+                    )
+                except (InternalError, ValueError) as error:
+                    raise _unreadable(self._path, error) from error
+                self._collections[name] = _Guarded(collection, self._path)
             return self._collections[name]
 
     def _pages(self, items: Sequence[str]) -> Iterator[list[int]]:
@@ -75,8 +115,8 @@ class VectorStore:
         for start in range(0, len(items), size):
             yield list(range(start, min(start + size, len(items))))
 
-    def put_chunks(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-        """Write chunks with their vectors, [n, d]; what stood under an id is replaced."""
+    def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
+        """Write chunks with their vectors, one each, [d]; what stood under an id is replaced."""
         content = self._collection("content")
         ids = [chunk.id for chunk in chunks]
         for page in self._pages(ids):
@@ -87,19 +127,44 @@ class VectorStore:
                 metadatas=[_metadata(chunks[i]) for i in page],
             )
 
-    def put_summary(self, key: str, summary: str, vector: Vector) -> None:
-        """Write the summary of a paper with its vector, [d]."""
-        self._collection("summaries").upsert(ids=[key], embeddings=_rows([vector]), documents=[summary])
+    def put_summaries(self, summaries: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write summaries of papers with their vectors, [d], by key."""
+        self._put_documents("summaries", summaries)
+
+    def put_passages(self, passages: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write passages of notes with their vectors, [d], by id."""
+        self._put_documents("notes", passages)
+
+    def _put_documents(self, name: str, documents: Mapping[str, tuple[str, Vector]]) -> None:
+        if not documents:
+            return
+        collection = self._collection(name)
+        ids = list(documents)
+        for page in self._pages(ids):
+            rows = [documents[ids[i]] for i in page]
+            collection.upsert(
+                ids=[ids[i] for i in page],
+                embeddings=_rows([vector for _, vector in rows]),
+                documents=[text for text, _ in rows],
+            )
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are passed over."""
-        content = self._collection("content")
-        for page in self._pages(ids):
-            content.delete(ids=[ids[i] for i in page])
+        self._delete("content", ids)
 
-    def delete_summary(self, key: str) -> None:
-        """Remove the summary of a paper."""
-        self._collection("summaries").delete(ids=[key])
+    def delete_passages(self, ids: Sequence[str]) -> None:
+        """Remove passages of notes; ids that are not there are passed over."""
+        self._delete("notes", ids)
+
+    def delete_summaries(self, keys: Sequence[str]) -> None:
+        """Remove the summaries of papers; keys that are not there are passed over."""
+        self._delete("summaries", keys)
+
+    def _delete(self, name: str, ids: Sequence[str]) -> None:
+        if ids:
+            collection = self._collection(name)
+            for page in self._pages(ids):
+                collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The chunks that are there, by id."""
@@ -118,13 +183,7 @@ class VectorStore:
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the chunks that are there, by id; without their texts."""
-        content = self._collection("content")
-        found: dict[str, Vector] = {}
-        for page in self._pages(ids):
-            result: Any = content.get(ids=[ids[i] for i in page], include=["embeddings"])
-            rows = np.asarray(result["embeddings"], dtype=np.float32)
-            found.update(zip(result["ids"], rows, strict=True))
-        return found
+        return self._vectors_of("content", ids)
 
     def nearest_ids(self, vector: Vector, k: int) -> list[tuple[str, float]]:
         """Ids and cosines of the `k` nearest chunks, best first.
@@ -140,29 +199,64 @@ class VectorStore:
 
     def nearest_summaries(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
         """Keys, summaries and cosines of the `k` nearest papers, best first."""
-        result: Any = self._collection("summaries").query(
+        return self._nearest_documents("summaries", vector, k)
+
+    def nearest_passages(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
+        """Ids, texts and cosines of the `k` nearest passages of notes, best first."""
+        return self._nearest_documents("notes", vector, k)
+
+    def _nearest_documents(self, name: str, vector: Vector, k: int) -> list[tuple[str, str, float]]:
+        result: Any = self._collection(name).query(
             query_embeddings=_rows([vector]), n_results=k, include=["documents", "distances"]
         )
         rows = zip(result["ids"][0], result["documents"][0], result["distances"][0], strict=True)
-        return [(key, summary, 1.0 - float(distance)) for key, summary, distance in rows]
+        return [(identifier, text, 1.0 - float(distance)) for identifier, text, distance in rows]
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the summaries that are there, by key."""
-        summaries = self._collection("summaries")
+        return self._vectors_of("summaries", keys)
+
+    def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of the passages of notes that are there, by id."""
+        return self._vectors_of("notes", ids)
+
+    def _vectors_of(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+        collection = self._collection(name)
         found: dict[str, Vector] = {}
-        for page in self._pages(keys):
-            result: Any = summaries.get(ids=[keys[i] for i in page], include=["embeddings"])
+        for page in self._pages(ids):
+            result: Any = collection.get(ids=[ids[i] for i in page], include=["embeddings"])
             rows = np.asarray(result["embeddings"], dtype=np.float32)
             found.update(zip(result["ids"], rows, strict=True))
         return found
 
+    def read_through(self) -> None:
+        """Read every vector that there is a record of; raises `VectorStoreError` when one cannot be read."""
+        for name in _NAMES:
+            ids = sorted(self._all_ids(name))
+            for page in self._pages(ids):
+                vectors = self._vectors_of(name, [ids[i] for i in page])
+                empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
+                if empty:
+                    raise VectorStoreError(f"{self._path}: the vector of {empty[0]} is empty.")
+
+    def set_aside(self) -> Path:
+        """Move what is there out of the way, in place of what was moved before; gives its new place."""
+        aside = self._path.with_name(f"{self._path.name}-damaged")
+        with self._lock:
+            self.close()
+            if aside.is_dir():
+                shutil.rmtree(aside)
+            aside.unlink(missing_ok=True)
+            self._path.rename(aside)
+        return aside
+
     def chunk_total(self) -> int:
         """How many chunks there are."""
-        return self._collection("content").count()
+        return int(self._collection("content").count())
 
     def summary_total(self) -> int:
         """How many summaries there are."""
-        return self._collection("summaries").count()
+        return int(self._collection("summaries").count())
 
     def chunk_ids(self) -> set[str]:
         """The ids of all chunks."""
@@ -172,6 +266,10 @@ class VectorStore:
         """The keys of all summaries."""
         return self._all_ids("summaries")
 
+    def passage_ids(self) -> set[str]:
+        """The ids of all passages of notes."""
+        return self._all_ids("notes")
+
     def _all_ids(self, name: str) -> set[str]:
         collection = self._collection(name)
         found: set[str] = set()
@@ -180,6 +278,22 @@ class VectorStore:
             if not page:
                 return found
             found.update(page)
+
+
+def _open_client(path: Path) -> ClientAPI:
+    import chromadb
+    from chromadb.config import Settings
+
+    return chromadb.PersistentClient(path=_spelled(path), settings=Settings(anonymized_telemetry=False))
+
+
+def _spelled(path: Path) -> str:
+    """The path, written as never before in this process.
+
+    Chroma shares what it has in memory between clients of one spelling: with a second library open, closing and
+    opening again would bring back what was there before another process wrote.
+    """
+    return str(path) + "".join("/." if bit == "1" else "/" for bit in f"{next(_openings):b}")
 
 
 def _rows(vectors: Sequence[Vector]) -> Any:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from citeloom.documents.markdown import BlockKind, Span
+from citeloom.documents.pdf.grids import CAPTION
 from citeloom.documents.pdf.headings import find_title, levelled
 from citeloom.documents.pdf.lines import Line
 from citeloom.documents.pdf.mending import Hyphens, plain
-from citeloom.documents.pdf.pieces import CAPTION, ENDS, SMALLER, Piece, body_size, gathered, written
+from citeloom.documents.pdf.pieces import ENDS, SMALLER, Piece, body_size, gathered, written
 
 
 @dataclass(frozen=True, slots=True)

@@ -358,7 +358,7 @@ async def test_scopes_give_only_what_they_hold(library: Library, papers: Path) -
     assert {c.key for c, _ in library.nearest(query, 50, years=(2021, 2030))} == {"grace2021"}
     assert library.nearest(query, 5, keys=["nobody"]) == []
     assert len(library.nearest(query, 10_000)) == library.chunk_count()
-    assert [paper.key for paper, _, _ in library.nearest_papers(query, 5)] == ["grace2021", "ada2020"]
+    assert [near.paper.key for near in library.nearest_papers(query, 5)] == ["grace2021", "ada2020"]
 
 
 async def test_large_scopes_are_searched_through_the_index(
