@@ -15,7 +15,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import checks, endpoint_ingest, evidence, ingest, journal, pdf, retrieval, section, startup
+from bench import (
+    checks,
+    checks_on_papers,
+    endpoint_ingest,
+    evidence,
+    ingest,
+    journal,
+    pdf,
+    retrieval,
+    section,
+    startup,
+)
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
@@ -45,12 +56,13 @@ def main() -> None:
     if "retrieval" in parts:
         _tell("retrieval: what each stage finds ...")
         retrieval.measure()
-    if "checks" in parts:
-        _tell("checks: the labelled cases ...")
-        checks.measure()
     if "rerank" in parts:
         _tell("rerank: what the cross-encoder changes ...")
         retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
+    if "checks" in parts:
+        _tell("checks: the labelled cases ...")
+        checks.measure()
+        checks_on_papers.measure()
     _tell(f"{time.perf_counter() - began:.0f} s in all; load at the end: {_load()}")
 
 

@@ -155,10 +155,11 @@ def _score(cases: Sequence[tuple[str, Sequence[str]]], find: Callable[[str], lis
 
 def _case_file(name: str, texts: str) -> tuple[dict[str, Any], list[Source]]:
     data = _json(name)
-    return data, [_source(identifier, text) for identifier, text in data[texts].items()]
+    return data, [source_of(identifier, text) for identifier, text in data[texts].items()]
 
 
-def _source(identifier: str, text: str) -> Source:
+def source_of(identifier: str, text: str) -> Source:
+    """A source whose chunk is `text`, under a marker."""
     key = f"paper{identifier}"
     chunk = Chunk(f"{key}:00004", key, 4, text, "Results", "", Category.EVALUATION, 1, None, 0, len(text), 99)
     scores = {"vector_score": 0.7, "llm_score": 0.8, "combined_score": 0.76}

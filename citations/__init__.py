@@ -2,7 +2,7 @@
 
 from citeloom.citations.checks import check_draft, neutralise
 from citeloom.citations.export import SectionDocument, write_files
-from citeloom.citations.findings import Finding, to_repair
+from citeloom.citations.findings import Finding
 from citeloom.citations.markers import CitedSentence, marker_ids, normalise_markers, sentences_with_markers
 from citeloom.citations.numbers import NumberTrace, trace_numbers
 from citeloom.citations.references import Reference, References, build_references
@@ -24,7 +24,6 @@ __all__ = [
     "normalise_markers",
     "render",
     "sentences_with_markers",
-    "to_repair",
     "trace_numbers",
     "write_files",
 ]

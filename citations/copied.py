@@ -50,7 +50,6 @@ class CopiedRun:
 
 def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[CopiedRun]:
     """Runs of more than `LONGEST_RUN` words outside quotation marks, in order and without overlap."""
-    own = _windows(own_words)
     known = [(source.evidence.id, _windows(source.text)) for source in sources]
     runs: list[CopiedRun] = []
     for stretch in _unquoted(text):
@@ -58,10 +57,10 @@ def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[Co
         heads: dict[int, str] = {}
         for index in range(len(stretch) - _WINDOW + 1):
             window = " ".join(said[index : index + _WINDOW])
-            if window not in own:
-                identifier = next((id for id, windows in known if window in windows), None)
-                if identifier is not None:
-                    heads[index] = identifier
+            identifier = next((id for id, windows in known if window in windows), None)
+            # Looked at last: what an experiment printed may be megabytes.
+            if identifier is not None and window not in _windows(own_words):
+                heads[index] = identifier
         runs += _joined(stretch, heads)
     return runs
 
@@ -96,7 +95,7 @@ def _unquoted(text: str) -> list[list[_Word]]:
 
 
 def _joined(stretch: Sequence[_Word], heads: dict[int, str]) -> list[CopiedRun]:
-    """Windows that begin one word after the other as one run; a run of short compounds may be too short."""
+    """Overlapping windows as one run; one of many compounds may have too few words to count."""
     found: list[tuple[int, int, str]] = []
     for index, identifier in sorted(heads.items()):
         if found and index < found[-1][1]:

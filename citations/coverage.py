@@ -56,8 +56,7 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
         for sentence in sentences(text)
         if not sentence.ids
         and not _HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1)
-        and _reports(_without(text, sentence, quoted))
-        and _flat(sentence.text) not in own
+        and _reports(_without(text, sentence, quoted), own)
     ]
 
 
@@ -93,8 +92,14 @@ def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     ]
 
 
-def _reports(words: str) -> bool:
-    return bool(_OTHERS_WORK.search(words)) and not _OWN.search(words)
+def _reports(words: str, own: str) -> bool:
+    """Whether a sentence speaks of others' work in words that are not the experiment's, two around them counted in."""
+    if _OWN.search(words):
+        return False
+    return any(
+        _flat(" ".join([*words[: match.start()].split()[-2:], match[0], *words[match.end() :].split()[:2]])) not in own
+        for match in _OTHERS_WORK.finditer(words)
+    )
 
 
 def _without(text: str, sentence: CitedSentence, spans: Sequence[tuple[int, int]]) -> str:

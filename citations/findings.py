@@ -6,9 +6,10 @@ Its spans refer to the text that it was given, with markers in their normal form
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from typing_extensions import TypedDict  # as in graph/state.py, which holds these
 
 Rule = Literal[
     "unknown-marker",
@@ -40,6 +41,16 @@ SEVERITY: dict[Rule, Severity] = {
 SHOWN = 80
 
 
+class FindingRecord(TypedDict):
+    """A finding as plain data; the span is None when it concerns the whole text."""
+
+    rule: str
+    severity: str
+    message: str
+    start: int | None
+    end: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing wrong with a draft; `message` is a line that names the words, `span` places them where it can."""
@@ -53,7 +64,7 @@ class Finding:
         """How grave it is, which the rule decides."""
         return SEVERITY[self.rule]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> FindingRecord:
         """The plain form of state and JSON output."""
         return {
             "rule": self.rule,
@@ -62,11 +73,6 @@ class Finding:
             "start": self.span[0] if self.span else None,
             "end": self.span[1] if self.span else None,
         }
-
-
-def to_repair(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that a writer is asked to mend."""
-    return [finding for finding in findings if finding.severity != "note"]
 
 
 def shown(words: str) -> str:

@@ -14,6 +14,7 @@ from langgraph.graph.message import add_messages
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic makes the forms of Studio, and on 3.11 needs this one
 
+from citeloom.citations.findings import FindingRecord
 from citeloom.experiment import SectionKind
 
 
@@ -35,14 +36,11 @@ class DraftRecord(TypedDict):
     notes: list[str]
 
 
-class FindingRecord(TypedDict):
-    """What a check found in the draft; the span is in the draft, None when it concerns the whole."""
+class Attempt(TypedDict):
+    """A draft with what was found in it."""
 
-    rule: str
-    severity: str
-    message: str
-    start: int | None
-    end: int | None
+    draft: DraftRecord
+    findings: list[FindingRecord]
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -80,6 +78,7 @@ class SectionState(TypedDict, total=False):
     searching: bool
     draft: DraftRecord
     findings: list[FindingRecord]
+    before_repair: Attempt | None
     repairs: int
     repairing: bool
     verdicts: list[dict[str, Any]]

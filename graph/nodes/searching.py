@@ -48,6 +48,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
         "warnings": Overwrite([]),
         "pending_calls": [],
         "searching": False,
+        "before_repair": None,
         "repairs": 0,
         "repairing": False,
         "findings": [],

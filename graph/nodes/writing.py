@@ -16,12 +16,11 @@ from citeloom.citations import (
     normalise_markers,
     render,
     sentences_with_markers,
-    to_repair,
 )
 from citeloom.citations.csl import style_file
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.events import progress
-from citeloom.graph.state import SectionState, Update
+from citeloom.graph.state import Attempt, SectionState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
 from citeloom.models.roles import Draft, Source, SupportJudge
@@ -37,14 +36,26 @@ async def generate(state: SectionState, runtime: Runtime[Any], bench: Workbench)
 
 
 async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """What is wrong with the draft; once nothing is, each cited sentence is judged against its sources."""
+    """What is wrong with the draft; once nothing is, each cited sentence is judged against its sources.
+
+    A repair that made the draft worse is taken back, and none is asked for again when it changed nothing: the same
+    request has the same answer.
+    """
     brief, warnings = await brief_of(state, bench)
-    draft = draft_of(state)
-    findings = await asyncio.to_thread(check_draft, draft, brief.sources, kind=brief.kind, experiment=brief.experiment)
-    runtime.stream_writer(progress("checked", _counted(findings)))
+    found = await asyncio.to_thread(
+        check_draft, draft_of(state), brief.sources, kind=brief.kind, experiment=brief.experiment
+    )
+    runtime.stream_writer(progress("checked", _counted(found)))
+    now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in found]}
+    before = state.get("before_repair")
+    stuck = before is not None and now["draft"]["text"] == before["draft"]["text"]
+    if before is not None and _gravity(now) > _gravity(before):
+        now, stuck = before, True
+        warnings.append("A repair made the draft worse and was taken back.")
+    repairing = bool(_to_mend(now)) and not stuck and state.get("repairs", 0) < bench.settings.max_repairs
     verdicts: list[dict[str, Any]] = []
-    repairing = bool(to_repair(findings)) and state.get("repairs", 0) < bench.settings.max_repairs
     if not repairing:
+        draft = draft_of({**state, "draft": now["draft"]})
         roles = await bench.roles(runtime)
         sources = with_chosen_quotes(brief.sources, draft)
         # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
@@ -55,7 +66,7 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
             await references
         runtime.stream_writer(progress("judged", f"{len(verdicts)} citations judged"))
     return {
-        "findings": [finding.as_dict() for finding in findings],
+        **now,
         "verdicts": verdicts,
         "repairing": repairing,
         "warnings": warnings,
@@ -71,11 +82,13 @@ async def repair(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
     """Have the writer mend what the check named."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
-    problems = [finding["message"] for finding in state["findings"] if finding["severity"] != "note"]
+    before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
+    problems = _to_mend(before)
     runtime.stream_writer(progress("repairing", f"mending {_plural(len(problems), 'finding')}"))
     draft = await roles.writer.repair(brief, draft_of(state), problems)
     return {
         "draft": record_of(_normalised(draft)),
+        "before_repair": before,
         "repairs": state.get("repairs", 0) + 1,
         "warnings": warnings,
     }
@@ -111,10 +124,20 @@ async def _make_references_ready(draft: Draft, sources: list[Source], bench: Wor
     await asyncio.to_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers, csl=csl)
 
 
+def _to_mend(attempt: Attempt) -> list[str]:
+    return [finding["message"] for finding in attempt["findings"] if finding["severity"] != "note"]
+
+
+def _gravity(attempt: Attempt) -> tuple[int, int]:
+    """How bad a draft is: its errors first, then its warnings."""
+    severities = Counter(finding["severity"] for finding in attempt["findings"])
+    return severities["error"], severities["warning"]
+
+
 def _counted(findings: Sequence[Finding]) -> str:
     """ "2 x number not found, 1 x copied run"."""
     rules = Counter(finding.rule.replace("-", " ") for finding in findings)
-    return ", ".join(f"{count} x {rule}" for rule, count in rules.items()) or "nothing found"
+    return ", ".join(f"{count} x {rule}" for rule, count in rules.items()) or "no problem found"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -79,6 +79,15 @@ def test_one_paper_that_carries_all_is_noted_and_not_repaired() -> None:
     assert balance_findings(one_sided + " It lasts [E2]. It does [E3]. It may [E2]. It can [E3].", sources) == []
 
 
+def test_the_experiments_own_words_need_no_citation_in_a_sentence_of_another_make() -> None:
+    own = "Several models separate drift from change, and preprints and published papers show the same change points."
+    assert (
+        uncited_sentences("The hypothesis holds in part: preprints and published papers show the same change.", own)
+        == []
+    )
+    assert uncited_sentences("As is known, published papers show the same change.", own)
+
+
 def test_every_check_of_a_draft_is_told_with_its_place() -> None:
     text = (
         "Previous studies have shown that this holds. It reached 0.999 here (Smith et al., 2021). Node degree explains"
