@@ -19,7 +19,7 @@ from citeloom.models.concurrency import run_to_end
 from citeloom.stores.home import find_home
 from citeloom.stores.ingest import ingest as ingest_papers
 from citeloom.tools.retrieval import Retrieval, as_records, retrieve
-from citeloom.tools.scope import Scope, category_named
+from citeloom.tools.scope import Scope, require_words
 
 if TYPE_CHECKING:
     from langchain_core.document_loaders import BaseLoader
@@ -115,6 +115,8 @@ async def asearch(
     papers: Sequence[str] | None = None,
     categories: Sequence[str] | None = None,
     years: tuple[int, int] | None = None,
+    venue: str = "",
+    rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
     """The `k` passages that fit a query best; the result is the JSON of `search --json`.
 
@@ -126,11 +128,15 @@ async def asearch(
         papers: keys to search within.
         categories: kinds of section, such as "method".
         years: first and last year of publication, both included.
+        venue: a part of the journal's or book's name, in any case.
+        rerank: part (0-1) that the bundled cross-encoder has in the order; 0 leaves it out.
 
-    Raises `InputError` for an unknown category, and when there is no full-text index that can be read.
+    Raises `InputError` for a query without words, an unknown key, category or venue, and when
+    there is no full-text index that can be read.
     """
-    scope = Scope(tuple(papers or ()), tuple(category_named(name) for name in categories or ()), years)
-    hits = await retrieve(library.library, query, k, scope, Retrieval(mode))
+    require_words(query)
+    scope = Scope.within(library.library, papers or (), categories or (), years, venue)
+    hits = await retrieve(library.library, query, k, scope, Retrieval(mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library.library, query, hits)
 
 
@@ -202,9 +208,11 @@ def search(
     papers: Sequence[str] | None = None,
     categories: Sequence[str] | None = None,
     years: tuple[int, int] | None = None,
+    venue: str = "",
+    rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
     """`asearch` for code without an event loop."""
-    return _run(asearch(library, query, k, mode, papers, categories, years), "asearch")
+    return _run(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
 
 
 def write_section(

@@ -115,6 +115,9 @@ class Settings(BaseSettings):
     retrieval_mode: RetrievalMode = Field(
         "hybrid", description="How chunks are found: by vectors and words together, by vectors, or by words."
     )
+    rerank: float = Field(
+        0.0, ge=0, le=1, description="Part of the cross-encoder in the order of found chunks; 1: it alone decides."
+    )
     top_k_initial: int = Field(20, ge=1, le=200, description="Chunks read for each query.")
     top_k_final: int = Field(8, ge=1, le=50, description="Pieces of evidence kept for each query.")
     per_paper: int = Field(2, ge=1, le=20, description="Pieces of evidence of one paper kept for each query.")

@@ -15,21 +15,23 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import endpoint_ingest, evidence, ingest, journal, retrieval, section, startup
+from bench import endpoint_ingest, evidence, ingest, journal, pdf, retrieval, section, startup
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "embedder", "retrieval")
+PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval")
+ASKED_FOR = ("rerank",)  # takes minutes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the speed of Citeloom, as ratios.")
-    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)}; all when left out")
+    every = (*PARTS, *ASKED_FOR)
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; all but the last when left out")
     parser.add_argument("--rounds", type=int, default=7, help="pairs of each row")
     given = parser.parse_args()
-    if unknown := set(given.parts) - set(PARTS):
+    if unknown := set(given.parts).difference(every):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     parts = given.parts or list(PARTS)
     for name in [name for name in os.environ if name.startswith("CITELOOM_") and name != "CITELOOM_SHARED"]:
@@ -43,6 +45,9 @@ def main() -> None:
     if "retrieval" in parts:
         _tell("retrieval: what each stage finds ...")
         retrieval.measure()
+    if "rerank" in parts:
+        _tell("rerank: what the cross-encoder changes ...")
+        retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
     _tell(f"{time.perf_counter() - began:.0f} s in all; load at the end: {_load()}")
 
 
@@ -59,6 +64,9 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "endpoint" in parts:
         _tell("endpoint: ingest where the vectors come at once ...")
         rows += await endpoint_ingest.measure(chosen, max(1, rounds // 3))
+    if "pdf" in parts:
+        _tell("pdf: reading against the parser alone ...")
+        rows += await pdf.measure(chosen.pdfs, max(1, rounds // 2))
     if not {"ingest", "evidence", "section"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)

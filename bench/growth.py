@@ -26,7 +26,7 @@ import numpy as np
 from bench.papers import material
 from citeloom.documents import Category, Chunk, Paper, chunk_id
 from citeloom.models.embedding import Vector, Vectors
-from citeloom.stores.catalog import Change, PaperRecord
+from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.tools.papers import search_papers
@@ -34,6 +34,7 @@ from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope
 
 PER_PAPER: Final = 50
+AT_ONCE: Final = 40  # papers that are written together, as an ingest does when embedding is fast
 K: Final = 20
 QUERIES: Final = 60
 _DIMENSIONS: Final = 384
@@ -52,12 +53,16 @@ class GivenVectors:
 
     name = "bench:given"
     dimensions = _DIMENSIONS
+    at_once = 1
 
     def __init__(self) -> None:
         self.vectors: dict[str, Vector] = {}
 
     def count_tokens(self, text: str) -> int:
         return len(text.split())
+
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        return [self.count_tokens(text) for text in texts]
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         raise NotImplementedError("the vectors of documents are made here, not embedded")
@@ -80,6 +85,7 @@ def fill(library: Library, passages: Sequence[Sequence[str]], chunks: int) -> No
     random = np.random.default_rng(5)
     centres = _centres(passages)
     library.finish_staged()
+    waiting: list[Change] = []
     for number in range(library.chunk_count() // PER_PAPER, chunks // PER_PAPER):
         key = f"paper{number:05d}"
         first, second = random.integers(0, len(passages), (2, PER_PAPER))
@@ -91,9 +97,11 @@ def fill(library: Library, passages: Sequence[Sequence[str]], chunks: int) -> No
             made.append(Chunk(chunk_id(key, index), key, index, text, section, "", kind, 1, None, 0, len(text), 400))
         paper = Paper(key, f"Title {number}", year=1990 + number % 35, venue=f"Journal {number % 20:02d}")
         record = PaperRecord(paper, "", "", "a summary", "extractive", PER_PAPER)
-        change = Change(key, record, (), tuple(made), vectors, vectors[0])
-        library.catalog.stage(change)
-        library.carry_out(change)
+        waiting.append(Change(key, record, (), tuple(made), vectors, vectors[0]))
+        if len(waiting) == AT_ONCE or number == chunks // PER_PAPER - 1:
+            library.catalog.stage(waiting)
+            library.carry_out(waiting)
+            waiting = []
 
 
 async def search(library: Library, embedding: GivenVectors, passages: Sequence[Sequence[str]]) -> dict[str, float]:

@@ -13,12 +13,13 @@ FEWEST, MOST = 12_000, 50_000  # characters of a paper: neither letters nor book
 
 @dataclass(frozen=True)
 class Material:
-    """Groups of papers, their `.bib`, an experiment, and a line on what they are."""
+    """Groups of papers, their `.bib`, an experiment, a line on what they are, and PDFs where there are any."""
 
     groups: tuple[tuple[Path, ...], ...]
     bib: Path
     experiment: Path
     note: str
+    pdfs: tuple[Path, ...] = ()
 
 
 def material() -> Material:
@@ -27,11 +28,12 @@ def material() -> Material:
     papers = [
         path for path in sorted((shared / "corpus" / "papers").glob("*.md")) if FEWEST < path.stat().st_size < MOST
     ]
+    pdfs = tuple(sorted((shared / "corpus" / "pdfs").glob("*.pdf")))
     experiments = sorted((shared / "experiments").glob("*.json"))
     if len(papers) >= 2 * GROUPS and experiments:
         chosen = papers[:: len(papers) // (2 * GROUPS)][: 2 * GROUPS]
         note = f"{len(chosen)} real papers of the corpus"
-        return Material(_grouped(chosen), shared / "corpus" / "library.bib", experiments[0], note)
+        return Material(_grouped(chosen), shared / "corpus" / "library.bib", experiments[0], note, pdfs)
     samples = ROOT / "examples" / "library"
     note = "the sample papers of examples/library, since there are no real ones (set CITELOOM_SHARED)"
     return Material(

@@ -12,21 +12,25 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.papers import ROOT
 from citeloom.documents import Category, Chunk, Paper, chunk_id, text_hash
 from citeloom.models.embedding import Vector
 from citeloom.models.local_embedding import LocalEmbedding
-from citeloom.stores.catalog import Change, PaperRecord
+from citeloom.models.reranker import Reranker
+from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.vector_cache import VectorCache
+from citeloom.tools.reranking import PairScorer
 from citeloom.tools.retrieval import Retrieval, retrieve
 
 SETS = ("manubot-citances", "pubmedqa")
@@ -38,6 +42,13 @@ STAGES: dict[str, Retrieval] = {
     **{f"fused by score, BM25 x {weight}": Retrieval(bm25_weight=weight) for weight in (0.2, 0.3, 0.4, 0.5, 0.8)},
     **{f"the usual, MMR {part}": Retrieval(mmr=part) for part in (0.9, 0.7, 0.5)},
 }
+# Some 50 ms for each pair of query and text: a part of its own, on fewer questions.
+RERANKED: dict[str, Retrieval] = {
+    USUAL: STAGES[USUAL],
+    "re-ranked, it alone decides": Retrieval(rerank=1.0),
+    **{f"re-ranked, its part {part}": Retrieval(rerank=part) for part in (0.5, 0.3, 0.2, 0.1)},
+}
+RERANKED_QUERIES = {"pubmedqa": 100}
 DEPTH = 10
 MOST_QUERIES = 300
 _RESAMPLES = 10_000
@@ -52,7 +63,7 @@ class RetrievalSet:
     relevant: dict[str, set[str]]
 
 
-def load(folder: Path) -> RetrievalSet:
+def load(folder: Path, most: int = MOST_QUERIES) -> RetrievalSet:
     """A set in the plain form of corpus.jsonl, queries.jsonl and qrels.tsv."""
     corpus = _lines(folder / "corpus.jsonl")
     keys = {record["_id"]: f"d{number:04d}" for number, record in enumerate(corpus)}
@@ -64,20 +75,20 @@ def load(folder: Path) -> RetrievalSet:
         {keys[record["_id"]]: f"{record['title']}\n\n{record['text']}".strip() for record in corpus},
         {
             record["_id"]: (record["text"], record.get("manuscript", record["_id"]))
-            for record in _lines(folder / "queries.jsonl")[:MOST_QUERIES]
+            for record in _lines(folder / "queries.jsonl")[:most]
         },
         relevant,
     )
 
 
-def measure() -> None:
-    """Print a table for each set that is there."""
+def measure(stages: dict[str, Retrieval] = STAGES, most: Mapping[str, int] = MappingProxyType({})) -> None:
+    """Print a table for each set that is there; `most` are the queries of a set where not all are asked."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared")) / "retrieval"
     for name in SETS:
         if not (shared / name).is_dir():
             print(f"{name}: left out, since {shared} does not hold it (set CITELOOM_SHARED)")
             continue
-        print(f"\n{name}\n\n{asyncio.run(_table(load(shared / name)))}")
+        print(f"\n{name}\n\n{asyncio.run(_table(load(shared / name, most.get(name, MOST_QUERIES)), stages))}")
 
 
 class _Remembering(LocalEmbedding):
@@ -92,12 +103,25 @@ class _Remembering(LocalEmbedding):
         return self._queries[text]
 
 
-async def _table(given: RetrievalSet) -> str:
+class _RememberingScorer(Reranker):
+    """Scores a pair once for all stages."""
+
+    def __init__(self) -> None:
+        self._scores: dict[tuple[str, str], float] = {}
+
+    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        new = [text for text in texts if (query, text) not in self._scores]
+        self._scores.update(zip(((query, text) for text in new), super().score(query, new).tolist(), strict=True))
+        return np.array([self._scores[query, text] for text in texts], dtype=np.float32)
+
+
+async def _table(given: RetrievalSet, stages: dict[str, Retrieval]) -> str:
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
         library = Library.open(Home(Path(folder)), _Remembering())
         try:
             await _fill(library, given.documents)
-            found = {stage: await _run(library, given, how) for stage, how in STAGES.items()}
+            scorer = _RememberingScorer()
+            found = {stage: await _run(library, given, how, scorer) for stage, how in stages.items()}
         finally:
             library.close()
     judged = [query for query in given.queries if query in given.relevant]
@@ -135,25 +159,25 @@ async def _fill(library: Library, documents: dict[str, str]) -> None:
         known.update(made)
     cache.close()
     await asyncio.to_thread(library.finish_staged)
+    changes = []
     for key, text in documents.items():
         chunk = Chunk(chunk_id(key, 0), key, 0, text, "", "", Category.ABSTRACT, 1, None, 0, len(text), 0)
         record = PaperRecord(Paper(key, key), "", "", key, "extractive", 1)
         vector = known[text_hash(text)]
-        change = Change(key, record, (), (chunk,), vector[None, :], vector)
-        await asyncio.to_thread(_take_in, library, change)
+        changes.append(Change(key, record, (), (chunk,), vector[None, :], vector))
+    await asyncio.to_thread(library.catalog.stage, changes)
+    await asyncio.to_thread(library.carry_out, changes)
 
 
-def _take_in(library: Library, change: Change) -> None:
-    library.catalog.stage(change)
-    library.carry_out(change)
+async def _run(library: Library, given: RetrievalSet, how: Retrieval, scorer: PairScorer) -> dict[str, list[str]]:
+    at_once = asyncio.Semaphore(os.cpu_count() or 1)
 
+    async def answer(text: str) -> list[str]:
+        async with at_once:
+            return [hit.candidate.chunk.key for hit in await retrieve(library, text, DEPTH, how=how, scorer=scorer)]
 
-async def _run(library: Library, given: RetrievalSet, how: Retrieval) -> dict[str, list[str]]:
-    answers = {}
-    for query, (text, _) in given.queries.items():
-        hits = await retrieve(library, text, DEPTH, how=how)
-        answers[query] = [hit.candidate.chunk.key for hit in hits]
-    return answers
+    found = await asyncio.gather(*(answer(text) for text, _ in given.queries.values()))
+    return dict(zip(given.queries, found, strict=True))
 
 
 def _is_dev(group: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own.
 TEXTS_PER_SECOND = 22
+_WIDE = 130  # columns
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -40,18 +42,27 @@ def result_json(record: Any) -> None:
     result(json.dumps(record, ensure_ascii=False, indent=2))
 
 
+def narrow() -> bool:
+    """Whether a table of many columns would crush its text on this terminal."""
+    return sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
+
+
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table on stdout; where that is no terminal, as wide as its longest row."""
+    """A table on stdout; where that is no terminal, as wide as its longest row. No rows are a title alone."""
     from rich.console import Console
     from rich.table import Table
 
+    result(title)
+    if not rows:
+        return
     console = Console() if sys.stdout.isatty() else Console(width=200)
-    drawn = Table(title=title, title_justify="left")
+    drawn = Table()
     for column in columns:
         drawn.add_column(column, overflow="fold")
     for row in rows:
-        drawn.add_row(*row)
-    console.print(drawn, markup=False)
+        drawn.add_row(*(_escaped(_shown(cell)) for cell in row))
+    console.print(drawn, highlight=False)
+    sys.stdout.flush()  # what is said on stderr next comes behind it
 
 
 def named_home(root: Path, *, exists: bool) -> None:

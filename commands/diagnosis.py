@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,11 @@ from citeloom.commands.console import notice, result, result_json
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.errors import DONE_WITH_REFUSALS
 from citeloom.models.concurrency import run_to_end
+
+if TYPE_CHECKING:
+    from citeloom.config import Settings
+    from citeloom.stores.doctor import Finding
+    from citeloom.stores.library import Library
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    mend: Annotated[bool, typer.Option("--mend", help="Mend what can be mended.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Mend it; what has lost its vectors is embedded anew.")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -33,7 +38,6 @@ def doctor(
     record: dict[str, Any] = {"home": str(found.root), "settings": _in_force(settings), "findings": []}
     if found.exists():
         from citeloom.stores.doctor import examine
-        from citeloom.stores.doctor import mend as mend_library
 
         with workbench(settings, found, create=False) as bench:
             library = bench.library
@@ -43,7 +47,7 @@ def doctor(
                 "embedding": library.embedding.name,
                 "version": library.version(),
             }
-            done = run_to_end(mend_library(library)) if mend else []
+            done = run_to_end(_mended(library, settings)) if mend else []
             record["findings"] = [asdict(finding) for finding in [*done, *examine(library)]]
     if as_json:
         result_json(record)
@@ -51,6 +55,19 @@ def doctor(
         _show(record)
     if any(finding["level"] == "problem" for finding in record["findings"]):
         raise typer.Exit(1)
+
+
+async def _mended(library: Library, settings: Settings) -> list[Finding]:
+    from citeloom.commands.console import ingest_progress
+    from citeloom.stores.rebuild import make_whole
+
+    with ingest_progress() as show:
+        done, refused = await make_whole(
+            library, on_event=show, chunk_tokens=settings.chunk_tokens, chunk_overlap=settings.chunk_overlap
+        )
+    for refusal in refused:
+        notice(f"Refused: {refusal.path}: {refusal.reason}")
+    return done
 
 
 def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:

@@ -23,7 +23,12 @@ def register(app: typer.Typer) -> None:
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Markdown files, or folders to walk.", show_default=False)],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.", show_default=False
+        ),
+    ],
     bib: Annotated[
         Path | None,
         typer.Option("--bib", help="BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder."),
@@ -41,6 +46,7 @@ def ingest(
     A second ingest embeds nothing; an edited file embeds what changed. A paper is matched to its BibTeX entry by
     file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
     that some files or entries were refused, each named with its reason; the others are indexed.
+    KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
 
     Example: python cli.py ingest my-library/ --bib my-library/library.bib
     """
@@ -126,7 +132,7 @@ def show_paper(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Show one paper: metadata, summary, and the tree of its sections with their chunks and pages.
+    """Show one paper: metadata, summary, your note, and the tree of its sections with their chunks and pages.
 
     Example: python cli.py papers show smith2024quantum --text
     """
@@ -136,13 +142,14 @@ def show_paper(
     settings, found = resolve(home)
     with workbench(settings, found, create=False) as bench:
         library = bench.library
-        paper, summary = library.paper(key), library.summary(key)
+        paper, summary, note = library.paper(key), library.summary(key), library.note(key)
         sections = outline(library, key)
         passages = indexed_text(library, key) if text else None
     if as_json:
-        result_json(paper_record(paper, summary, sections, passages))
+        result_json(paper_record(paper, summary, note, sections, passages))
     else:
-        for line in paper_lines(paper, summary, sections) if passages is None else text_lines(paper, passages):
+        shown = paper_lines(paper, summary, note, sections) if passages is None else text_lines(paper, passages)
+        for line in shown:
             result(line)
 
 

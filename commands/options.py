@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import named_home
+from citeloom.commands.console import named_home, notice
 
 if TYPE_CHECKING:
     from citeloom.config import Settings
@@ -63,5 +63,5 @@ def workbench(settings: Settings, home: Home, *, create: bool = True) -> Iterato
     """Library, models and journal for one command, closed at its end; raises `InputError`."""
     from citeloom.graph.workbench import open_workbench
 
-    with open_workbench(settings, home, create=create) as bench:
+    with open_workbench(settings, home, create=create, on_notice=notice) as bench:
         yield bench

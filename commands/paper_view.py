@@ -12,12 +12,13 @@ from citeloom.tools.outline import OutlinedSection
 
 
 def paper_record(
-    paper: Paper, summary: str, sections: Sequence[OutlinedSection], passages: Sequence[Passage] | None
+    paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], passages: Sequence[Passage] | None
 ) -> dict[str, Any]:
     """The JSON of `papers show`; `text` only when it was asked for."""
     record = {
         **asdict(paper),
         "summary": summary,
+        "note": note,
         "chunks": sum(item.chunk_count for item in sections),
         "sections": [
             {
@@ -40,11 +41,13 @@ def paper_record(
     return record
 
 
-def paper_lines(paper: Paper, summary: str, sections: Sequence[OutlinedSection]) -> Iterator[str]:
-    """Metadata, summary, and the section tree."""
+def paper_lines(paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection]) -> Iterator[str]:
+    """Metadata, summary, the user's note, and the section tree."""
     yield f"{paper.key}: {paper.title}"
     yield f"{', '.join(paper.authors) or 'no authors'} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip()
     yield f"File: {paper.source}\n\n{' '.join(summary.split())}\n"
+    if note:
+        yield f"Your note:\n{note.strip()}\n"
     for item in sections:
         indent = "  " * max(0, item.section.level - 1)
         yield f"{indent}{item.section.title or '(untitled)'} [{', '.join(_facts(item))}]"

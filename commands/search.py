@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result_json, table
+from citeloom.commands.console import notice, result_json
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.commands.search_view import show_papers, show_passages
+from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from citeloom.tools.scope import Scope
 
 _LIMIT_BOUNDS = {"min": 1, "max": 200}
-_SHOWN_SENTENCE = 240
+_RERANK = 0.5  # the part of the cross-encoder where it was asked for and no setting says how much
 
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
 FromOption = Annotated[int | None, typer.Option("--from-year", help="First year of publication.", show_default=False)]
@@ -53,6 +55,10 @@ def search(
             show_default="hybrid",
         ),
     ] = None,
+    rerank: Annotated[
+        bool,
+        typer.Option("--rerank", help="Let the bundled cross-encoder take part in the order (CITELOOM_RERANK or 0.5)."),
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", help="Passages to show.", **_LIMIT_BOUNDS)] = 10,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -61,33 +67,27 @@ def search(
 
     Example: python cli.py search "prior probability of an edge" --category method --from-year 2015
     """
+    from citeloom.tools.scope import require_words
+
+    require_words(query)
+    keys, kinds = _names("--papers", papers), _names("--category", categories)
     settings, found = resolve(home, retrieval_mode=mode)
     with workbench(settings, found, create=False) as bench:
-        scope = _scope(bench.library, _names(papers), _names(categories), from_year, to_year, venue)
-        records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode))
+        scope = _scope(bench.library, keys, kinds, from_year, to_year, venue)
+        part = settings.rerank or (_RERANK if rerank else 0.0)
+        records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode, part))
     if as_json:
         result_json(records)
-        return
-    if not records:
+    elif records:
+        show_passages(records)
+    else:
         notice("Nothing in the library matches.")
-    rows = [
-        [
-            str(number),
-            record["key"],
-            str(record["page"] or ""),
-            record["section"],
-            f"{record['score']:.2f}",
-            _short(record["sentence"]),
-        ]
-        for number, record in enumerate(records, start=1)
-    ]
-    table(f"{len(rows)} passages", ["", "key", "page", "section", "score", "sentence"], rows)
 
 
 def find(
     query: QueryArgument,
     fulltext: Annotated[
-        bool, typer.Option("--fulltext", help="By the words of the whole text, instead of by summary.")
+        bool, typer.Option("--fulltext", help="By the words of the whole text, instead of by summary and note.")
     ] = False,
     from_year: FromOption = None,
     to_year: ToOption = None,
@@ -95,10 +95,13 @@ def find(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Find papers: by what their summaries are about, or by the words of their full text.
+    """Find papers: by what their summaries and your notes are about, or by the words of their full text.
 
     Example: python cli.py find "random permutation of networks" --fulltext --from-year 2015
     """
+    from citeloom.tools.scope import require_words
+
+    require_words(query)
     settings, found = resolve(home)
     with workbench(settings, found, create=False) as bench:
         if fulltext:
@@ -107,22 +110,20 @@ def find(
             record = run_to_end(_by_summary(bench.library, query, from_year, to_year, page))
     if as_json:
         result_json(record)
-        return
-    papers = record["papers"]
-    if not papers:
-        notice("No paper matches." if page == 1 else f"There is no page {page}.")
-    rows = [
-        [paper["key"], str(paper["year"] or ""), paper["title"], f"{paper['score']:.2f}", _where(paper)]
-        for paper in papers
-    ]
-    table(f"{len(rows)} of {record['total']} papers, page {page}", ["key", "year", "title", "score", "sentence"], rows)
-    if record["next_page"]:
-        notice(f"More: --page {record['next_page']}")
+    elif record["papers"]:
+        show_papers(record, page)
+    elif record["total"]:
+        notice(f"There is no page {page}: {record['total']} papers match, ten a page.")
+    else:
+        notice("No paper matches.")
 
 
-def _names(given: list[str] | None) -> list[str]:
-    """What stands between commas, over all times that an option was given."""
-    return [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
+def _names(option: str, given: list[str] | None) -> list[str]:
+    """What stands between commas, over all times that an option was given; raises `InputError` for nothing."""
+    names = [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
+    if given and not names:
+        raise InputError(f"{option} names nothing.", help="Leave it out to search everywhere.")
+    return names
 
 
 def _scope(
@@ -133,21 +134,19 @@ def _scope(
     to_year: int | None,
     venue: str,
 ) -> Scope:
-    """The limits that were given; raises `InputError` naming a key, category or year that cannot be."""
+    """The limits that were given; raises `InputError` naming a key, category, year or venue that cannot be."""
     from citeloom.tools.papers import year_range
-    from citeloom.tools.scope import Scope, category_named
+    from citeloom.tools.scope import Scope
 
-    for key in papers:
-        library.paper(key)
-    return Scope(
-        tuple(papers), tuple(category_named(name) for name in categories), year_range(from_year, to_year), venue
-    )
+    return Scope.within(library, papers, categories, year_range(from_year, to_year), venue)
 
 
-async def _search(library: Library, query: str, limit: int, scope: Scope, mode: Any) -> list[dict[str, Any]]:
+async def _search(
+    library: Library, query: str, limit: int, scope: Scope, mode: Any, rerank: float
+) -> list[dict[str, Any]]:
     from citeloom.tools.retrieval import Retrieval, as_records, retrieve
 
-    hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode))
+    hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library, query, hits)
 
 
@@ -160,19 +159,22 @@ async def _by_summary(
     vector = await library.embedding.embed_query(query)
     near = await asyncio.to_thread(library.nearest_papers, vector, len(library.papers()))
     within = [
-        item for item in near if years is None or (item[0].year is not None and years[0] <= item[0].year <= years[1])
+        item
+        for item in near
+        if years is None or (item.paper.year is not None and years[0] <= item.paper.year <= years[1])
     ]
     shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     return {
         "papers": [
             {
-                "key": paper.key,
-                "year": paper.year,
-                "title": paper.title,
-                "score": round(cosine, 4),
-                "sentence": matching_sentence(library, summary, query),
+                "key": item.paper.key,
+                "year": item.paper.year,
+                "title": item.paper.title,
+                "score": round(item.score, 4),
+                "matched": "note" if item.note else "summary",
+                "sentence": matching_sentence(library, item.note or item.summary, query),
             }
-            for paper, summary, cosine in shown
+            for item in shown
         ],
         "total": len(within),
         "next_page": page + 1 if page * PAGE_SIZE < len(within) else None,
@@ -200,15 +202,3 @@ def _by_text(library: Library, query: str, from_year: int | None, to_year: int |
         "total": answer.total,
         "next_page": answer.next_page,
     }
-
-
-def _where(paper: dict[str, Any]) -> str:
-    """The matching sentence, behind its place in the paper where there is one."""
-    place = ", ".join(
-        part for part in (f"p. {paper['page']}" if paper.get("page") else "", paper.get("section", "")) if part
-    )
-    return f"{place}: {_short(paper['sentence'])}" if place else _short(paper["sentence"])
-
-
-def _short(sentence: str) -> str:
-    return sentence if len(sentence) <= _SHOWN_SENTENCE else f"{sentence[: _SHOWN_SENTENCE - 1]}…"

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from citeloom.documents.model import Category
+from citeloom.documents.other_languages import in_english
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +165,17 @@ _INHERITING = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUA
 
 
 def plain_title(title: str) -> str:
-    """A heading in lower case without numbering, attributes, emphasis and closing marks, for comparison."""
+    """A heading for comparison: lower case, without numbering, attributes, emphasis and closing marks.
+
+    A usual part of a paper comes with its English name, in whatever language it is written.
+    """
     text = re.sub(r"\{[^{}]*\}\s*$", "", title)
     text = re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
     text = re.sub(r"[*_`\\]", "", text).replace("\u2605", " ").replace("\u2019", "'")
     text = re.sub(r"\s+", " ", text.replace("&", " and ")).strip().lower()
     text = re.sub(r"^(?:section |chapter )?(?:\d+(?:\.\d+)*\.?|[ivx]{1,5}\.|[a-z]\.(?:\d+\.?)*)\s+", "", text)
-    return text.strip(" .:;-\u2013\u2014")
+    text = text.strip(" .:;-\u2013\u2014")
+    return in_english(text) or text
 
 
 def opens_letters(title: str) -> bool:

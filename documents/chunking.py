@@ -17,7 +17,7 @@ from citeloom.documents.model import Chunk, Section, chunk_id
 from citeloom.documents.sentences import sentence_spans
 
 # Chunks made by another version are made anew when their paper is ingested.
-CHUNKING_VERSION = "1"
+CHUNKING_VERSION = "2"
 
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|$)")
@@ -27,9 +27,21 @@ _MOST = 1.25  # times the target: the longest chunk that is not one whole block
 _WHOLE = 2.0  # times the target: the longest block that stays whole
 
 
+CountTokens = Callable[[Sequence[str]], Sequence[int]]  # of each text
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A sentence, or a block that stays whole where it can."""
+
+    start: int
+    end: int
+    is_sentence: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The smallest thing a chunk is made of: a sentence, or a whole block."""
+    """The smallest thing a chunk is made of: a part, or a piece of one that is too long."""
 
     start: int
     end: int
@@ -40,7 +52,7 @@ class _Piece:
 def chunk_paper(
     key: str,
     paper: ParsedPaper,
-    count_tokens: Callable[[str], int],
+    count_tokens: CountTokens,
     *,
     target: int = 400,
     overlap: int = 100,
@@ -50,22 +62,22 @@ def chunk_paper(
     Args:
         key: the paper's key.
         paper: the parsed text.
-        count_tokens: tokens of a text by the embedding's tokenizer; called once for each sentence.
+        count_tokens: tokens of texts by the embedding's tokenizer; asked for all sentences of the paper at once.
         target: tokens that a chunk aims at; none but a whole block has more than 1.25 times as many.
         overlap: tokens, about, that neighbouring chunks of a section share.
     """
+    text = paper.text
+    runs = [(section, run) for section in paper.sections if section.searchable for run in _runs(paper, section)]
+    counts = iter(count_tokens([text[part.start : part.end] for _, run in runs for part in run]))
     chunks: list[Chunk] = []
-    for section in paper.sections:
-        if not section.searchable:
-            continue
-        for run in _runs(paper, section):
-            pieces = [piece for block in run for piece in _pieces(paper.text, block, count_tokens, target)]
-            for first, last in _spans(pieces, target, overlap):
-                tokens = sum(piece.tokens for piece in pieces[first : last + 1])
-                start, end = pieces[first].start, pieces[last].end
-                if not any(character.isalnum() for character in _PICTURE.sub("", paper.text[start:end])):
-                    continue  # pictures without a word
-                chunks.append(_chunk(key, len(chunks), paper, section, start, end, tokens))
+    for section, run in runs:
+        pieces = [piece for part in run for piece in _pieces(text, part, next(counts), count_tokens, target)]
+        for first, last in _spans(pieces, target, overlap):
+            tokens = sum(piece.tokens for piece in pieces[first : last + 1])
+            start, end = pieces[first].start, pieces[last].end
+            if not any(character.isalnum() for character in _PICTURE.sub("", text[start:end])):
+                continue  # pictures without a word
+            chunks.append(_chunk(key, len(chunks), paper, section, start, end, tokens))
     return chunks
 
 
@@ -87,61 +99,57 @@ def _chunk(key: str, index: int, paper: ParsedPaper, section: Section, start: in
     )
 
 
-def _runs(paper: ParsedPaper, section: Section) -> Iterator[list[Block]]:
+def _runs(paper: ParsedPaper, section: Section) -> Iterator[list[_Part]]:
     """Neighbouring blocks of a section; what a reader does not see stands in no chunk and so parts them."""
-    run: list[Block] = []
+    run: list[_Part] = []
+    before: Block | None = None
     for block in paper.blocks_of(section):
         # Between blocks stand rules, and link definitions, which are no text of the paper either.
-        apart = bool(run) and not _GAP.fullmatch(paper.text, run[-1].end, block.start)
-        if run and (apart or block.kind == "hidden"):
+        apart = before is not None and not _GAP.fullmatch(paper.text, before.end, block.start)
+        if before is not None and (apart or block.kind == "hidden"):
             yield run
-            run = []
+            run, before = [], None
         if block.kind != "hidden":
-            run.append(block)
-    if run:
+            run.extend(_parts(paper.text, block))
+            before = block
+    if before is not None:
         yield run
 
 
-def _pieces(text: str, block: Block, count_tokens: Callable[[str], int], target: int) -> Iterator[_Piece]:
-    whole = text[block.start : block.end]
-    if not any(character.isalnum() for character in whole):
+def _parts(text: str, block: Block) -> Iterator[_Part]:
+    """The sentences of a block, or the block as it is, unless there is no word in it."""
+    if not any(character.isalnum() for character in text[block.start : block.end]):
         return
-    if block.kind in {"prose", "list"}:
-        yield from _sentence_pieces(text, block.start, block.end, count_tokens, target)
+    if block.kind not in {"prose", "list"}:
+        yield _Part(block.start, block.end, is_sentence=False)
         return
-    tokens = count_tokens(whole)
-    if tokens <= _WHOLE * target:
-        yield _Piece(block.start, block.end, tokens, overlaps=False)
-    else:
-        yield from _line_pieces(text, block.start, block.end, count_tokens, target)
-
-
-def _sentence_pieces(
-    text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int
-) -> Iterator[_Piece]:
-    """Sentences, each with the list marker or white space marks before it, so that nothing is left out."""
-    begin = start
-    spans = sentence_spans(text[start:end])
+    begin = block.start
+    spans = sentence_spans(text[block.start : block.end])
     for number, (_, stop) in enumerate(spans):
-        right = end if number == len(spans) - 1 else start + stop
+        # With the list marker or white space marks before it, so that nothing is left out.
+        right = block.end if number == len(spans) - 1 else block.start + stop
         while begin < right and text[begin].isspace():
             begin += 1
-        tokens = count_tokens(text[begin:right])
-        if tokens <= target:
-            yield _Piece(begin, right, tokens, overlaps=True)
-        else:
-            yield from _word_pieces(text, begin, right, count_tokens, target)
+        yield _Part(begin, right, is_sentence=True)
         begin = right
 
 
-def _line_pieces(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[_Piece]:
+def _pieces(text: str, part: _Part, tokens: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
+    """The part as one piece, or cut into several where it is longer than a chunk may be."""
+    if tokens <= (target if part.is_sentence else _WHOLE * target):
+        yield _Piece(part.start, part.end, tokens, overlaps=part.is_sentence)
+    elif part.is_sentence:
+        yield from _word_pieces(text, part.start, part.end, count_tokens, target)
+    else:
+        yield from _line_pieces(text, part.start, part.end, count_tokens, target)
+
+
+def _line_pieces(text: str, start: int, end: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
     """A giant table or piece of code, cut at line ends into pieces of at most `target` tokens."""
     begin, gathered, stop = start, 0, start
-    for match in _LINE.finditer(text, start, end):
+    lines = [match for match in _LINE.finditer(text, start, end) if match.group().strip()]
+    for match, tokens in zip(lines, count_tokens([match.group() for match in lines]), strict=True):
         line = match.group()
-        if not line.strip():
-            continue
-        tokens = count_tokens(line)
         if gathered and gathered + tokens > target:
             yield _Piece(begin, stop, gathered, overlaps=False)
             gathered = 0
@@ -156,22 +164,25 @@ def _line_pieces(text: str, start: int, end: int, count_tokens: Callable[[str], 
         yield _Piece(begin, stop, gathered, overlaps=False)
 
 
-def _word_pieces(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[_Piece]:
+def _word_pieces(text: str, start: int, end: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
     """A sentence or line longer than a chunk, cut between words; a word longer than that is cut anywhere."""
     half = max(1, target // 2)
     begin, gathered, stop = start, 0, start
-    for match in _WORD.finditer(text, start, end):
-        # No token is shorter than a character, so a piece of so many characters cannot be too long.
-        for left in range(match.start(), match.end(), half):
-            right = min(left + half, match.end())
-            tokens = count_tokens(text[left:right])
-            if gathered and gathered + tokens > half:
-                yield _Piece(begin, stop, gathered, overlaps=True)
-                begin, gathered = left, 0
-            elif not gathered:
-                begin = left
-            stop = right
-            gathered += tokens
+    # No token is shorter than a character, so a piece of so many characters cannot be too long.
+    words = [
+        (left, min(left + half, match.end()))
+        for match in _WORD.finditer(text, start, end)
+        for left in range(match.start(), match.end(), half)
+    ]
+    counts = count_tokens([text[left:right] for left, right in words])
+    for (left, right), tokens in zip(words, counts, strict=True):
+        if gathered and gathered + tokens > half:
+            yield _Piece(begin, stop, gathered, overlaps=True)
+            begin, gathered = left, 0
+        elif not gathered:
+            begin = left
+        stop = right
+        gathered += tokens
     if gathered or stop > begin:
         yield _Piece(begin, stop, gathered, overlaps=True)
 

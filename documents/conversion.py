@@ -28,6 +28,10 @@ FORMATS: Final[Mapping[str, str]] = MappingProxyType(
 )
 _TO = "gfm-tex_math_gfm+tex_math_dollars+yaml_metadata_block-footnotes"
 _BOX = re.compile(r"</?(?:div|section|span)\b[^<>]*>")
+# pandoc writes "\\[12\\]" for a plain "[12]", and "\\>" for ">": right as markdown, wrong in a quotation.
+_ESCAPED_BRACKETS = re.compile(r"(?<!\\)\\\[([^\[\]\n]*?)\\\](?![(:\[])")
+_ESCAPED_SIGN = re.compile(r"(?<!\\)\\(?=[<>](?:[\s\d=.]|$))(?<=.\\)")
+_AS_IT_IS = re.compile(r"(`+[^`]*`+|(?<!\\)\$\$?(?:[^$\\]|\\.)*\$\$?)")  # code and formulas
 _SECONDS = 120.0
 _MEMORY = "-M3G"
 
@@ -57,15 +61,24 @@ def as_markdown(path: Path) -> str:
 
 
 def _without_boxes(text: str) -> str:
-    """Without the tags that only group words, in JATS and EPUB above all; code is left as it is."""
+    """Without the tags that only group words and escapes that nobody needs; code is left as it is."""
     lines: list[str] = []
     fenced = False
     for line in text.split("\n"):
         fenced ^= line.lstrip().startswith(("```", "~~~"))
-        bare = line if fenced else _BOX.sub("", line)
+        bare = line if fenced else _unescaped(_BOX.sub("", line))
         if bare.strip() or not line.strip():
             lines.append(bare)
     return "\n".join(lines)
+
+
+def _unescaped(line: str) -> str:
+    """The line with brackets and signs as they are read, where they still mean the same to markdown."""
+    parts = _AS_IT_IS.split(line)
+    return "".join(
+        part if index % 2 else _ESCAPED_SIGN.sub("", _ESCAPED_BRACKETS.sub(r"[\1]", part))
+        for index, part in enumerate(parts)
+    )
 
 
 def _require_whole(path: Path, kind: str) -> None:

@@ -19,6 +19,7 @@ from citeloom.documents.blocks import markdown_tokens
 from citeloom.documents.categories import Placement, opens_letters, place, said_outright
 from citeloom.documents.front_matter import FrontMatter, read_front_matter
 from citeloom.documents.model import Category, Section
+from citeloom.documents.plain_headings import headings_among
 
 BlockKind = Literal["prose", "list", "table", "code", "math", "html", "hidden"]
 Span = tuple[BlockKind, int, int]  # a block that has no section yet: kind, start, end
@@ -48,6 +49,9 @@ _CODE_SHARE = 0.7
 _APPENDED_CODE_SHARE = 0.3
 _PROSE_ENOUGH = 400  # characters
 _PART_WORDS = 3
+_ABSTRACT_WORDS = 600
+# What a program puts into the title of a web page when its author gave none.
+_FILE_NAME = re.compile(r"\w*\d\w*|\w+(?:[-_.]\w+)+|(?i:index|main|paper|article|manuscript|document|untitled)")
 _BODY = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION})
 
 
@@ -91,17 +95,29 @@ class ParsedPaper:
         return list(self.blocks[first:stop])
 
     def abstract(self) -> str:
-        """The abstract: from the front matter, else the sections of that category, as plain paragraphs."""
+        """The abstract: from the front matter, else the sections of that category, as plain paragraphs.
+
+        A paper without a heading behind its abstract would be all abstract: it ends with the paragraph that
+        passes 600 words.
+        """
         if self.front_matter.abstract:
             return self.front_matter.abstract
-        parts = [
+        parts = (
             self.text[block.start : block.end].strip()
             for section in self.sections
             if section.searchable and section.category is Category.ABSTRACT
             for block in self.blocks_of(section)
             if block.kind == "prose"
-        ]
-        return "\n\n".join(part for part in parts if not part.startswith("!["))
+        )
+        taken: list[str] = []
+        words = 0
+        for part in parts:
+            if words > _ABSTRACT_WORDS:
+                break
+            if not part.startswith("!["):
+                taken.append(part)
+                words += len(part.split())
+        return "\n\n".join(taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +151,19 @@ def parse_markdown(text: str) -> ParsedPaper:
             left, right = _trimmed(text, start, end)
             if right > left:
                 loose.append((_kind(token.type, token.info, text[left:right], hide_all), left, right))
+    if len(headings) <= 1:
+        headings, loose = _with_plain_headings(text, headings, loose)
     title, has_title_heading = _title(text, front, headings, loose)
     return assemble(text, title, front, headings, loose, has_title_heading=has_title_heading)
+
+
+def _with_plain_headings(text: str, headings: list[Heading], loose: list[Span]) -> tuple[list[Heading], list[Span]]:
+    """Headings and blocks of a paper that marks no headings but its title, at most."""
+    blocks = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
+    plain = dict(headings_among(blocks))
+    found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in plain.items()]
+    whole = sorted([*headings, *found], key=lambda heading: heading.line_start)
+    return whole, [block for index, block in enumerate(loose) if index not in plain]
 
 
 def assemble(
@@ -192,7 +219,7 @@ def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[S
     # "Evaluation of Looms in Practice" is a title, "Evaluation" a part.
     is_part = said_outright(first.title) is not None and len(first.title.split()) <= _PART_WORDS
     is_title = first.level == 1 and opens and bool(first.title) and not is_part
-    if front.title:
+    if front.title and not (is_title and _FILE_NAME.fullmatch(front.title) and " " in first.title):
         return front.title, is_title and first.title.casefold() == front.title.casefold()
     return (first.title, True) if is_title else ("", False)
 

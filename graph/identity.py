@@ -14,6 +14,7 @@ from citeloom.experiment import Experiment, SectionKind
 TEXT_SETTINGS: Final = (
     "temperature",
     "retrieval_mode",
+    "rerank",
     "top_k_initial",
     "top_k_final",
     "per_paper",

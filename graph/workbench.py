@@ -7,7 +7,7 @@ takes the process's shared one, opened on first use by the settings of its conte
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +31,7 @@ from citeloom.models.records import RunScope, Usage
 from citeloom.models.roles import Roles
 from citeloom.prompts import PromptLibrary
 from citeloom.stores.home import Home, find_home
-from citeloom.stores.library import Library, require_library
+from citeloom.stores.library import Library
 from citeloom.tools import TOOL_SPECS, EvidenceLimits
 
 if TYPE_CHECKING:
@@ -197,13 +197,15 @@ def open_workbench(
     chat_model: BaseChatModel | None = None,
     embeddings: Embeddings | None = None,
     create: bool = True,
+    on_notice: Callable[[str], None] | None = None,
 ) -> Iterator[Workbench]:
     """A workbench, closed at the end; blocks, but nothing is loaded before it is used.
 
+    `on_notice` is told of what takes long on opening.
     Raises `InputError` for a home, store or prompts folder that cannot be used, and when there is no library and
     `create` is off.
     """
-    bench = _open(settings, home, chat_model, embeddings, create)
+    bench = _open(settings, home, chat_model, embeddings, create, on_notice)
     try:
         yield bench
     finally:
@@ -216,14 +218,16 @@ def _open(
     chat_model: BaseChatModel | None = None,
     embeddings: Embeddings | None = None,
     create: bool = True,
+    on_notice: Callable[[str], None] | None = None,
 ) -> Workbench:
     loaded = PromptLibrary(settings.prompts_dir)
     if not create:
-        require_library(home)
+        home.require_library()
     home.prepare()
     journal = Journal.open(home.journal)
     try:
-        library = Library.open(home, embedding_model(settings, journal, embeddings), create=create)
+        model = embedding_model(settings, journal, embeddings)
+        library = Library.open(home, model, create=create, on_notice=on_notice)
     except BaseException:
         journal.close()
         raise

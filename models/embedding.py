@@ -25,8 +25,17 @@ class EmbeddingModel(Protocol):
         """Length of a vector; None while an endpoint has not answered yet."""
         ...
 
+    @property
+    def at_once(self) -> int:
+        """Texts that are worth gathering for one call, over several papers; 1 where there is nothing to gain."""
+        ...
+
     def count_tokens(self, text: str) -> int:
         """Tokens by the bundled tokenizer, without special tokens: chunks never depend on the model."""
+        ...
+
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        """`count_tokens` of each text, at once."""
         ...
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:

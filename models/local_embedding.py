@@ -17,7 +17,7 @@ import numpy as np
 
 from citeloom.models.embedding import Vector, Vectors, normalised
 from citeloom.models.shared import made_once
-from citeloom.models.weights import EMBEDDER, MAX_TOKENS, count_tokens, load_session, load_tokenizer
+from citeloom.models.weights import EMBEDDER, MAX_TOKENS, count_tokens, count_tokens_each, load_session, load_tokenizer
 
 QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
 DIMENSIONS: Final = 384
@@ -41,10 +41,15 @@ class LocalEmbedding:
 
     name: Final = f"local:{EMBEDDER.name}"
     dimensions: Final = DIMENSIONS
+    at_once: Final = 1
 
     def count_tokens(self, text: str) -> int:
         """Tokens without special tokens; raises `WeightsError`."""
         return count_tokens(text)
+
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        """`count_tokens` of each text; raises `WeightsError`."""
+        return count_tokens_each(texts)
 
     def embed_text(self, text: str) -> Vector:
         """The vector of `text` as it stands, [384], cut at 512 tokens; blocks. Raises `WeightsError`."""

@@ -1,6 +1,6 @@
 """The catalog: which papers there are, their structure, and how far the indexing of each has come.
 
-A change to a paper is first written here whole, vectors and all (`stage`), then to the vector store, then
+A change to a paper is first written here whole, vectors and all (`stage`), then to the other stores, then
 marked done (`commit`). A process that is killed in between leaves a staged change that the next one carries
 out, without embedding anything; until then the paper is "indexing" and no reader sees it.
 """
@@ -12,18 +12,15 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-
-from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, text_hash
+from citeloom.documents import Category, Section, chunk_id, text_hash
 from citeloom.errors import InputError
-from citeloom.models.embedding import Vector, Vectors
+from citeloom.stores.changes import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, paper_of
 
 SCHEMA_VERSION = 1
-SummaryKind = Literal["abstract", "extractive", "model"]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -43,53 +40,14 @@ CREATE TABLE IF NOT EXISTS chunks (
     stop INTEGER NOT NULL, tokens INTEGER NOT NULL, text_hash TEXT NOT NULL, PRIMARY KEY (key, idx)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS chunks_by_text ON chunks (text_hash);
+CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS staged (
     key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
 ) WITHOUT ROWID;
 """
 
-
-@dataclass(frozen=True, slots=True)
-class PaperRecord:
-    """A paper as the catalog holds it; the hashes tell what an ingest has to do."""
-
-    paper: Paper
-    metadata_hash: str
-    chunking: str
-    summary: str
-    summary_kind: SummaryKind
-    chunk_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
-    """Where a chunk is and what it is, without its text."""
-
-    key: str
-    index: int
-    category: Category
-    tokens: int
-    text_hash: str
-
-    @property
-    def id(self) -> str:
-        """The chunk's id."""
-        return chunk_id(self.key, self.index)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """All that the stores need to take a paper in; `record` None means that it leaves.
-
-    `vectors` are [n, d], one for each chunk, and `summary_vector` [d].
-    """
-
-    key: str
-    record: PaperRecord | None
-    sections: tuple[Section, ...]
-    chunks: tuple[Chunk, ...]
-    vectors: Vectors
-    summary_vector: Vector
+_PARTS = ("chunks", "sections", "notes")  # what belongs to a row of `papers`
+_STRAY = "key NOT IN (SELECT key FROM papers)"
 
 
 class Catalog:
@@ -158,10 +116,10 @@ class Catalog:
     def records(self) -> dict[str, PaperRecord]:
         """All ready papers by key, in the order of their keys."""
         rows = self._rows(
-            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count FROM papers"
-            " WHERE state = 'ready' ORDER BY key"
+            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note"
+            " FROM papers LEFT JOIN notes USING (key) WHERE state = 'ready' ORDER BY key"
         )
-        found = (PaperRecord(_paper(json.loads(row[0])), *row[1:]) for row in rows)
+        found = (PaperRecord(paper_of(json.loads(row[0])), *(*row[1:-1], note_of(row[-1]))) for row in rows)
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
@@ -218,111 +176,111 @@ class Catalog:
         )
         return {text: chunk_id(key, index) for text, key, index in rows}
 
-    def update_metadata(self, record: PaperRecord) -> None:
-        """Replace what is known about a ready paper whose text and summary stay the same."""
+    def update_metadata(self, records: Iterable[PaperRecord]) -> None:
+        """Replace what is known about ready papers whose text and summary stay the same."""
         with self._transaction() as db:
-            db.execute(
+            db.executemany(
                 "UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?",
-                (json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.year, record.paper.key),
+                [
+                    (json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.year, record.paper.key)
+                    for record in records
+                ],
             )
 
-    def mark_stale(self, key: str) -> None:
-        """Have the next ingest index a paper anew, though its text is the same."""
+    def mark_stale(self, keys: Iterable[str]) -> None:
+        """Have the next ingest index papers anew, though their text is the same."""
         with self._transaction() as db:
-            db.execute("UPDATE papers SET chunking = 'stale' WHERE key = ?", (key,))
+            db.executemany("UPDATE papers SET chunking = 'stale' WHERE key = ?", [(key,) for key in keys])
 
-    def stage(self, change: Change) -> None:
-        """Write a change whole; from here on it will be carried out, whatever happens."""
-        body = {
-            "record": asdict(change.record) if change.record else None,
-            "sections": [asdict(section) for section in change.sections],
-            "chunks": [asdict(chunk) for chunk in change.chunks],
-        }
-        matrix = np.vstack([change.vectors, change.summary_vector[None, :]]) if change.record else change.vectors
-        blob = np.ascontiguousarray(matrix, dtype="<f4").tobytes()
+    def stage(self, changes: Iterable[Change]) -> None:
+        """Write changes whole; from here on they will be carried out, whatever happens."""
+        rows = [(change, as_row(change)) for change in changes]
         with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO staged VALUES (?, ?, ?)", (change.key, json.dumps(body), blob))
-            if change.record is not None:
-                db.execute(
-                    "INSERT INTO papers VALUES (?, 'indexing', ?, '', '', '', '', 'extractive', 0, NULL)"
-                    " ON CONFLICT (key) DO UPDATE SET state = 'indexing'",
-                    (change.key, json.dumps(asdict(change.record.paper))),
-                )
-            else:
-                db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,))
+            for change, row in rows:
+                db.execute("INSERT OR REPLACE INTO staged VALUES (?, ?, ?)", row)
+                if change.record is not None:
+                    db.execute(
+                        "INSERT INTO papers VALUES (?, 'indexing', ?, '', '', '', '', 'extractive', 0, NULL)"
+                        " ON CONFLICT (key) DO UPDATE SET state = 'indexing'",
+                        (change.key, json.dumps(asdict(change.record.paper))),
+                    )
+                else:
+                    db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,))
 
     def staged(self, key: str) -> Change:
         """A staged change as it was written; KeyError when there is none."""
-        rows = self._rows("SELECT change, vectors FROM staged WHERE key = ?", (key,))
+        rows = self._rows("SELECT key, change, vectors FROM staged WHERE key = ?", (key,))
         if not rows:
             raise KeyError(key)
-        body = json.loads(rows[0][0])
-        chunks = tuple(map(_chunk, body["chunks"]))
-        sections = tuple(Section(**{**item, "category": Category(item["category"])}) for item in body["sections"])
-        flat = np.frombuffer(rows[0][1], dtype="<f4").astype(np.float32)
-        if body["record"] is None:
-            return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
-        matrix = flat.reshape(len(chunks) + 1, -1)
-        record = PaperRecord(**{**body["record"], "paper": _paper(body["record"]["paper"])})
-        return Change(key, record, sections, chunks, matrix[:-1], matrix[-1])
+        return from_row(*rows[0])
 
     def indexed_count(self, key: str) -> int:
         """How many chunks of a paper the catalog lists, ready or not."""
         return int(self._rows("SELECT count(*) FROM chunks WHERE key = ?", (key,))[0][0])
 
-    def commit(self, change: Change) -> None:
-        """Mark a staged change as done: the paper is ready, or gone."""
+    def miscounted(self) -> set[str]:
+        """Keys of ready papers of which other chunks are listed than are counted, or no sections."""
+        rows = self._rows(
+            "SELECT key FROM papers WHERE state = 'ready' AND NOT ("
+            " chunk_count = (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
+            " AND chunk_count = (SELECT coalesce(max(idx) + 1, 0) FROM chunks WHERE chunks.key = papers.key)"
+            " AND EXISTS (SELECT 1 FROM sections WHERE sections.key = papers.key))"
+        )
+        return {row[0] for row in rows}
+
+    def strays(self) -> set[str]:
+        """Keys of papers that are not there, but of which chunks, sections or notes are."""
+        query = " UNION ".join(f"SELECT key FROM {table} WHERE {_STRAY}" for table in _PARTS)
+        return {row[0] for row in self._rows(query)}
+
+    def drop_strays(self) -> None:
+        """Remove what there is of such papers."""
         with self._transaction() as db:
-            for table in ("papers", "sections", "chunks", "staged"):
-                db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
-            if change.record is None:
-                return
-            record = change.record
-            db.execute(
-                "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    change.key,
-                    json.dumps(asdict(record.paper)),
-                    record.paper.content_hash,
-                    record.metadata_hash,
-                    record.chunking,
-                    record.summary,
-                    record.summary_kind,
-                    len(change.chunks),
-                    record.paper.year,
-                ),
-            )
-            db.executemany(
-                "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        change.key,
-                        s.index,
-                        s.title,
-                        s.parent,
-                        s.level,
-                        int(s.category),
-                        s.start,
-                        s.end,
-                        s.searchable,
-                    )
-                    for s in change.sections
-                ],
-            )
-            db.executemany(
-                "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (change.key, c.index, int(c.category), c.start, c.end, c.tokens, text_hash(c.text))
-                    for c in change.chunks
-                ],
-            )
+            for table in _PARTS:
+                db.execute(f"DELETE FROM {table} WHERE {_STRAY}")
+
+    def noted_count(self, key: str) -> int:
+        """How many passages the note on a paper has, ready or not."""
+        rows = self._rows("SELECT note FROM notes WHERE key = ?", (key,))
+        note = note_of(rows[0][0]) if rows else None
+        return len(note.spans) if note else 0
+
+    def commit(self, changes: Iterable[Change]) -> None:
+        """Mark staged changes as done, all at once: each paper is ready, or gone."""
+        with self._transaction() as db:
+            for change in changes:
+                for table in ("papers", "sections", "chunks", "notes", "staged"):
+                    db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
+                if change.record is not None:
+                    _insert(db, change, change.record)
 
 
-def _chunk(item: dict[str, Any]) -> Chunk:
-    """A chunk from its JSON, which knows neither tuples nor categories."""
-    breaks = tuple(item.get("page_breaks", ()))
-    return Chunk(**{**item, "category": Category(item["category"]), "page_breaks": breaks})
-
-
-def _paper(record: dict[str, Any]) -> Paper:
-    return Paper(**{**record, "authors": tuple(record["authors"]), "family_names": tuple(record["family_names"])})
+def _insert(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
+    key, paper = change.key, record.paper
+    if record.note is not None:
+        db.execute("INSERT INTO notes VALUES (?, ?)", (key, json.dumps(asdict(record.note))))
+    db.execute(
+        "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key,
+            json.dumps(asdict(paper)),
+            paper.content_hash,
+            record.metadata_hash,
+            record.chunking,
+            record.summary,
+            record.summary_kind,
+            len(change.chunks),
+            paper.year,
+        ),
+    )
+    db.executemany(
+        "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (key, s.index, s.title, s.parent, s.level, int(s.category), s.start, s.end, s.searchable)
+            for s in change.sections
+        ],
+    )
+    db.executemany(
+        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(key, c.index, int(c.category), c.start, c.end, c.tokens, text_hash(c.text)) for c in change.chunks],
+    )

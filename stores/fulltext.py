@@ -4,18 +4,19 @@ A record holds what a search needs to find and to narrow (key, category, analyse
 text: that lives once, in the vector store. Year and venue are not here, since a corrected `.bib` changes them
 without touching a chunk; a search narrows by the keys of the papers that they leave.
 
-A change to a paper is one commit: it is here whole or not at all, whenever the process dies.
+Changes are one commit: a paper is here whole or not at all, whenever the process dies.
 """
 
 from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from citeloom.documents import Category, Chunk, text_hash
+from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
 from citeloom.errors import InputError
 from citeloom.stores.home import Home
 
@@ -80,16 +81,22 @@ class FullText:
             self._path.mkdir(parents=True)
             self._open(make=True)
 
-    def put(self, key: str, chunks: Sequence[Chunk]) -> None:
-        """Have these be the chunks of a paper; no chunks take it out. Doing it twice changes nothing.
+    def put(self, papers: Mapping[str, Sequence[Chunk]]) -> None:
+        """Have these be the chunks of papers, in one commit; no chunks take a paper out. Twice changes nothing.
 
-        What is there already is left alone: tombstones would move the scores of a library that was killed a
-        little away from those of one that was not. Raises `FullTextError`.
+        What is there already is left alone: until tantivy merges them away, tombstones move scores a little, and a
+        library that was killed must answer as one that was not. Raises `FullTextError`.
         """
         with self._lock:
-            if self.entries(key) == {chunk.id: text_hash(chunk.text) for chunk in chunks}:
-                return
-            self._write([key], chunks)
+            there: dict[str, dict[str, str]] = {key: {} for key in papers}
+            for identifier, text in self.entries(papers).items():
+                there[split_chunk_id(identifier)[0]][identifier] = text
+            changed = [
+                key for key in papers if there[key] != {chunk.id: text_hash(chunk.text) for chunk in papers[key]}
+            ]
+            if changed:
+                chunks = (chunk for key in changed for chunk in papers[key])
+                self._write([key for key in changed if there[key]], chunks)
 
     def put_all(self, chunks: Iterable[Chunk]) -> None:
         """Add chunks of papers that are not here yet, in one commit; raises `FullTextError`."""
@@ -100,7 +107,7 @@ class FullText:
         from tantivy import Document
 
         index = self._open()
-        # One thread makes one segment of a paper; a writer for each change leaves no lock between them.
+        # One thread makes one segment of a commit; a writer for each change leaves no lock between them.
         writer = index.writer(_WRITER_MEMORY, 1)
         try:
             for key in cleared:
@@ -121,16 +128,18 @@ class FullText:
             writer.wait_merging_threads()
         index.reload()
 
-    def entries(self, key: str | None = None) -> dict[str, str]:
-        """The text hashes by chunk id, of a paper or of all; raises `FullTextError`."""
+    def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
+        """The text hashes by chunk id, of these papers or of all; raises `FullTextError`."""
         from tantivy import Query
 
         searcher = self._searcher()
-        query = Query.all_query() if key is None else Query.term_query(self._made_schema(), "key", key, "basic")
+        one_of = None if keys is None else Query.term_set_query(self._made_schema(), "key", sorted(keys))
+        query = one_of or Query.all_query()
         if not searcher.num_docs:
             return {}
-        hits = searcher.search(query, searcher.num_docs, count=False).hits
-        records = (searcher.doc(address) for _, address in hits)
+        with self._naming_damage():
+            hits = searcher.search(query, searcher.num_docs, count=False).hits
+            records = [searcher.doc(address) for _, address in hits]
         return {str(record.get_first("id")): str(record.get_first("hash")) for record in records}
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
@@ -142,8 +151,9 @@ class FullText:
         if not terms or k < 1 or not searcher.num_docs:
             return []
         query = self._query(dict.fromkeys(terms), scope)
-        found = searcher.search(query, min(k, searcher.num_docs), count=False).hits
-        scored = [(str(searcher.doc(address).get_first("id")), float(score)) for score, address in found]
+        with self._naming_damage():
+            found = searcher.search(query, min(k, searcher.num_docs), count=False).hits
+            scored = [(str(searcher.doc(address).get_first("id")), float(score)) for score, address in found]
         return sorted(scored, key=lambda item: (-item[1], item[0]))
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
@@ -176,6 +186,17 @@ class FullText:
                 parts.append((Occur.Must, Query.const_score_query(only, 0.0)))
         return Query.boolean_query(parts)
 
+    @contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        """Raises `FullTextError` for what tantivy makes of a damaged file, be it an error or a panic."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, ValueError) and type(error).__name__ != "PanicException":
+                raise
+            reason = str(error).splitlines()[0][:160]
+            raise FullTextError(f"{self._path}: the full-text index cannot be read ({reason}).") from error
+
     def _searcher(self) -> Searcher:
         with self._lock:
             return self._open().searcher()
@@ -195,11 +216,8 @@ class FullText:
 
             if not make and not self.exists():
                 raise FullTextError(f"{self._path}: there is no full-text index.")
-            try:
+            with self._naming_damage():
                 index = Index(self._made_schema(), path=str(self._path))
-            except ValueError as error:
-                reason = str(error).splitlines()[0][:160]
-                raise FullTextError(f"{self._path}: the full-text index cannot be read ({reason}).") from error
             # By hand: the library knows when something was written, and a watching thread would ask all the time.
             index.config_reader(reload_policy="manual")
             index.register_tokenizer(_ANALYZER, _make_analyzer())

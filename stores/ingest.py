@@ -1,46 +1,32 @@
 """Takes papers into the library: only what is new or changed is embedded; a kill loses nothing that is done.
 
-Everything is cut into chunks first, so that the amount of work is known before it starts. Then papers are
-embedded two at a time, so that one's last chunks do not leave a core idle, while finished ones are written.
+Everything is cut into chunks first, so that the amount of work is known before it starts; `indexing.py` does it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from citeloom.documents.model import Paper
-from citeloom.models.embedding import Vector
-from citeloom.stores.catalog import Change
+from citeloom.stores.changes import removal
 from citeloom.stores.converted import ConvertedFiles
+from citeloom.stores.indexing import Indexing, OnEvent, Summarize, to_end, write
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.plan import IngestPlan, PaperPlan, make_plan, removal, with_vectors
-from citeloom.stores.progress import (
-    Embedded,
-    IngestEvent,
-    IngestReport,
-    Planned,
-    Staged,
-    Stored,
-    Waiting,
-)
+from citeloom.stores.notes import attach_notes
+from citeloom.stores.plan import IngestPlan, make_plan
+from citeloom.stores.progress import IngestEvent, IngestReport, Planned, Waiting
 from citeloom.stores.renaming import keep_renamed
 from citeloom.stores.sources import Sources, read_sources
 from citeloom.stores.vector_cache import VectorCache
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
-
-Summarize = Callable[[Paper, str], Awaitable[str]]
-OnEvent = Callable[[IngestEvent], None]
-Result = TypeVar("Result")
-
-_AT_ONCE = 2
 
 
 async def ingest(
@@ -104,11 +90,11 @@ async def take_in(
     began = time.perf_counter()
     async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
         library.require_same_embedding()
-        await _to_end(library.finish_staged)
+        await to_end(library.finish_staged)
         sources = await asyncio.to_thread(keep_renamed, sources, library.records())
+        sources = await asyncio.to_thread(attach_notes, sources)
         if anew:
-            for source in sources.found:
-                await _to_end(library.catalog.mark_stale, source.paper.key)
+            await to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
         plan = await asyncio.to_thread(
             make_plan,
             library,
@@ -124,10 +110,11 @@ async def take_in(
         converted = ConvertedFiles(library.home.converted)
         for key in plan.to_remove:
             converted.forget(Path(library.paper(key).source))
-            await _write(library, removal(key), tell)
-        for record in plan.metadata_only:
-            await _to_end(library.catalog.update_metadata, record)
-        await _Indexing(library, cache, summarize, tell).run(plan.to_index)
+        if plan.to_remove:
+            await write(library, [removal(key) for key in plan.to_remove], tell)
+        if plan.metadata_only:
+            await to_end(library.catalog.update_metadata, plan.metadata_only)
+        await Indexing(library, cache, summarize, tell).run(plan.to_index)
     return plan.report(seconds=time.perf_counter() - began)
 
 
@@ -135,87 +122,15 @@ async def remove(library: Library, key: str, *, on_event: OnEvent | None = None)
     """Take a paper out of every store; raises `UnknownPaperError`. Its file stays where it is."""
     tell = on_event or _nobody
     async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
-        await _to_end(library.finish_staged)
+        await to_end(library.finish_staged)
         paper = library.paper(key)
         ConvertedFiles(library.home.converted).forget(Path(paper.source))
-        await _write(library, removal(key), tell)
+        await write(library, [removal(key)], tell)
     return paper
 
 
 def _nobody(event: IngestEvent) -> None:
     """Takes the events that no one asked for."""
-
-
-class _Indexing:
-    """Embeds and writes papers, two at a time; only one is written at once."""
-
-    def __init__(self, library: Library, cache: VectorCache | None, summarize: Summarize | None, tell: OnEvent) -> None:
-        self._library = library
-        self._cache = cache
-        self._summarize = summarize
-        self._tell = tell
-        self._writing = asyncio.Lock()
-
-    async def run(self, plans: Sequence[PaperPlan]) -> None:
-        """Index all; on the first error the others stop and what is written stays."""
-        waiting = iter(plans)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(_AT_ONCE, len(plans))):
-                    group.create_task(self._work(waiting))
-        except BaseExceptionGroup as failed:
-            raise _first(failed) from failed
-
-    async def _work(self, waiting: Iterator[PaperPlan]) -> None:
-        for plan in waiting:
-            change = await self._embed(await self._summarized(plan))
-            async with self._writing:
-                await _write(self._library, change, self._tell)
-
-    async def _summarized(self, plan: PaperPlan) -> PaperPlan:
-        if self._summarize is None or not plan.wants_summary:
-            return plan
-        return plan.summarized(await self._summarize(plan.record.paper, plan.text))
-
-    async def _embed(self, plan: PaperPlan) -> Change:
-        """The change with all vectors: those that are known, and new ones for the other texts."""
-        embedding = self._library.embedding
-        texts = plan.missing_texts()
-        new: dict[str, Vector] = {}
-        if texts:
-            rows = await embedding.embed_documents(
-                list(texts.values()), lambda count: self._tell(Embedded(plan.record.paper.key, count))
-            )
-            new = dict(zip(texts, rows, strict=True))
-            if self._cache is not None:
-                await _to_end(self._cache.put, embedding.name, new)
-        return with_vectors(plan, new)
-
-
-async def _write(library: Library, change: Change, tell: OnEvent) -> None:
-    """Stage a change and carry it out, so that a kill at any moment leaves it undone or to be finished."""
-    await _to_end(library.catalog.stage, change)
-    tell(Staged(change.key))
-    await _to_end(library.carry_out, change)
-    tell(Stored(change.key, removed=change.record is None))
-
-
-async def _to_end(function: Callable[..., Result], *arguments: object) -> Result:
-    """Run a blocking call on a thread; when cancelled, wait for its end, since the lock must outlive it."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error in a group, however deep."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 __all__ = ["IngestPlan", "IngestReport", "ingest", "remove", "take_in"]

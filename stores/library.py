@@ -9,30 +9,26 @@ from __future__ import annotations
 import difflib
 import hashlib
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 from citeloom.errors import InputError
-from citeloom.models.embedding import EmbeddingModel, Vector, Vectors
-from citeloom.stores.catalog import Catalog, Change, PaperRecord
-from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, TextScope
+from citeloom.models.embedding import EmbeddingModel, Vector
+from citeloom.stores.bringing import bring_over
+from citeloom.stores.catalog import Catalog
+from citeloom.stores.changes import Change, PaperRecord
+from citeloom.stores.chroma import VectorStoreError
+from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.nearest import Nearest, keys_within
+from citeloom.stores.nearest import Nearest, NearPaper, keys_within, nearest_papers
 from citeloom.stores.vectors import VectorStore
 
 
 class UnknownPaperError(InputError):
     """There is no paper with the key."""
-
-
-def require_library(home: Home) -> None:
-    """Raise `InputError` when there is no library in a home, or none could be; makes nothing."""
-    home.require_place()
-    if not home.exists():
-        raise InputError(f"{home.root}: holds no library.", help="Make one: python cli.py ingest PAPERS --bib FILE.")
 
 
 class Library:
@@ -51,19 +47,27 @@ class Library:
         self._chunk_total = 0
 
     @classmethod
-    def open(cls, home: Home, embedding: EmbeddingModel, *, create: bool = True) -> Library:
+    def open(
+        cls,
+        home: Home,
+        embedding: EmbeddingModel,
+        *,
+        create: bool = True,
+        on_notice: Callable[[str], None] | None = None,
+    ) -> Library:
         """Open the library of a home, and carry out changes that a killed process has left.
 
+        `on_notice` is told in one line of work that a large library takes long for.
         Raises `InputError` when there is none and `create` is off, when the home cannot be written, and when
         the library was made with another embedding model.
         """
         if not create:
-            require_library(home)
+            home.require_library()
         home.prepare()
         library = cls(home, embedding, Catalog(home.catalog), VectorStore(home))
         try:
             library.require_same_embedding()
-            library.mend()
+            library.mend(on_notice)
         except BaseException:
             library.close()
             raise
@@ -85,15 +89,17 @@ class Library:
                 help="Set CITELOOM_EMBEDDING_MODEL back, or ingest into another --home.",
             )
 
-    def mend(self) -> list[str]:
-        """Carry out staged changes and make a missing full-text index, unless a writer is at work that will.
-
-        Returns the keys of the changes carried out.
-        """
+    def mend(self, on_notice: Callable[[str], None] | None = None) -> list[str]:
+        """Carry out staged changes and make a missing full-text index, unless a writer is at work; gives the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
         with WriterLock(self.home).try_held() as held:
-            return self.finish_staged() if held else []
+            if held and on_notice is not None and not self._has_fulltext():
+                on_notice(f"Making the full-text index of {self.chunk_count()} chunks; this is done once.")
+            try:
+                return self.finish_staged() if held else []
+            except (FullTextError, VectorStoreError):
+                return []  # whoever reads that store is told, and `doctor` must be able to open the library
 
     def _has_fulltext(self) -> bool:
         return self.catalog.meta("fulltext") == FULLTEXT_VERSION and self.fulltext.exists()
@@ -110,22 +116,14 @@ class Library:
         if not self._has_fulltext():
             self.rebuild_fulltext()
         keys = self.catalog.unfinished()
-        for key in keys:
-            self.carry_out(self.catalog.staged(key))
+        if keys:
+            self.carry_out([self.catalog.staged(key) for key in keys])
         return keys
 
-    def carry_out(self, change: Change) -> None:
-        """Bring a staged change to the other stores and mark it as done; doing it twice does no harm."""
-        if change.record is not None:
-            self.store.put_chunks(change.chunks, change.vectors)
-            self.store.put_summary(change.key, change.record.summary, change.summary_vector)
-        else:
-            self.store.delete_summary(change.key)
-        before = self.catalog.indexed_count(change.key)
-        stale = [chunk_id(change.key, index) for index in range(len(change.chunks), before)]
-        self.store.delete_chunks(stale)
-        self.fulltext.put(change.key, change.chunks)
-        self.catalog.commit(change)
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Bring staged changes to the other stores and mark them as done; doing it twice does no harm."""
+        bring_over(changes, self.catalog, self.store, self.fulltext)
+        self.catalog.commit(changes)
 
     def records(self) -> Mapping[str, PaperRecord]:
         """The ready papers with what the catalog knows of them, by key."""
@@ -145,7 +143,8 @@ class Library:
         """Changes with any change of content or metadata, and only then; not with the place of the files."""
         digest = hashlib.sha256(self.embedding.name.encode())
         for key, record in sorted(self.records().items()):
-            parts = (key, record.paper.content_hash, record.metadata_hash, record.chunking)
+            noted = (record.note.text,) if record.note else ()
+            parts = (key, record.paper.content_hash, record.metadata_hash, record.chunking, *noted)
             digest.update("\0".join(parts).encode() + b"\1")
         return digest.hexdigest()[:16]
 
@@ -169,6 +168,11 @@ class Library:
     def summary(self, key: str) -> str:
         """The summary of a paper; raises `UnknownPaperError`."""
         return self._record(key).summary
+
+    def note(self, key: str) -> str:
+        """The user's note on a paper, empty without one and never evidence; raises `UnknownPaperError`."""
+        note = self._record(key).note
+        return note.text if note else ""
 
     def sections(self, key: str) -> list[Section]:
         """All sections of a paper, searchable or not; raises `UnknownPaperError`."""
@@ -289,22 +293,14 @@ class Library:
         if not self.records():
             return []
         allowed = keys_within(self.records(), keys, years, venue)
-        found = self.fulltext.search(terms, k, TextScope(allowed, categories, ids))
-        present = self._present(identifier for identifier, _ in found)
-        return [(identifier, score) for identifier, score in found if identifier in present]
+        scope, asked = TextScope(allowed, categories, ids), k
+        while True:
+            found = self.fulltext.search(terms, asked, scope)
+            present = self._present(identifier for identifier, _ in found)
+            if len(present) >= k or len(found) < asked:
+                return [(identifier, score) for identifier, score in found if identifier in present][:k]
+            asked *= 2  # what another process is writing must not take the place of what is whole
 
-    def nearest_papers(self, vector: Vector, k: int) -> list[tuple[Paper, str, float]]:
-        """The `k` papers whose summaries are nearest: paper, summary, cosine; best first."""
-        records = self.records()
-        if k < 1 or not records:
-            return []
-        near = self.store.nearest_summaries(vector, min(len(records), k))
-        ordered = sorted(near, key=lambda item: (-item[2], item[0]))
-        return [(records[key].paper, summary, score) for key, summary, score in ordered if key in records]
-
-    def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of chunks, [n, d], in the order asked; raises KeyError for an id that is not there."""
-        found = self.store.get_vectors(list(dict.fromkeys(ids))) if ids else {}
-        if not ids:
-            return np.zeros((0, self.embedding.dimensions or 0), dtype=np.float32)
-        return np.stack([found[identifier] for identifier in ids])
+    def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
+        """The `k` papers whose summary, or a passage of the user's note on them, is nearest; best first."""
+        return nearest_papers(self, vector, k)

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from citeloom.documents import Category, chunk_id, split_chunk_id
+from citeloom.documents import Category, Paper, chunk_id, split_chunk_id
 from citeloom.models.embedding import Vector
-from citeloom.stores.catalog import PaperRecord
+from citeloom.stores.changes import PaperRecord
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library
@@ -20,6 +20,39 @@ if TYPE_CHECKING:
 _EXACT_LIMIT: Final = 600
 _MARGIN: Final = 1.3  # what is near a query is not spread evenly over papers and categories
 _WIDENING: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class NearPaper:
+    """A paper near to a query, with the cosine (-1 to 1) of what is nearest of it.
+
+    `note` is the passage of the user's note that it is near by, empty when it is the summary.
+    """
+
+    paper: Paper
+    summary: str
+    score: float
+    note: str = ""
+
+
+def nearest_papers(library: Library, vector: Vector, k: int) -> list[NearPaper]:
+    """The `k` papers whose summary, or a passage of the user's note on them, is nearest; equal ones go by key."""
+    records = library.records()
+    if k < 1 or not records:
+        return []
+    unready = len(library.catalog.unfinished())  # another process writes them; what is there of them is not shown
+    best = {
+        key: NearPaper(records[key].paper, summary, score)
+        for key, summary, score in library.store.nearest_summaries(vector, min(len(records), k) + unready)
+        if key in records
+    }
+    # So many that one note of many passages cannot keep out another paper's.
+    most = max(len(record.note.spans) if record.note else 0 for record in records.values())
+    for identifier, text, score in library.store.nearest_passages(vector, k * most) if most else []:
+        key = split_chunk_id(identifier)[0]
+        if key in records and (key not in best or score > best[key].score):
+            best[key] = NearPaper(records[key].paper, records[key].summary, score, text)
+    return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
 
 
 def keys_within(
@@ -106,6 +139,9 @@ class Nearest:
         while True:
             near = self._library.store.nearest_ids(vector, asked)
             found = [item for item in near if scope.holds(item[0])]
+            if asked >= total:
+                # All that ready papers have; the store holds more while another process writes.
+                total = self._library.store.chunk_total()
             if len(found) >= k or asked >= total or len(near) < asked:
                 return _ordered(found)[:k]
             asked = min(total, asked * _WIDENING)
@@ -114,8 +150,9 @@ class Nearest:
         with self._lock:
             if self._read_for is not records:
                 kinds = self._library.catalog.categories()
+                # A paper that another process has changed since the records were read counts as of no category.
                 self._categories = {
-                    key: kinds.get(key, b"").ljust(records[key].chunk_count, b"\xff") for key in records
+                    key: kinds.get(key, b"").ljust(record.chunk_count, b"\xff") for key, record in records.items()
                 }
                 self._read_for = records
             return self._categories

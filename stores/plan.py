@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import starmap
 from pathlib import Path
@@ -11,13 +11,14 @@ from typing import Literal
 
 import numpy as np
 
-from citeloom.documents import Chunk, Paper, text_hash
+from citeloom.documents import Chunk, Paper, chunk_id, text_hash
 from citeloom.documents.bibliography import Refusal
 from citeloom.documents.chunking import CHUNKING_VERSION, chunk_paper
 from citeloom.documents.metadata import extractive_summary
 from citeloom.documents.model import Section
+from citeloom.documents.notes import Note, make_note
 from citeloom.models.embedding import Vector
-from citeloom.stores.catalog import Change, PaperRecord
+from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.library import Library
 from citeloom.stores.progress import IngestReport
 from citeloom.stores.source import Source
@@ -39,9 +40,10 @@ class PaperPlan:
     wants_summary: bool
 
     def missing_texts(self) -> dict[str, str]:
-        """The texts that have no vector yet, by hash; the summary last."""
+        """The texts that have no vector yet, by hash; the summary and the note last."""
         texts = {text_hash(chunk.text): chunk.text for chunk in self.chunks}
-        texts[text_hash(self.record.summary)] = self.record.summary
+        for text in (self.record.summary, *_passages(self.record)):
+            texts[text_hash(text)] = text
         return {name: text for name, text in texts.items() if name not in self.known}
 
     def missing_chunks(self) -> int:
@@ -77,7 +79,7 @@ class IngestPlan:
 
     @property
     def texts_to_embed(self) -> int:
-        """Chunk texts and summaries without a vector."""
+        """Chunk texts, summaries and notes without a vector."""
         return sum(len(plan.missing_texts()) for plan in self.to_index)
 
     def report(self, *, seconds: float) -> IngestReport:
@@ -118,9 +120,9 @@ def make_plan(
     for source in sources.found:
         key = source.paper.key
         old = records.get(key)
-        record = _record(source, old, chunking)
+        record = _record(source, old, chunking, library.embedding.count_tokens)
         wants_summary = rewrite_summaries and record.summary_kind != "model"
-        if old is not None and _same_text(old, record) and old.summary == record.summary and not wants_summary:
+        if old is not None and _same_text(old, record) and not wants_summary:
             same = old.metadata_hash == record.metadata_hash
             keys["unchanged" if same else "updated"].append(key)
             if not same or old.paper.source != record.paper.source:
@@ -156,7 +158,7 @@ def _paper_plan(
 ) -> PaperPlan | None:
     """The paper cut into chunks; None when there is nothing in it to search."""
     target, overlap = chunking
-    count_tokens = library.embedding.count_tokens
+    count_tokens = library.embedding.count_tokens_each
     chunks = chunk_paper(record.paper.key, source.parsed, count_tokens, target=target, overlap=overlap)
     if not chunks:
         return None
@@ -164,7 +166,9 @@ def _paper_plan(
     return PaperPlan(record, source.parsed.text, source.parsed.sections, tuple(chunks), {}, wants_summary)
 
 
-def _record(source: Source, old: PaperRecord | None, chunking: tuple[int, int]) -> PaperRecord:
+def _record(
+    source: Source, old: PaperRecord | None, chunking: tuple[int, int], count_tokens: Callable[[str], int]
+) -> PaperRecord:
     """The paper as it is now; a summary that a model wrote of the same text is kept."""
     paper = source.paper
     record = PaperRecord(
@@ -175,13 +179,29 @@ def _record(source: Source, old: PaperRecord | None, chunking: tuple[int, int]) 
         summary_kind="abstract" if paper.abstract else "extractive",
         chunk_count=old.chunk_count if old else 0,
     )
+    if source.note:
+        record = replace(record, note=_noted(source.note, old, record.chunking, count_tokens, chunking[0]))
     if old is not None and old.summary_kind == "model" and old.paper.content_hash == paper.content_hash:
         return replace(record, summary=old.summary, summary_kind="model")
     return record
 
 
+def _noted(text: str, old: PaperRecord | None, chunking: str, count_tokens: Callable[[str], int], target: int) -> Note:
+    """The note cut into passages; one that is the same as before is taken over."""
+    if old is not None and old.note is not None and old.note.text == text and old.chunking == chunking:
+        return old.note
+    return make_note(text, count_tokens, target=target)
+
+
 def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
-    return old.paper.content_hash == new.paper.content_hash and old.chunking == new.chunking
+    """Whether the paper is the same, and its summary and note are."""
+    same_paper = old.paper.content_hash == new.paper.content_hash and old.chunking == new.chunking
+    return same_paper and (old.summary, old.note) == (new.summary, new.note)
+
+
+def _passages(record: PaperRecord) -> tuple[str, ...]:
+    """What is embedded of the note on a paper."""
+    return record.note.passages if record.note else ()
 
 
 def _gone(library: Library, sources: Sources) -> dict[str, str | None]:
@@ -218,6 +238,7 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
     for record in same:
         if record.paper.key in summaries:
             known[text_hash(record.summary)] = summaries[record.paper.key]
+    known.update(_known_passages(library, plans))
     missing = sorted(texts - known.keys())
     if cache is not None and missing:
         known.update(cache.get(library.embedding.name, missing))
@@ -226,14 +247,24 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
     ]
 
 
+def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, Vector]:
+    """The vectors of passages that the notes on these papers had before and have now, by text hash."""
+    old = library.records()
+    names: dict[str, str] = {}
+    for plan in plans:
+        key = plan.record.paper.key
+        before = _passages(old[key]) if key in old else ()
+        kept = set(_passages(plan.record)).intersection(before)
+        names.update({chunk_id(key, place): text_hash(text) for place, text in enumerate(before) if text in kept})
+    vectors = library.store.note_vectors(list(names)) if names else {}
+    return {names[identifier]: vector for identifier, vector in vectors.items()}
+
+
 def with_vectors(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
     """The change that takes a paper in, from the vectors that were known and those just made."""
     vectors = {**plan.known, **new}
     matrix = np.stack([vectors[text_hash(chunk.text)] for chunk in plan.chunks])
     summary = vectors[text_hash(plan.record.summary)]
-    return Change(plan.record.paper.key, plan.record, plan.sections, plan.chunks, matrix, summary)
-
-
-def removal(key: str) -> Change:
-    """The change that takes a paper out."""
-    return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
+    change = Change(plan.record.paper.key, plan.record, plan.sections, plan.chunks, matrix, summary)
+    passages = [vectors[text_hash(text)] for text in _passages(plan.record)]
+    return replace(change, note_vectors=np.stack(passages)) if passages else change

@@ -27,9 +27,8 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """So many texts more of a paper have their vectors."""
+    """So many texts more have their vectors."""
 
-    key: str
     count: int
 
 

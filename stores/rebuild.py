@@ -8,37 +8,68 @@ and made where they are not. A paper whose file is gone is left as it is while i
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from citeloom.documents.bibliography import Refusal
 from citeloom.stores.converted import ConvertedFiles
-from citeloom.stores.doctor import mend, papers_without_vectors
-from citeloom.stores.ingest import OnEvent, take_in
+from citeloom.stores.doctor import Finding, differences, some
+from citeloom.stores.indexing import OnEvent
+from citeloom.stores.ingest import take_in
 from citeloom.stores.library import Library
+from citeloom.stores.mending import mend
 from citeloom.stores.progress import IngestReport
 from citeloom.stores.source import Source
 from citeloom.stores.sources import SourceRefusedError, Sources, read_again
 
 
 async def rebuild(
-    library: Library, *, on_event: OnEvent | None = None, chunk_tokens: int = 400, chunk_overlap: int = 100
+    library: Library,
+    *,
+    only: Collection[str] | None = None,
+    on_event: OnEvent | None = None,
+    chunk_tokens: int = 400,
+    chunk_overlap: int = 100,
 ) -> IngestReport:
-    """Index every paper anew; a kill leaves each paper as it was or as it will be, and the next run goes on.
+    """Index every paper anew, or those with the keys `only`.
 
-    Refused are papers whose file is gone or cannot be read and whose passages are not whole. Raises `InputError`
-    when the library was made with another embedding model, and whatever the embedding raises.
+    A kill leaves each paper as it was or as it will be, and the next run goes on. Refused are papers whose file is
+    gone or cannot be read and whose passages are not whole. Raises `InputError` when the library was made with
+    another embedding model, and whatever the embedding raises.
     """
     await mend(library)
-    lacking = await asyncio.to_thread(papers_without_vectors, library)
-    sources = await asyncio.to_thread(_kept_sources, library, lacking)
+    lacking = (await asyncio.to_thread(differences, library)).lacking
+    sources = await asyncio.to_thread(_kept_sources, library, lacking, only)
     return await take_in(library, sources, anew=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap))
 
 
-def _kept_sources(library: Library, lacking: frozenset[str]) -> Sources:
+async def make_whole(
+    library: Library, *, on_event: OnEvent | None = None, chunk_tokens: int = 400, chunk_overlap: int = 100
+) -> tuple[list[Finding], tuple[Refusal, ...]]:
+    """Mend, and index anew the papers that lack something; refused are those whose file is gone or not readable.
+
+    Raises whatever the embedding raises, with what is done kept.
+    """
+    done = await mend(library)
+    lacking = (await asyncio.to_thread(differences, library)).lacking
+    if not lacking:
+        return done, ()
+    report = await rebuild(
+        library, only=lacking, on_event=on_event, chunk_tokens=chunk_tokens, chunk_overlap=chunk_overlap
+    )
+    if report.updated:
+        embedded = f"{report.chunks_embedded} chunks embedded"
+        done.append(Finding("fine", "vectors", f"indexed anew from their files: {some(report.updated)}; {embedded}"))
+    return [*done, *await mend(library)], report.refused
+
+
+def _kept_sources(library: Library, lacking: frozenset[str], only: Collection[str] | None) -> Sources:
     kept = ConvertedFiles(library.home.converted)
     found: list[Source] = []
     refused: list[Refusal] = []
     warnings: list[str] = []
     for paper in library.papers():
+        if only is not None and paper.key not in only:
+            continue
         try:
             found.append(read_again(paper, kept))
         except SourceRefusedError as error:

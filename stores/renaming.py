@@ -8,7 +8,7 @@ from pathlib import Path
 
 from citeloom.documents.metadata import made_entry
 from citeloom.documents.model import Paper
-from citeloom.stores.catalog import PaperRecord
+from citeloom.stores.changes import PaperRecord
 from citeloom.stores.source import Source
 from citeloom.stores.sources import Sources
 

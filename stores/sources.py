@@ -16,6 +16,7 @@ from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.metadata import describe
 from citeloom.documents.model import Paper
+from citeloom.documents.notes import note_stem
 from citeloom.documents.pdf import PdfRefusedError
 from citeloom.errors import InputError
 from citeloom.stores.converted import ConvertedFiles
@@ -36,13 +37,15 @@ _MAX_BYTES = 20_000_000  # some 8,000 pages; beyond it cutting alone would take 
 class Sources:
     """What an ingest found: papers with different keys, what it refused and what it has to say.
 
-    `folders` are the folders that were walked, by which papers are known whose file is gone.
+    `folders` are the folders that were walked, by which papers are known whose file is gone; `notes` are the
+    user's notes that were met on the way.
     """
 
     found: tuple[Source, ...]
     refused: tuple[Refusal, ...]
     warnings: tuple[str, ...]
     folders: tuple[Path, ...]
+    notes: tuple[Path, ...] = ()
 
 
 class SourceRefusedError(Exception):
@@ -63,7 +66,9 @@ def read_sources(
             raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
     folders = tuple(path for path in paths if path.is_dir())
     passed_over: Counter[str] = Counter()
-    files, twins = _one_of_each(list(dict.fromkeys(file for path in paths for file in _files(path, passed_over))))
+    met = list(dict.fromkeys(file for path in paths for file in _files(path, passed_over)))
+    notes = tuple(file for file in met if note_stem(file) is not None)
+    files, twins = _one_of_each([file for file in met if note_stem(file) is None])
     if not files and not documents:
         where = ", ".join(str(path) for path in paths)
         raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
@@ -94,7 +99,7 @@ def read_sources(
     if passed_over:
         kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
         warnings.append(f"Passed over {passed_over.total()} files that are no papers ({kinds}).")
-    return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders)
+    return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes)
 
 
 def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
@@ -111,10 +116,10 @@ def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
             if ending in ENDINGS:
                 yield Path(folder) / name
             elif ending != ".bib":
-                passed_over[_printable(ending) or "without ending"] += 1
+                passed_over[printable(ending) or "without ending"] += 1
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     """A file name as it can be stored and shown; bytes of it that are no UTF-8 as escapes."""
     return name.encode("utf-8", "backslashreplace").decode()
 
@@ -160,8 +165,8 @@ def _differ(file: Path, other: Path) -> bool:
 
 def _read(file: Path, bibliography: Bibliography, kept: ConvertedFiles | None) -> tuple[Source, list[str]] | Refusal:
     """A paper and what there is to say about it, or why it is not taken."""
-    if _printable(str(file)) != str(file):
-        return Refusal(_printable(str(file)), "has a name that is no text; rename it")
+    if printable(str(file)) != str(file):
+        return Refusal(printable(str(file)), "has a name that is no text; rename it")
     try:
         parsed = _parsed(file, kept)
     except SourceRefusedError as error:
@@ -169,7 +174,7 @@ def _read(file: Path, bibliography: Bibliography, kept: ConvertedFiles | None) -
     front = parsed.front_matter
     entry = bibliography.match(file, doi=front.doi, title=parsed.title)
     paper, said = describe(file, parsed, entry)
-    return Source(file, parsed, paper), said
+    return Source(file, parsed, paper, folder=file.parent), said
 
 
 def _parsed(file: Path, kept: ConvertedFiles | None) -> ParsedPaper:
@@ -179,7 +184,7 @@ def _parsed(file: Path, kept: ConvertedFiles | None) -> ParsedPaper:
         if not stat.S_ISREG(file.stat().st_mode):
             raise SourceRefusedError("is no regular file")
         if ending in MARKDOWN:
-            return parse_markdown(_text(file))
+            return parse_markdown(read_text(file))
         if ending == PDF:
             return read_pdf_apart(file, kept)
         if ending in FORMATS:
@@ -202,7 +207,8 @@ def _converted(file: Path, kept: ConvertedFiles | None) -> str:
     return str(read["markdown"])
 
 
-def _text(file: Path) -> str:
+def read_text(file: Path) -> str:
+    """The text of a file in UTF-8 that is not blank; raises `SourceRefusedError`."""
     try:
         size = file.stat().st_size
         if size > _MAX_BYTES:
@@ -235,4 +241,4 @@ def read_again(paper: Paper, kept: ConvertedFiles) -> Source:
     if isinstance(read, Refusal):
         raise SourceRefusedError(read.reason)
     source, _ = read
-    return Source(file, source.parsed, replace(paper, content_hash=source.paper.content_hash))
+    return replace(source, paper=replace(paper, content_hash=source.paper.content_hash))

@@ -1,28 +1,27 @@
 """The vector store: Chroma on disk, with our own embeddings, never its.
 
 Collection `content` holds one record for each chunk (its text once, as the document), `summaries` one for
-each paper. Lookups go by id: they stay flat as the library grows, metadata filters do not (docs/decisions).
+each paper, `notes` one for each passage of the user's notes. Lookups go by id: they stay flat as the library
+grows, metadata filters do not (docs/decisions).
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
-from citeloom.models.embedding import Vector, Vectors
+from citeloom.models.embedding import Vector
+from citeloom.stores.chroma import MAX_PAGE, ChromaFolder, VectorStoreError
 from citeloom.stores.home import Home
 
 if TYPE_CHECKING:
-    from chromadb.api import ClientAPI
-    from chromadb.api.models.Collection import Collection
+    pass
 
-_CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
-_MAX_PAGE = 2000  # under SQLite's limit on variables, and gentle on memory
+_NAMES = ("content", "summaries", "notes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,52 +33,17 @@ class StoredChunk:
     vector: Vector | None = None
 
 
-class VectorStore:
-    """Chroma's two collections; safe to call from several threads."""
+class VectorStore(ChromaFolder):
+    """The three collections of a home."""
 
     def __init__(self, home: Home) -> None:
-        self._path = home.chroma
-        self._lock = threading.RLock()
-        self._client: ClientAPI | None = None
-        self._collections: dict[str, Collection] = {}
+        super().__init__(home.chroma)
 
-    def close(self) -> None:
-        """Let go of the files; the next call opens them again, and so sees what others wrote."""
-        with self._lock:
-            if self._client is not None:
-                self._client.close()  # type: ignore[attr-defined]  # the type lacks it, the class has it
-            self._client = None
-            self._collections = {}
-
-    def _collection(self, name: str) -> Collection:
-        with self._lock:
-            if self._client is None:
-                # Imported late: it costs most of a second, which `--help` must not pay.
-                import chromadb
-                from chromadb.config import Settings
-
-                self._client = chromadb.PersistentClient(
-                    path=str(self._path), settings=Settings(anonymized_telemetry=False)
-                )
-            if name not in self._collections:
-                self._collections[name] = self._client.get_or_create_collection(
-                    name, configuration=_CONFIGURATION, embedding_function=None
-                )
-            return self._collections[name]
-
-    def _pages(self, items: Sequence[str]) -> Iterator[list[int]]:
-        """Indices of `items`, in pages that Chroma can take at once."""
-        with self._lock:
-            assert self._client is not None
-            size = min(self._client.get_max_batch_size(), _MAX_PAGE)
-        for start in range(0, len(items), size):
-            yield list(range(start, min(start + size, len(items))))
-
-    def put_chunks(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-        """Write chunks with their vectors, [n, d]; what stood under an id is replaced."""
-        content = self._collection("content")
+    def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
+        """Write chunks with their vectors, one each, [d]; what stood under an id is replaced."""
+        content = self.collection("content")
         ids = [chunk.id for chunk in chunks]
-        for page in self._pages(ids):
+        for page in self.pages(ids):
             content.upsert(
                 ids=[ids[i] for i in page],
                 embeddings=_rows([vectors[i] for i in page]),
@@ -87,26 +51,51 @@ class VectorStore:
                 metadatas=[_metadata(chunks[i]) for i in page],
             )
 
-    def put_summary(self, key: str, summary: str, vector: Vector) -> None:
-        """Write the summary of a paper with its vector, [d]."""
-        self._collection("summaries").upsert(ids=[key], embeddings=_rows([vector]), documents=[summary])
+    def put_summaries(self, summaries: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write summaries of papers with their vectors, [d], by key."""
+        self._put_documents("summaries", summaries)
+
+    def put_passages(self, passages: Mapping[str, tuple[str, Vector]]) -> None:
+        """Write passages of notes with their vectors, [d], by id."""
+        self._put_documents("notes", passages)
+
+    def _put_documents(self, name: str, documents: Mapping[str, tuple[str, Vector]]) -> None:
+        if not documents:
+            return
+        collection = self.collection(name)
+        ids = list(documents)
+        for page in self.pages(ids):
+            rows = [documents[ids[i]] for i in page]
+            collection.upsert(
+                ids=[ids[i] for i in page],
+                embeddings=_rows([vector for _, vector in rows]),
+                documents=[text for text, _ in rows],
+            )
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are passed over."""
-        content = self._collection("content")
-        for page in self._pages(ids):
-            content.delete(ids=[ids[i] for i in page])
+        self._delete("content", ids)
 
-    def delete_summary(self, key: str) -> None:
-        """Remove the summary of a paper."""
-        self._collection("summaries").delete(ids=[key])
+    def delete_passages(self, ids: Sequence[str]) -> None:
+        """Remove passages of notes; ids that are not there are passed over."""
+        self._delete("notes", ids)
+
+    def delete_summaries(self, keys: Sequence[str]) -> None:
+        """Remove the summaries of papers; keys that are not there are passed over."""
+        self._delete("summaries", keys)
+
+    def _delete(self, name: str, ids: Sequence[str]) -> None:
+        if ids:
+            collection = self.collection(name)
+            for page in self.pages(ids):
+                collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The chunks that are there, by id."""
-        content = self._collection("content")
+        content = self.collection("content")
         include: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
         found: dict[str, StoredChunk] = {}
-        for page in self._pages(ids):
+        for page in self.pages(ids):
             result: Any = content.get(ids=[ids[i] for i in page], include=include)
             rows = result["embeddings"] if vectors else [None] * len(result["ids"])
             for name, text, metadata, row in zip(
@@ -118,13 +107,7 @@ class VectorStore:
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the chunks that are there, by id; without their texts."""
-        content = self._collection("content")
-        found: dict[str, Vector] = {}
-        for page in self._pages(ids):
-            result: Any = content.get(ids=[ids[i] for i in page], include=["embeddings"])
-            rows = np.asarray(result["embeddings"], dtype=np.float32)
-            found.update(zip(result["ids"], rows, strict=True))
-        return found
+        return self._vectors_of("content", ids)
 
     def nearest_ids(self, vector: Vector, k: int) -> list[tuple[str, float]]:
         """Ids and cosines of the `k` nearest chunks, best first.
@@ -132,7 +115,7 @@ class VectorStore:
         Texts and metadata are left where they are: of a hundred candidates a search shows ten, and a thousand
         records of metadata take 100 ms.
         """
-        result: Any = self._collection("content").query(
+        result: Any = self.collection("content").query(
             query_embeddings=_rows([vector]), n_results=k, include=["distances"]
         )
         rows = zip(result["ids"][0], result["distances"][0], strict=True)
@@ -140,29 +123,53 @@ class VectorStore:
 
     def nearest_summaries(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
         """Keys, summaries and cosines of the `k` nearest papers, best first."""
-        result: Any = self._collection("summaries").query(
+        return self._nearest_documents("summaries", vector, k)
+
+    def nearest_passages(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
+        """Ids, texts and cosines of the `k` nearest passages of notes, best first."""
+        return self._nearest_documents("notes", vector, k)
+
+    def _nearest_documents(self, name: str, vector: Vector, k: int) -> list[tuple[str, str, float]]:
+        result: Any = self.collection(name).query(
             query_embeddings=_rows([vector]), n_results=k, include=["documents", "distances"]
         )
         rows = zip(result["ids"][0], result["documents"][0], result["distances"][0], strict=True)
-        return [(key, summary, 1.0 - float(distance)) for key, summary, distance in rows]
+        return [(identifier, text, 1.0 - float(distance)) for identifier, text, distance in rows]
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the summaries that are there, by key."""
-        summaries = self._collection("summaries")
+        return self._vectors_of("summaries", keys)
+
+    def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of the passages of notes that are there, by id."""
+        return self._vectors_of("notes", ids)
+
+    def _vectors_of(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+        collection = self.collection(name)
         found: dict[str, Vector] = {}
-        for page in self._pages(keys):
-            result: Any = summaries.get(ids=[keys[i] for i in page], include=["embeddings"])
+        for page in self.pages(ids):
+            result: Any = collection.get(ids=[ids[i] for i in page], include=["embeddings"])
             rows = np.asarray(result["embeddings"], dtype=np.float32)
             found.update(zip(result["ids"], rows, strict=True))
         return found
 
+    def read_through(self) -> None:
+        """Read every vector that there is a record of; raises `VectorStoreError` when one cannot be read."""
+        for name in _NAMES:
+            ids = sorted(self._all_ids(name))
+            for page in self.pages(ids):
+                vectors = self._vectors_of(name, [ids[i] for i in page])
+                empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
+                if empty:
+                    raise VectorStoreError(f"{self.path}: the vector of {empty[0]} is empty.")
+
     def chunk_total(self) -> int:
         """How many chunks there are."""
-        return self._collection("content").count()
+        return int(self.collection("content").count())
 
     def summary_total(self) -> int:
         """How many summaries there are."""
-        return self._collection("summaries").count()
+        return int(self.collection("summaries").count())
 
     def chunk_ids(self) -> set[str]:
         """The ids of all chunks."""
@@ -172,11 +179,15 @@ class VectorStore:
         """The keys of all summaries."""
         return self._all_ids("summaries")
 
+    def passage_ids(self) -> set[str]:
+        """The ids of all passages of notes."""
+        return self._all_ids("notes")
+
     def _all_ids(self, name: str) -> set[str]:
-        collection = self._collection(name)
+        collection = self.collection(name)
         found: set[str] = set()
         while True:
-            page = collection.get(limit=_MAX_PAGE, offset=len(found), include=[])["ids"]
+            page = collection.get(limit=MAX_PAGE, offset=len(found), include=[])["ids"]
             if not page:
                 return found
             found.update(page)

@@ -18,6 +18,8 @@ _BOUNDS = frozenset({"since", "after", "before", "until", "till", "between", "th
 _RANGE = frozenset({"to", "until", "till", "and", "-", "–"})
 # Words beside a name that say it is a person; without one "Brown adipose tissue" would be a paper by Brown.
 _BEFORE_A_PERSON = frozenset("by did does do has have had what's according to with and or & than as".split())
+_OF_A_PERSON = frozenset("paper papers study article group team lab".split())  # behind "the" and a name
+_OTHERS = (["et", "al"], ["and", "colleagues"], ["and", "others"], ["and", "coworkers"])
 _AFTER_A_PERSON = frozenset(
     """
     say says said claim claims claimed show shows showed find finds found report reports reported argue argues
@@ -119,7 +121,7 @@ def _in_a_range(tokens: Sequence[str], index: int) -> bool:
 def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -> tuple[str | None, int]:
     """The longest author's name that begins at a token, and where it ends.
 
-    Names begin with a capital, or are at once followed by a year or "et al.".
+    Names begin with a capital, or are at once followed by a year, "et al." or "and colleagues".
     """
     for size in range(min(longest, len(tokens) - index), 0, -1):
         written = list(tokens[index : index + size])
@@ -132,7 +134,7 @@ def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -
 
 def _cited_behind(tokens: Sequence[str], index: int) -> bool:
     following = [token.lower() for token in tokens[index : index + 2] if token != "("]
-    return following[:2] == ["et", "al"] or bool(following and _YEAR.fullmatch(following[0]))
+    return following[:2] in _OTHERS or bool(following and _YEAR.fullmatch(following[0]))
 
 
 def _joined(
@@ -154,7 +156,7 @@ def _joined(
 def _completed(tokens: Sequence[str], names: tuple[str, ...], index: int, before: str) -> tuple[_Mention, int]:
     """The mention with "et al." and the years that stand right behind it."""
     following = [token.lower() for token in tokens[index : index + 3]]
-    and_others = following[:2] in (["et", "al"], ["and", "colleagues"], ["and", "others"], ["and", "coworkers"])
+    and_others = following[:2] in _OTHERS
     possessive = tokens[index - 1].endswith(("'s", "’s", "s'", "s’"))
     person = (
         and_others
@@ -162,6 +164,7 @@ def _completed(tokens: Sequence[str], names: tuple[str, ...], index: int, before
         or len(names) > 1
         or before in _BEFORE_A_PERSON
         or (bool(following) and following[0] in _AFTER_A_PERSON)
+        or (before == "the" and bool(following) and following[0] in _OF_A_PERSON)
     )
     index += 2 if and_others else 0
     years: list[int] = []

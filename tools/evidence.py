@@ -26,6 +26,7 @@ class EvidenceLimits:
     vector_weight: float = 0.4
     llm_weight: float = 0.6
     score_threshold: float = 0.35
+    rerank: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ async def search_evidence(
     library: Library, reader: EvidenceReader, query: str, scope: Scope, limits: EvidenceLimits
 ) -> list[Found]:
     """The best readings for a query, best first, of at most `per_paper` chunks of one paper."""
-    how = Retrieval(mode=limits.retrieval_mode)
+    how = Retrieval(mode=limits.retrieval_mode, rerank=limits.rerank)
     proposed = [hit.candidate for hit in await retrieve(library, query, limits.top_k_initial, scope, how)]
     readings = await all_settled(reader.read(query, candidate) for candidate in proposed)
     return select(query, list(zip(proposed, readings, strict=True)), limits)

@@ -44,11 +44,15 @@ class FunnelLimits:
 
 @dataclass(frozen=True, slots=True)
 class Shortlisted:
-    """A paper with its summary and the cosine (-1 to 1) of the summary to the question; None when it was named."""
+    """A paper with its summary and the cosine (-1 to 1) of what is near of it; None when it was named.
+
+    `note` is the passage of the user's note that is nearer to the question than the summary.
+    """
 
     paper: Paper
     summary: str
     score: float | None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +69,10 @@ class Funnelled:
 
 
 async def shortlist(library: Library, question: str, k: int = PAPERS) -> list[Shortlisted]:
-    """The `k` papers whose summaries are nearest to the question, best first; empty for an empty library."""
+    """The `k` papers whose summaries, or the user's notes on them, are nearest; empty for an empty library."""
     vector = await library.embedding.embed_query(question)
     near = await asyncio.to_thread(library.nearest_papers, vector, k)
-    return [Shortlisted(paper, summary, score) for paper, summary, score in near]
+    return [Shortlisted(item.paper, item.summary, item.score, item.note) for item in near]
 
 
 async def funnel(

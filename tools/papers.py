@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
 _MOST_CHUNKS: Final = 5000  # that are ranked by paper: some 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
+_NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +79,19 @@ def year_range(first: int | None, last: int | None) -> tuple[int, int] | None:
     return years
 
 
-def matching_sentence(library: Library, text: str, query: str) -> str:
-    """The sentence of a text that shares the most telling words with the query; its first when none does."""
+def matching_sentence(library: Library, text: str, query: str, said: Collection[str] = ()) -> str:
+    """The sentence of a text that shares the most telling words with the query; its first prose when none does.
+
+    Sentences in `said` are passed over where there are others: neighbouring chunks share some.
+    """
     rarity = library.fulltext.rarity(set(library.fulltext.analyze(query)))
-    sentences = [text[start:end] for start, end in sentence_spans(text)] or [text]
+    sentences = [" ".join(text[start:end].split()) for start, end in sentence_spans(text)] or [" ".join(text.split())]
+    sentences = [sentence for sentence in sentences if sentence not in said] or sentences
     # The first of equals, and of two with the same words the shorter: it says less else.
     best = max(sentences, key=lambda sentence: (_share(library, sentence, rarity), -len(sentence)))
-    return " ".join((best if _share(library, best, rarity) else sentences[0]).split())
+    if _share(library, best, rarity):
+        return best
+    return next((sentence for sentence in sentences if not sentence.startswith(_NO_PROSE)), sentences[0])
 
 
 def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:

@@ -44,15 +44,17 @@ def read_introduction(library: Library, key: str) -> Passages:
 
 
 async def read_summaries(library: Library, query: str) -> Passages:
-    """The papers nearest to a query by their summaries; summaries are short and stand in the answer itself."""
+    """The papers nearest to a query by their summaries and the user's notes, which stand in the answer itself."""
     vector = await library.embedding.embed_query(query)
     near = await asyncio.to_thread(library.nearest_papers, vector, SUMMARIES)
     if not near:
         return Passages("The library has no summaries.")
-    lines = [
-        f"- {paper.key} ({paper.year or 'no year'}), {paper.title}: {' '.join(summary.split())}"
-        for paper, summary, _ in near
-    ]
+    lines: list[str] = []
+    for item in near:
+        paper = item.paper
+        lines.append(f"- {paper.key} ({paper.year or 'no year'}), {paper.title}: {' '.join(item.summary.split())}")
+        if item.note:
+            lines.append(f"  The user's own note on it, which is no words of the paper: {' '.join(item.note.split())}")
     return Passages("\n".join(["Papers whose summaries are nearest to the query:", *lines]))
 
 

@@ -68,7 +68,7 @@ class ContextWindow(_Request):
 
 
 class SearchSummaries(_Request):
-    """Find out which papers of the library are about a query, by their summaries; it adds no evidence."""
+    """Find the papers that are about a query, by their summaries and the user's notes on them; it adds no evidence."""
 
     query: str = Field(min_length=3, max_length=2000, description="What the papers should be about.")
 

@@ -15,9 +15,11 @@ import numpy as np
 
 from citeloom.config import RetrievalMode
 from citeloom.models.embedding import Vector
+from citeloom.models.reranker import Reranker
 from citeloom.models.roles import Candidate
 from citeloom.stores.library import Library
 from citeloom.tools.papers import matching_sentence
+from citeloom.tools.reranking import PairScorer, pool_of, reranked
 from citeloom.tools.scope import Scope
 
 Fusion = Literal["score", "rank"]
@@ -34,7 +36,8 @@ class Retrieval:
 
     `bm25_weight` counts beside a weight of 1 for the vectors when scores are fused. `mmr` is None, or the part
     (0-1) that relevance has against variety. `min_cosine` drops what is further away; with the bundled model
-    most pairs of texts are above 0.5, so a cut-off must be found for each model.
+    most pairs of texts are above 0.5, so a cut-off must be found for each model. `rerank` is the part (0-1) that
+    a cross-encoder has in the order: 0 leaves it out, 1 leaves the order to it alone.
     """
 
     mode: RetrievalMode = "hybrid"
@@ -42,10 +45,12 @@ class Retrieval:
     bm25_weight: float = 0.3
     mmr: float | None = None
     min_cosine: float | None = None
+    rerank: float = 0.0
 
 
 EVERYTHING: Final = Scope()
 USUAL: Final = Retrieval()
+BUNDLED: Final = Reranker()  # loads nothing before it is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +62,20 @@ class Hit:
 
 
 async def retrieve(
-    library: Library, query: str, k: int, scope: Scope = EVERYTHING, how: Retrieval = USUAL
+    library: Library,
+    query: str,
+    k: int,
+    scope: Scope = EVERYTHING,
+    how: Retrieval = USUAL,
+    scorer: PairScorer = BUNDLED,
 ) -> list[Hit]:
     """The `k` chunks of the scope that fit the query best, best first; equal scores go by chunk id.
 
-    Raises `FullTextError` when words are asked for and there is no full-text index, and whatever the
-    embedding raises.
+    `scorer` re-ranks when `how` says so. Raises `FullTextError` when words are asked for and there is no full-text
+    index, and whatever the embedding raises.
     """
     terms = [] if how.mode == "dense" else await asyncio.to_thread(library.fulltext.analyze, query)
-    plain = how.mode == "dense" and how.mmr is None and how.min_cosine is None
+    plain = how.mode == "dense" and how.mmr is None and how.min_cosine is None and not how.rerank
     pool = k if plain else max(_LEAST_POOL, _POOL * k)
     # The indexes leave the interpreter while they search: what need not wait for the other goes at the same time.
     (vector, dense), words = await asyncio.gather(
@@ -81,7 +91,7 @@ async def retrieve(
         ranking = by_rank([dense, words])
     else:
         ranking = by_score(cosines, scores, how.bm25_weight)
-    return await asyncio.to_thread(_chosen, library, ranking, cosines, k, how)
+    return await asyncio.to_thread(_chosen, library, query, ranking, cosines, k, how, scorer)
 
 
 async def _nearest(library: Library, query: str, k: int, scope: Scope) -> tuple[Vector, Ranking]:
@@ -105,9 +115,21 @@ def _matching(library: Library, terms: Sequence[str], k: int, **limits: Any) -> 
     return library.matching(terms, k, **limits) if terms and k else []
 
 
-def _chosen(library: Library, ranking: Ranking, cosines: Mapping[str, float], k: int, how: Retrieval) -> list[Hit]:
+def _chosen(
+    library: Library,
+    query: str,
+    ranking: Ranking,
+    cosines: Mapping[str, float],
+    k: int,
+    how: Retrieval,
+    scorer: PairScorer,
+) -> list[Hit]:
     if how.min_cosine is not None:
         ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= how.min_cosine]
+    if how.rerank:
+        best = ranking[: pool_of(k)]
+        texts = {chunk.id: chunk.text for chunk in library.chunks([name for name, _ in best])}
+        ranking = reranked(best, texts, query, how.rerank, scorer)
     if how.mmr is not None and len(ranking) > 1:
         vectors = library.store.get_vectors([name for name, _ in ranking])
         ranking = varied([item for item in ranking if item[0] in vectors], vectors, k, how.mmr)
@@ -125,6 +147,12 @@ def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> l
 
 def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[str, Any]]:
     """The hits as plain data, best first: the JSON of `search --json`; blocks."""
+    said: dict[str, set[str]] = {}
+    sentences: list[str] = []
+    for hit in hits:
+        chunk = hit.candidate.chunk
+        sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
+        said.setdefault(chunk.key, set()).add(sentences[-1])
     return [
         {
             "chunk_id": hit.candidate.chunk.id,
@@ -136,10 +164,10 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
             "vector_score": round(hit.candidate.vector_score, 4),
-            "sentence": matching_sentence(library, hit.candidate.chunk.text, query),
+            "sentence": sentence,
             "text": hit.candidate.chunk.text,
         }
-        for hit in hits
+        for hit, sentence in zip(hits, sentences, strict=True)
     ]
 
 

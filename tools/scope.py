@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from citeloom.documents import Category
+from citeloom.documents.categories import said_outright
 from citeloom.errors import InputError
+
+if TYPE_CHECKING:
+    from citeloom.stores.library import Library
+
+
+def require_words(query: str) -> None:
+    """Raise `InputError` for a query without a letter or digit: everything would be as near to it."""
+    if not any(character.isalnum() for character in query):
+        raise InputError(f"There is nothing to look for in the query {query[:40]!r}.", help="Give it some words.")
 
 
 def category_named(name: str) -> Category:
-    """The category of a name, in any case and with - or _; raises `InputError` listing them."""
+    """The category of a name, in any case and with - or _, or of a heading such as "results".
+
+    Raises `InputError` listing them.
+    """
     try:
-        return Category[name.strip().upper().replace("-", "_")]
+        return Category[name.strip().upper().replace("-", "_").replace(" ", "_")]
     except KeyError:
+        said = said_outright(name)
+        if said is not None:
+            return said
         listed = ", ".join(category.name.lower() for category in Category)
         raise InputError(f"There is no category {name!r}.", help=f"There are {listed}.") from None
 
@@ -29,6 +47,22 @@ class Scope:
     categories: tuple[Category, ...] = ()
     years: tuple[int, int] | None = None
     venue: str = ""
+
+    @classmethod
+    def within(
+        cls,
+        library: Library,
+        papers: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        years: tuple[int, int] | None = None,
+        venue: str = "",
+    ) -> Scope:
+        """Limits as a user gives them; raises `InputError` naming a key, category or venue that is not there."""
+        for key in papers:
+            library.paper(key)
+        if venue:
+            _require_venue(library, venue)
+        return cls(tuple(papers), tuple(category_named(name) for name in categories), years, venue)
 
     def limits(self) -> dict[str, Any]:
         """The limits as the library's searches take them."""
@@ -51,3 +85,13 @@ class Scope:
         if self.venue:
             record["venue"] = self.venue
         return record
+
+
+def _require_venue(library: Library, venue: str) -> None:
+    venues = {paper.venue for paper in library.papers() if paper.venue}
+    if any(venue.casefold() in known.casefold() for known in venues):
+        return
+    by_form = {known.casefold(): known for known in sorted(venues)}
+    near = [by_form[form] for form in difflib.get_close_matches(venue.casefold(), by_form, n=3, cutoff=0.4)]
+    hint = f"Did you mean {', '.join(near)}?" if near else "See 'python cli.py papers list --json' for the venues."
+    raise InputError(f"No paper in the library has a venue with {venue!r} in its name.", help=hint)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from citeloom.documents.categories import plain_title, said_outright
 from citeloom.documents.model import Category
-from citeloom.documents.pdf.pieces import CAPTION, LARGER, NUMBERED, Piece, looks_like_heading
+from citeloom.documents.pdf.grids import CAPTION
+from citeloom.documents.pdf.pieces import LARGER, NUMBERED, Piece, looks_like_heading
 
 _LONGEST_HEADING = 220  # characters
 _HEADING_WORDS = 30
 _TITLE_PAGES = 5  # on one of them the abstract or introduction begins; lists of authors can be long
 _DEEPEST = 6
 _REFERENCES = re.compile(r"references?(?: list| cited)?|bibliography|(?:literature|works) cited")
+_LETTERED = re.compile(r"^([A-Z])\s+(?=\S*[^\W\d_])")
 _SIGNS = frozenset("+~<>")  # a heading may have them, a formula has others
 _OPENING = frozenset({Category.ABSTRACT, Category.INTRODUCTION})
 
@@ -75,8 +77,9 @@ def levelled(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, 
         listed = piece if _REFERENCES.fullmatch(plain_title(piece.text)) else None
     headings -= _listed_in_contents([(index, pieces[index].text) for index in sorted(headings)])
     sizes = sorted({round(pieces[index].size * 2) / 2 for index in headings}, reverse=True)
+    letters = _counting([pieces[index].text for index in headings])
     return [
-        replace(piece, level=1 if piece is title else _level(piece, sizes) if index in headings else 0)
+        replace(piece, level=1 if piece is title else _level(piece, sizes, letters) if index in headings else 0)
         for index, piece in enumerate(pieces)
     ]
 
@@ -99,8 +102,17 @@ def _listed_in_contents(headings: Sequence[tuple[int, str]]) -> set[int]:
     }
 
 
-def _level(piece: Piece, sizes: Sequence[float]) -> int:
+def _counting(titles: Iterable[str]) -> frozenset[str]:
+    """The letters that number headings: "A Proofs" beside "B Data" does, "A simple example" alone does not."""
+    bare = {match.group(1) for title in titles if (match := _LETTERED.match(title))}
+    return frozenset(letter for letter in bare if chr(ord(letter) - 1) in bare or chr(ord(letter) + 1) in bare)
+
+
+def _level(piece: Piece, sizes: Sequence[float], letters: Collection[str]) -> int:
     numbered = NUMBERED.match(piece.text)
     if numbered:
-        return min(_DEEPEST, 2 + numbered.group(1).count("."))
+        return min(_DEEPEST, 2 + (numbered.group(1) or "").count("."))
+    lettered = _LETTERED.match(piece.text)
+    if lettered and lettered.group(1) in letters:
+        return 2
     return min(_DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))

@@ -1,6 +1,6 @@
 """Runs of text joined to lines, in the order in which one reads them: columns one after the other.
 
-Kept out are what stands at the head or foot of page after page, and page numbers.
+Kept out are what stands at the head or foot of page after page, and page numbers, also below a foot that is high.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from citeloom.documents.pdf.mending import joined
+from citeloom.documents.pdf.grids import take_tables, take_wide_tables
+from citeloom.documents.pdf.mending import damaged_words, joined, with_words
 from citeloom.documents.pdf.pages import Page, Run, Table
 
 _WORD_GAP = 0.16  # times the letter size: less is no gap
@@ -43,12 +44,15 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
     """The lines of all pages in reading order; `lost` says that ligatures are missing."""
     found = [_page_lines(number, page, lost) for number, page in enumerate(pages)]
     running = _running(pages, found)
-    return [
+    kept = [
         line
         for page, lines in zip(pages, found, strict=True)
         for line in lines
         if not (_at_edge(page, line) and (_pattern(line.text) in running or _is_number(line.text)))
+        and not (line.text == str(line.page + 1) and line.y == min(other.y for other in lines))
     ]
+    mended = damaged_words(line.text for line in kept) if lost else {}
+    return [replace(line, text=with_words(line.text, mended)) for line in kept] if mended else kept
 
 
 def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
@@ -56,9 +60,25 @@ def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
     tables = [_table_line(number, table) for table in page.tables]
     gutter = _gutter(page, rows)
     if gutter is None:
-        return sorted([*(_line(number, row, lost) for row in rows), *tables], key=lambda line: -line.y)
+        rows, found = take_tables(rows)
+        lines = [_line(number, row, lost) for row in rows]
+        lines += [*tables, *(_table_line(number, table) for table in found)]
+        return sorted(lines, key=lambda line: -line.y)
+    rows, wide = take_wide_tables(rows, lambda row: _parted(row, gutter))
+    tables += [_table_line(number, table) for table in wide]
     parts = [part for row in rows for part in _parted(row, gutter)]
-    return list(_by_columns([*(_line(number, part, lost) for part in parts), *tables], gutter))
+    for side in _sides(parts, gutter):
+        side, found = take_tables(side)
+        tables += [*(_line(number, part, lost) for part in side), *(_table_line(number, table) for table in found)]
+    return list(_by_columns(tables, gutter))
+
+
+def _sides(parts: Sequence[list[Run]], gutter: float) -> tuple[list[list[Run]], ...]:
+    """What stands left of the gutter, right of it, and across."""
+    left = [part for part in parts if max(run.right for run in part) <= gutter]
+    right = [part for part in parts if part[0].x >= gutter]
+    across = [part for part in parts if part[0].x < gutter < max(run.right for run in part)]
+    return left, right, across
 
 
 def _table_line(number: int, table: Table) -> Line:

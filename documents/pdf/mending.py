@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _SPACE = 0.16  # times the letter size
@@ -13,9 +13,14 @@ _LIGATURE = (0.42, 1.0)  # times the letter size: as wide is the hole that a lig
 _WIDE_PAIR = 0.63  # wider than that was "ff"
 _THREE_LETTERS = 0.8  # wider than that was one of three letters
 _LOST_ENOUGH = 3000  # letters: so long a text in a European language has an "fi"
-_LIGATURES = ("fi", "fl", "ff")
+_LIGATURES = re.compile("f[fil]")
+_LEAST_LIGATURES = 0.0003  # of the letters; papers have 0.003, one that lost them a stray word in another font
+_LIGATURE_IN = re.compile("ff[il]|f[fil]")
+_MENDED = 5  # letters of a damaged word that is mended by the paper's own words; fewer, and it may be a whole one
+_WHOLE = frozenset({"owing", "lament", "laments"})  # beside "flowing" and "filament"
 _FL = re.compile(r"(?:[ouy]|a[gmst]|e[cx](?!i?ent)|ict|i[gp])")
 _TIGHT = ("-", "\u2010", "/")
+_LONGEST_WORD = 80
 _PART = 3  # letters that a part must have to be a word of its own
 
 
@@ -26,12 +31,35 @@ def plain(text: str) -> str:
 
 def lost_ligatures(texts: Iterable[str]) -> bool:
     """Whether the font says no letter for its ligatures, so that "profiling" comes as "pro" and "ling"."""
-    letters = 0
+    letters = found = 0
     for text in texts:
-        if any(pair in unicodedata.normalize("NFKC", text) for pair in _LIGATURES):
-            return False
         letters += sum(character.isalpha() for character in text)
-    return letters >= _LOST_ENOUGH
+        found += len(_LIGATURES.findall(unicodedata.normalize("NFKC", text)))
+    return letters >= _LOST_ENOUGH and found < _LEAST_LIGATURES * letters
+
+
+def damaged_words(texts: Iterable[str]) -> dict[str, str]:
+    """Words that have lost a ligature without a hole ("dierent"), by how the same text has them elsewhere."""
+    words = {word.casefold() for text in texts for word in _WORD.findall(text)}
+    whole: dict[str, set[str]] = {}
+    for word in words:
+        for ligature in _LIGATURE_IN.finditer(word):
+            damaged = word[: ligature.start()] + word[ligature.end() :]
+            telling = len(damaged) >= _MENDED or (len(damaged) > 2 and not re.search("[aeiouy]", damaged))
+            if damaged in words and telling and damaged not in _WHOLE:
+                whole.setdefault(damaged, set()).add(word)
+    return {damaged: found.pop() for damaged, found in whole.items() if len(found) == 1}
+
+
+def with_words(text: str, mended: Mapping[str, str]) -> str:
+    """The text with the words of `damaged_words` made whole."""
+
+    def whole(match: re.Match[str]) -> str:
+        word = match.group()
+        found = mended.get(word.casefold())
+        return word if found is None else found.capitalize() if word[0].isupper() else found
+
+    return _WORD.sub(whole, text) if mended else text
 
 
 def joined(left: str, right: str, gap: float, lost: bool) -> str:
@@ -62,7 +90,8 @@ class Hyphens:
 
     def join(self, left: str, right: str) -> str:
         """Two lines of one paragraph as one text."""
-        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left)
+        # Only the end is looked at: a paragraph is joined line by line, and grows.
+        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left[-_LONGEST_WORD:])
         tail = re.match(r"[^\W\d_]+(?:-[^\W\d_]+)*", right)
         if head is None or tail is None:
             tight = left.endswith(_TIGHT) and right[:1].isalnum()

@@ -13,6 +13,7 @@ from typing import Any
 # A piece of text that is so much higher than its letters runs up the margin (the stamp of a preprint server).
 _UPRIGHT = 3.0
 _LEAST_ROWS = 2
+FEW_LETTERS = 30
 _LEAST_FILLED = 0.5
 _LONGEST_CELL = 200  # characters; what the library takes for a table with such cells is running text
 
@@ -59,7 +60,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page; `pictures` counts the images on it."""
+    """One page; `pictures` counts the images on it, where there is hardly a letter."""
 
     width: float
     height: float
@@ -79,7 +80,9 @@ def read_page(document: Any, number: int) -> Page:
     )
     tables = tuple(table for found in document.extract_tables(number) if (table := _table(found)) is not None)
     width, height = _size(document, number, runs)
-    return Page(width, height, runs, tables, _pictures(document, number))
+    # Only for a page without text does anybody ask, and looking for pictures takes as long as for text.
+    lettered = sum(character.isalpha() for run in runs for character in run.text) >= FEW_LETTERS
+    return Page(width, height, runs, tables, 0 if lettered else _pictures(document, number))
 
 
 def _pictures(document: Any, number: int) -> int:
@@ -92,10 +95,10 @@ def _pictures(document: Any, number: int) -> int:
 def _size(document: Any, number: int, runs: Sequence[Run]) -> tuple[float, float]:
     """Width and height of a page; of what is on it where the file is damaged and does not say."""
     try:
-        left, bottom, right, top = document.page_media_box(number)
+        page = document[number]  # the document's own media box takes fifty times as long
+        return float(page.width), float(page.height)
     except (RuntimeError, OSError):
         return max((run.right for run in runs), default=0.0), max((run.y + run.height for run in runs), default=0.0)
-    return right - left, top - bottom
 
 
 def _clean(text: str) -> str:
@@ -109,15 +112,22 @@ def _table(found: dict[str, Any]) -> Table | None:
     columns = max((len(row) for row in rows), default=0)
     cells = [cell for row in rows for cell in row]
     filled = sum(bool(cell) for cell in cells)
-    if len(rows) < _LEAST_ROWS or columns < _LEAST_ROWS or filled < _LEAST_FILLED * len(rows) * columns:
+    if len(rows) < _LEAST_ROWS or columns < _LEAST_ROWS or filled <= _LEAST_FILLED * len(rows) * columns:
         return None
     if max(map(len, cells)) > _LONGEST_CELL:
         return None
-    lines = ["| " + " | ".join(row + [""] * (columns - len(row))) + " |" for row in rows]
-    lines.insert(1, "|" + "---|" * columns)
     x, y, width, height = found["bbox"]
-    return Table(x, y, width, height, "\n".join(lines))
+    return Table(x, y, width, height, table_markdown(rows))
+
+
+def table_markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as a markdown table with the first row as its head."""
+    columns = max(len(row) for row in rows)
+    escaped = [[cell.replace("|", "\\|") for cell in row] + [""] * (columns - len(row)) for row in rows]
+    lines = ["| " + " | ".join(row) + " |" for row in escaped]
+    lines.insert(1, "|" + "---|" * columns)
+    return "\n".join(lines)
 
 
 def _cell(cell: dict[str, Any]) -> str:
-    return re.sub(r"\s+", " ", _clean(str(cell.get("text") or ""))).replace("|", "\\|").strip()
+    return re.sub(r"\s+", " ", _clean(str(cell.get("text") or ""))).strip()

@@ -16,8 +16,11 @@ LARGER = 1.12  # times the running text: larger than that is a heading
 SMALLER = 0.92  # times the running text: smaller than that is a footnote or a caption
 _NEW_PARAGRAPH = 1.35  # times the usual distance of two lines
 _INDENT = (0.8, 4.0)  # times the letter size: how far a paragraph's first line is set in
-NUMBERED = re.compile(r"^(?:appendix )?((?:\d{1,2}|[A-Z])(?:\.\d{1,2})*)\.?\s+(?=\S*[^\W\d_])", re.IGNORECASE)
-CAPTION = re.compile(r"^(?:supplement\w* )?(?:fig(?:ure|\.)?|table|algorithm|listing|scheme)\s*\w?\d", re.IGNORECASE)
+# "3.2 Data", "Appendix B", "A.1 Proofs", "B. Proofs"; of a bare "A" the other headings tell whether it is a number.
+NUMBERED = re.compile(
+    r"^(?:[Aa]ppendix\s+|APPENDIX\s+)?((?:\d{1,2}|[A-Z](?=[.\d]))(?:\.\d{1,2})*)\.?\s+(?=\S*[^\W\d_])"
+    r"|^(?:[Aa]ppendix|APPENDIX)\s+([A-Z])\.?\s+(?=\S*[^\W\d_])"
+)
 ENDS = re.compile(r"[.!?:;\"”')\]]$")
 
 

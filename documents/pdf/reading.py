@@ -13,11 +13,11 @@ from citeloom.documents.front_matter import find_doi
 from citeloom.documents.pdf.information import document_title
 from citeloom.documents.pdf.lines import read_lines
 from citeloom.documents.pdf.mending import lost_ligatures
-from citeloom.documents.pdf.pages import Page, read_page
+from citeloom.documents.pdf.pages import FEW_LETTERS, Page, read_page
 from citeloom.documents.pdf.structure import PdfText, structure
 
 _TAIL = 2048  # bytes: the end mark stands within the last of them
-_LEAST_LETTERS = 30  # on all pages: fewer is no paper
+_SAMPLE = 100_000  # characters, enough to tell what kind of text it is
 _READABLE = 0.5  # of the characters must be letters
 _STRAY = 0.02  # of the characters may be control characters or undefined ones
 _RIGHT_TO_LEFT = 0.3  # of the letters
@@ -93,7 +93,7 @@ def _require_text(document: Any, data: bytes, pages: Sequence[Page]) -> None:
     if not pages:
         raise PdfRefusedError("has no pages")
     text = " ".join(run.text for page in pages for run in page.runs)
-    shown = "".join(text.split())
+    shown = "".join(text[:_SAMPLE].split())
     letters = [character for character in shown if character.isalpha()]
     if not shown:
         if any(page.pictures for page in pages):
@@ -103,9 +103,9 @@ def _require_text(document: Any, data: bytes, pages: Sequence[Page]) -> None:
         if document.has_xfa() or b"/XFA" in data:
             raise PdfRefusedError("is a form whose pages hold no text (XFA); print it to a PDF first")
         raise PdfRefusedError("holds no text: its pages are blank")
-    if _is_gibberish(text, shown, len(letters)):
+    if _is_gibberish(text[:_SAMPLE], shown, len(letters)):
         raise PdfRefusedError(NO_MAP)
-    if len(letters) < _LEAST_LETTERS and any(page.pictures for page in pages):
+    if len(letters) < FEW_LETTERS and any(page.pictures for page in pages):
         raise PdfRefusedError(SCANNED)
     leftward = sum(unicodedata.bidirectional(character) in {"R", "AL"} for character in letters)
     if leftward > _RIGHT_TO_LEFT * len(letters):
@@ -115,7 +115,7 @@ def _require_text(document: Any, data: bytes, pages: Sequence[Page]) -> None:
 def _is_gibberish(text: str, shown: str, letters: int) -> bool:
     """Whether the characters are numbers of glyphs rather than letters."""
     stray = sum(unicodedata.category(character) in {"Cc", "Co", "Cn"} or character == "\ufffd" for character in shown)
-    if (letters < _READABLE * len(shown) and letters < 5 * _LEAST_LETTERS) or stray > _STRAY * len(shown):
+    if (letters < _READABLE * len(shown) and letters < 5 * FEW_LETTERS) or stray > _STRAY * len(shown):
         return True
     words = [word for word in text.split() if sum(character.isalpha() for character in word) >= 2]
     odd = sum(bool(re.search(r"[^\W\d_][\d%$&#@*+<>=\\^]+[^\W\d_]", word)) for word in words)

@@ -1,10 +1,11 @@
 """An ingest in a process of its own that stops where a test wants it to: killed, or waiting for a word.
 
-    python interrupted_ingest.py HOME PAPERS kill EVENT NUMBER    kills itself at the NUMBERth such event
-    python interrupted_ingest.py HOME PAPERS wait EVENT NUMBER    says so, goes on after a line on stdin
+    python interrupted_ingest.py HOME PAPERS TOGETHER kill EVENT NUMBER    kills itself at the NUMBERth such event
+    python interrupted_ingest.py HOME PAPERS TOGETHER wait EVENT NUMBER    says so, goes on after a line on stdin
 
-EVENT is the name of an ingest event, "Vectors" for the moment between a paper's chunks and its summary,
-"FullText" for the one before its words are written, or "Words" for the one after.
+TOGETHER is how many papers are written at once, at most. EVENT is the name of an ingest event, "Vectors" for the
+moment between their chunks and their summaries, "FullText" for the one before their words are written, or "Words"
+for the one after.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
+from citeloom.stores import indexing
 from citeloom.stores.fulltext import FullText
 from citeloom.stores.home import Home
 from citeloom.stores.ingest import ingest
@@ -25,7 +27,8 @@ from citeloom.stores.vectors import VectorStore
 from tests.support.word_embedding import WordEmbedding
 
 
-def main(home: str, papers: str, action: str, event: str, number: int) -> None:
+def main(home: str, papers: str, together: int, action: str, event: str, number: int) -> None:
+    indexing._IN_LINE = together
     seen = 0
 
     def stop(name: str) -> None:
@@ -39,13 +42,13 @@ def main(home: str, papers: str, action: str, event: str, number: int) -> None:
         sys.stdout.flush()
         sys.stdin.readline()
 
-    put_summary = VectorStore.put_summary
+    put_summaries = VectorStore.put_summaries
 
     def interrupted(*arguments: object) -> None:
         stop("Vectors")
-        put_summary(*arguments)  # type: ignore[arg-type]
+        put_summaries(*arguments)  # type: ignore[arg-type]
 
-    VectorStore.put_summary = interrupted  # type: ignore[method-assign,assignment]
+    VectorStore.put_summaries = interrupted  # type: ignore[method-assign,assignment]
     put = FullText.put
 
     def interrupted_text(*arguments: object) -> None:
@@ -60,4 +63,4 @@ def main(home: str, papers: str, action: str, event: str, number: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5], int(sys.argv[6]))

@@ -18,11 +18,16 @@ class WordEmbedding:
     def __init__(self, name: str = "test:words") -> None:
         self.name = name
         self.dimensions = DIMENSIONS
+        self.at_once = 1
         self.embedded: list[str] = []
 
     def count_tokens(self, text: str) -> int:
         """Words and punctuation marks."""
         return len(re.findall(r"\w+|[^\w\s]", text))
+
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        """`count_tokens` of each text."""
+        return [self.count_tokens(text) for text in texts]
 
     def vector(self, text: str) -> NDArray[np.float32]:
         """The vector of a text, [32]."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 from citeloom.commands.paper_view import paper_lines
@@ -45,13 +46,34 @@ def test_pages_are_shown_where_they_are_known() -> None:
         OutlinedSection(section("", 2), None, None),
         OutlinedSection(Section(3, "References", "", 1, Category.OTHER, 1, 2, searchable=False), None, None),
     ]
-    lines = list(paper_lines(Paper("key", "Title"), "Summary.", sections))
+    lines = list(paper_lines(Paper("key", "Title"), "Summary.", "", sections))
     assert lines[-4:] == [
         "Methods [method, chunks 0-3, pp. 2-3]",
         "  Setup [method, chunk 4, p. 3]",
         "  (untitled) [method, no chunks]",
         "References [other, not searched]",
     ]
+
+
+def test_the_users_note_is_shown_and_found(citeloom: Citeloom, tmp_path: Path) -> None:
+    papers = shutil.copytree(
+        SAMPLES, tmp_path / "papers", ignore=lambda _, names: {n for n in names if THREE[0] not in n}
+    )
+    (papers / f"{THREE[0]}.notes.md").write_text("Ask Imre about the walrus figure.\n", encoding="utf-8")
+    (papers / "nobody1900.notes.md").write_text("On nothing.", encoding="utf-8")
+    home = tmp_path / "home"
+    taken_in = citeloom("ingest", papers, "--home", home, "--json")
+    assert (taken_in.code, taken_in.json["papers_added"]) == (0, 1)
+    assert "nobody1900.notes.md: is a note, but of no paper beside it" in taken_in.err
+    shown = citeloom("papers", "show", THREE[0], "--home", home).out
+    assert "Your note:\nAsk Imre about the walrus figure.\n" in shown
+    assert "walrus" in citeloom("papers", "show", THREE[0], "--home", home, "--json").json["note"]
+    found = citeloom("find", "the walrus figure of Imre", "--home", home, "--json").json["papers"]
+    assert [(paper["key"], paper["matched"]) for paper in found] == [(THREE[0], "note")]
+    assert found[0]["sentence"] == "Ask Imre about the walrus figure."
+    assert "your note: Ask Imre" in citeloom("find", "the walrus figure of Imre", "--home", home).out
+    assert "walrus" not in citeloom("search", "the walrus figure of Imre", "--home", home, "--json").out
+    assert "walrus" not in citeloom("papers", "show", THREE[0], "--text", "--home", home).out
 
 
 def test_an_unknown_key_is_named(citeloom: Citeloom, home: Path) -> None:

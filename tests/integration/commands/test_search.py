@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.commands.search_view import shown
 from tests.integration.commands.conftest import Citeloom
 
 FIELDS = "chunk_id key title year page section category score vector_score sentence text".split()
@@ -25,6 +26,17 @@ def test_search_gives_passages(citeloom: Citeloom, home: Path, mode: str) -> Non
     assert all(heading in shown.out for heading in ("key", "page", "section", "sentence"))
 
 
+def test_search_with_the_cross_encoder(citeloom: Citeloom, home: Path) -> None:
+    def found(*options: str, **settings: str) -> list[tuple[str, float]]:
+        done = citeloom("--home", home, "search", "does scaling help wearers?", "--json", *options, **settings)
+        assert done.code == 0
+        return [(record["chunk_id"], record["score"]) for record in done.json]
+
+    assert found("--rerank") == found(RERANK="0.5") != found()
+    assert found("--rerank", RERANK="1") == found(RERANK="1") != found("--rerank")
+    assert citeloom("--home", home, "search", "x", RERANK="1.5").code == 2
+
+
 def test_search_within_limits(citeloom: Citeloom, home: Path) -> None:
     def keys(*options: str) -> set[str]:
         done = citeloom("--home", home, "search", "calibration", "--limit", "50", "--json", *options)
@@ -39,8 +51,9 @@ def test_search_within_limits(citeloom: Citeloom, home: Path) -> None:
     assert keys("--from-year", "2022") == {"okafor2022ensembles"}
     assert keys("--to-year", "2019") == {"obrien2019seeds"}
     assert keys("--venue", "journal") == {"obrien2019seeds"}
-    assert keys("--venue", "no such venue") == set()
     done = citeloom("--home", home, "search", "calibration", "--category", "method,evaluation", "--json")
+    assert {record["category"] for record in done.json} == {"method", "evaluation"}
+    done = citeloom("--home", home, "search", "calibration", "--category", "Methods,Results", "--json")
     assert {record["category"] for record in done.json} == {"method", "evaluation"}
 
 
@@ -48,7 +61,38 @@ def test_nothing_found_is_said(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("--home", home, "search", "zyzzyva", "--mode", "bm25")
     assert done.code == 0 and "Nothing in the library matches." in done.err
     assert citeloom("--home", home, "search", "zyzzyva", "--mode", "bm25", "--json").json == []
-    assert "No paper matches." in citeloom("--home", home, "find", "zyzzyva", "--fulltext").err
+    none = citeloom("--home", home, "find", "zyzzyva", "--fulltext")
+    assert none.code == 0 and "No paper matches." in none.err and none.out == ""
+    behind = citeloom("--home", home, "find", "temperature", "--fulltext", "--page", "9")
+    assert "There is no page 9: 2 papers match" in behind.err and behind.out == ""
+
+
+def test_a_narrow_terminal_has_room_for_the_sentence(
+    citeloom: Citeloom, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    for command in (("search", "temperature scaling"), ("find", "temperature scaling", "--fulltext")):
+        shown = citeloom("--home", home, *command)
+        assert shown.code == 0 and "varga2021calibration" in shown.out
+        assert max(map(len, shown.out.splitlines())) <= 80
+        # The text has most of the line, where six columns would leave it a word.
+        assert max(len(line.rsplit("│", 2)[-2].strip()) for line in shown.out.splitlines() if "│" in line) > 35
+
+
+@pytest.mark.parametrize(
+    ("sentence", "seen"),
+    [
+        ("Nodes [@smith2020; @lee2021] are *few* ([Table 3](#t3)).", "Nodes are few (Table 3)."),
+        ("####### Prior of **all** trees", "Prior of all trees"),
+        ("![Top plot](a.png){#fig:x} shows $a_{i}*b*c$ and a * b", "Top plot shows $a_{i}*b*c$ and a * b"),
+        ("![ Top plot: of two", "Top plot: of two"),
+        ("word " * 60, "word " * 47 + "word…"),
+    ],
+)
+def test_a_sentence_is_shown_without_markup(sentence: str, seen: str) -> None:
+    assert shown(sentence) == seen
 
 
 def test_find_by_summary_and_by_text(citeloom: Citeloom, home: Path) -> None:
@@ -66,7 +110,14 @@ def test_find_by_summary_and_by_text(citeloom: Citeloom, home: Path) -> None:
     ("command", "named"),
     [
         (("search", "x", "--papers", "nobody1999"), ("nobody1999", "papers list")),
-        (("search", "x", "--category", "methods"), ("'methods'", "related_work")),
+        (("search", "x", "--category", "mood"), ("'mood'", "related_work")),
+        (("search", "x", "--venue", "Citelom Jurnal"), ("'Citelom Jurnal'", "venue", "Did you mean")),
+        (("search", "x", "--papers", ","), ("--papers names nothing",)),
+        (("search", "x", "--category", ""), ("--category names nothing",)),
+        (("search", ""), ("nothing to look for",)),
+        (("search", "?! --"), ("nothing to look for", "'?! --'")),
+        (("find", " "), ("nothing to look for",)),
+        (("find", "…", "--fulltext"), ("nothing to look for",)),
         (("search", "x", "--mode", "fuzzy"), ("retrieval_mode", "hybrid")),
         (("search", "x", "--limit", "0"), ("--limit", "greater than or equal to 1")),
         (("search", "x", "--from-year", "2022", "--to-year", "2020"), ("2022", "2020")),
@@ -91,7 +142,10 @@ def test_searching_needs_a_library(citeloom: Citeloom, tmp_path: Path) -> None:
 
 def test_an_older_home_is_searched_at_once(citeloom: Citeloom, home: Path) -> None:
     shutil.rmtree(home / "fulltext")
-    assert citeloom("--home", home, "search", "temperature", "--mode", "bm25", "--json").json
+    done = citeloom("--home", home, "search", "temperature", "--mode", "bm25", "--json")
+    assert done.json and "Making the full-text index" in done.err
+    again = citeloom("--home", home, "search", "temperature", "--mode", "bm25", "--json")
+    assert again.json == done.json and "Making" not in again.err
 
 
 def test_a_broken_index_is_mended_by_doctor(citeloom: Citeloom, home: Path) -> None:
@@ -101,3 +155,17 @@ def test_a_broken_index_is_mended_by_doctor(citeloom: Citeloom, home: Path) -> N
     assert citeloom("--home", home, "doctor").code == 1
     assert citeloom("--home", home, "doctor", "--mend").code == 0
     assert citeloom("--home", home, "search", "temperature").code == 0
+
+
+def test_vectors_that_cannot_be_read_are_named_and_mended(citeloom: Citeloom, home: Path) -> None:
+    before = citeloom("--home", home, "search", "temperature scaling", "--json").json
+    (home / "chroma" / "chroma.sqlite3").write_bytes(b"no database any more " * 500)
+    broken = citeloom("--home", home, "search", "temperature scaling")
+    assert broken.code == 2 and "doctor --mend" in broken.errors[0] and "chroma" in broken.errors[0]
+    assert citeloom("--home", home, "papers", "list").code == 0
+    named = citeloom("--home", home, "doctor")
+    assert named.code == 1 and "problem: vectors: " in named.out
+    mended = citeloom("--home", home, "doctor", "--mend")
+    assert mended.code == 0 and "indexed anew from their files" in mended.out, mended.err
+    assert (home / "chroma-damaged").is_dir()
+    assert citeloom("--home", home, "search", "temperature scaling", "--json").json == before

@@ -51,6 +51,16 @@ def written(folder: Path, ending: str) -> Path:
     return file
 
 
+@pytest.mark.parametrize("ending", sorted(WRITERS))
+def test_brackets_and_signs_are_quoted_as_they_are_read(tmp_path: Path, ending: str) -> None:
+    import pypandoc
+
+    source = "# Results\n\nSeen before \\[12, 13\\] at p \\< 0.05 with CRP \\> 52.5 and `a\\>b`, for \\$5 \\[4\\]."
+    file = tmp_path / f"paper{ending}"
+    pypandoc.convert_text(source, WRITERS[ending], format="markdown", outputfile=str(file), extra_args=["--standalone"])
+    assert "Seen before [12, 13] at p < 0.05 with CRP > 52.5 and `a\\>b`, for \\$5 [4]." in as_markdown(file)
+
+
 def parsed(file: Path) -> ParsedPaper:
     return parse_markdown(as_markdown(file))
 

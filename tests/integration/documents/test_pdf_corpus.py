@@ -41,7 +41,7 @@ def pdfs(shared_dir: Path) -> Path:
 
 
 def chunks_of(paper: ParsedPaper) -> list[Chunk]:
-    return chunk_paper("k", paper, WordEmbedding().count_tokens)
+    return chunk_paper("k", paper, WordEmbedding().count_tokens_each)
 
 
 def headings(paper: ParsedPaper) -> set[str]:

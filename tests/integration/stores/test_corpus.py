@@ -27,7 +27,7 @@ def parsed(shared_dir: Path) -> dict[str, ParsedPaper]:
 def test_every_span_of_every_paper_is_exact(parsed: dict[str, ParsedPaper]) -> None:
     assert len(parsed) == 57
     for key, paper in parsed.items():
-        chunks = chunk_paper(key, paper, WordEmbedding().count_tokens)
+        chunks = chunk_paper(key, paper, WordEmbedding().count_tokens_each)
         assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
         assert all(chunk.text == paper.text[chunk.start : chunk.end] == chunk.text.strip() for chunk in chunks)
         assert all(a.end <= b.start for a, b in zip(paper.sections, paper.sections[1:], strict=False))
@@ -107,6 +107,6 @@ def test_a_question_finds_its_paper(corpus_library: Library, question: str, key:
     vector = asyncio.run(corpus_library.embedding.embed_query(question))
     near = corpus_library.nearest(vector, 5)
     assert near[0][0].key == key
-    assert key in {paper.key for paper, _, _ in corpus_library.nearest_papers(vector, 2)}
+    assert key in {near.paper.key for near in corpus_library.nearest_papers(vector, 2)}
     exact = corpus_library.nearest(vector, 5, keys=[paper.key for paper in corpus_library.papers()], years=(1900, 2100))
     assert [chunk.id for chunk, _ in exact] == [chunk.id for chunk, _ in near]

@@ -11,11 +11,12 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.errors import WRONG_INPUT
-from citeloom.stores.doctor import examine, mend
+from citeloom.stores.doctor import examine
 from citeloom.stores.fulltext import FullText, FullTextError
 from citeloom.stores.home import Home
 from citeloom.stores.ingest import ingest, remove
 from citeloom.stores.library import Library
+from citeloom.stores.mending import mend
 
 
 def found(library: Library, query: str, k: int = 5, **scope: object) -> list[str]:
@@ -140,8 +141,8 @@ async def test_a_broken_index_is_named_and_mended(
 async def test_stale_words_are_found_and_mended(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     chunks = library.paper_chunks("ada2020")
-    library.fulltext.put("ada2020", [replace(chunks[0], text="other words")])
-    library.fulltext.put("ghost1999", [replace(chunks[0], id="ghost1999:00000", key="ghost1999")])
+    library.fulltext.put({"ada2020": [replace(chunks[0], text="other words")]})
+    library.fulltext.put({"ghost1999": [replace(chunks[0], id="ghost1999:00000", key="ghost1999")]})
     assert problems(library) == ["full text: differs for: ada2020, ghost1999"]
     assert not [name for name in found(library, "loom", 50) if name.startswith("ghost")]
     await mend(library)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from citeloom.errors import WRONG_INPUT, InputError
-from citeloom.stores.doctor import examine, mend
+from citeloom.stores.doctor import examine
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
+from citeloom.stores.mending import mend
 from tests.support.word_embedding import WordEmbedding
 
 
@@ -84,7 +85,7 @@ async def test_doctor_is_content_with_a_sound_library(library: Library, papers: 
 async def test_missing_vectors_are_found_and_made_again(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     library.store.delete_chunks(["ada2020:00001", "ada2020:00002"])
-    library.store.delete_summary("grace2021")
+    library.store.delete_summaries(["grace2021"])
     assert "ada2020, grace2021" in problems(library)[0]
     await mend(library)
     await ingest(library, [papers])

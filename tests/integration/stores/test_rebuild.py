@@ -27,7 +27,7 @@ def image(library: Library) -> dict[str, Any]:
         "summaries": [library.summary(paper.key) for paper in library.papers()],
         "sections": [library.sections(paper.key) for paper in library.papers()],
         "chunks": library.chunks(ids),
-        "vectors": library.vectors(ids).round(6).tolist(),
+        "vectors": {name: row.round(6).tolist() for name, row in library.store.get_vectors(ids).items()},
         "version": library.version(),
     }
 
@@ -82,7 +82,7 @@ async def test_a_paper_without_file_stays_while_it_is_whole(library: Library, pa
 
 async def test_stray_records_are_dropped(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
-    library.store.put_summary("nobody2000", "Nothing.", np.ones(32, np.float32))
+    library.store.put_summaries({"nobody2000": ("Nothing.", np.ones(32, np.float32))})
     assert problems(library)
     await rebuild(library)
     assert problems(library) == [] and library.store.summary_keys() == {"ada2020", "grace2021"}

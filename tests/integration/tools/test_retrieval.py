@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from citeloom.config import RetrievalMode
 from citeloom.documents import Category
 from citeloom.errors import InputError
 from citeloom.models.local_embedding import LocalEmbedding
@@ -16,6 +18,7 @@ from citeloom.tools import EvidenceLimits, Retrieval, Scope, retrieve, search_ev
 from citeloom.tools.papers import PAGE_SIZE, matching_sentence, search_papers
 from tests.support.sample_library import index_samples
 
+RERANKED = Retrieval(rerank=0.5)
 QUERY = "how well do ensembles of networks calibrate their confidence"
 ALL = (
     "bjorklund2020stopping haddad2018augmentation lowland2024binning moreau2025machines obrien2019seeds"
@@ -33,8 +36,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 @pytest.mark.parametrize(
     "how",
-    [Retrieval(), Retrieval("dense"), Retrieval("bm25"), Retrieval(fusion="rank"), Retrieval(mmr=0.5)],
-    ids=["by score", "dense", "bm25", "by rank", "varied"],
+    [
+        Retrieval(),
+        Retrieval("dense"),
+        Retrieval("bm25"),
+        Retrieval(fusion="rank"),
+        Retrieval(mmr=0.5),
+        Retrieval(rerank=0.5),
+    ],
+    ids=["by score", "dense", "bm25", "by rank", "varied", "re-ranked"],
 )
 async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -> None:
     hits = await retrieve(library, QUERY, 12, how=how)
@@ -47,6 +57,45 @@ async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert "okafor2022ensembles" in {hit.candidate.paper.key for hit in hits[:3]}
     assert ids == [hit.candidate.chunk.id for hit in await retrieve(library, QUERY, 12, how=how)]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
+async def test_the_cross_encoder_has_the_part_it_is_given(library: Library, mode: RetrievalMode) -> None:
+    usual = await retrieve(library, QUERY, 20, how=Retrieval(mode))
+    texts = [hit.candidate.chunk.text for hit in usual]
+    backwards = dict(zip(texts, np.linspace(0.0, 1.0, len(texts)), strict=True))
+
+    class Contrary:
+        """Prefers what the search has last; all others are worse still."""
+
+        def score(self, query: str, given: Sequence[str]) -> NDArray[np.float32]:
+            assert query == QUERY
+            return np.array([backwards.get(text, 0.0) for text in given], dtype=np.float32)
+
+    async def keys(part: float, k: int = 20) -> list[str]:
+        hits = await retrieve(library, QUERY, k, how=Retrieval(mode, rerank=part), scorer=Contrary())
+        return [hit.candidate.chunk.id for hit in hits]
+
+    ids = [hit.candidate.chunk.id for hit in usual]
+    assert await keys(0.0) == ids
+    assert (await keys(1.0, 10))[:3] == ids[:-4:-1]
+    assert sorted(await keys(0.001, 10)) == sorted(ids[:10])
+
+
+async def test_a_setting_brings_the_cross_encoder_into_a_section(library: Library) -> None:
+    class Quiet:
+        async def read(self, query: str, candidate: Candidate) -> Reading | None:
+            asked.append(candidate.chunk.id)
+            return None
+
+    read: dict[float, list[str]] = {}
+    for part in (0.0, 1.0):
+        asked: list[str] = []
+        await search_evidence(library, Quiet(), QUERY, Scope(), EvidenceLimits(top_k_initial=7, rerank=part))
+        hits = await retrieve(library, QUERY, 7, how=Retrieval(rerank=part))
+        read[part] = asked
+        assert sorted(asked) == sorted(hit.candidate.chunk.id for hit in hits)
+    assert sorted(read[0.0]) != sorted(read[1.0])
 
 
 async def test_a_rare_word_is_found_by_words_and_so_by_both(library: Library) -> None:
@@ -149,3 +198,7 @@ def test_the_sentence_is_the_one_with_the_words(library: Library) -> None:
     assert matching_sentence(library, text, "calibration error") == "Temperature scaling lowers the calibration error."
     assert matching_sentence(library, text, "zyzzyva") == "Trees are green."
     assert matching_sentence(library, "", "zyzzyva") == ""
+    assert matching_sentence(library, "![](a.png)\n\nTrees are green.", "zyzzyva") == "Trees are green."
+    said = {"Temperature scaling lowers the calibration error."}
+    assert matching_sentence(library, text, "calibration error", said) != next(iter(said))
+    assert matching_sentence(library, next(iter(said)), "calibration error", said) == next(iter(said))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -17,8 +18,12 @@ def count_words(text: str) -> int:
     return len(re.findall(r"\w+|[^\w\s]", text))
 
 
+def count_each(texts: Sequence[str]) -> list[int]:
+    return [count_words(text) for text in texts]
+
+
 def chunks_of(text: str, target: int = 40, overlap: int = 10) -> list[Chunk]:
-    return chunk_paper("key", parse_markdown(text), count_words, target=target, overlap=overlap)
+    return chunk_paper("key", parse_markdown(text), count_each, target=target, overlap=overlap)
 
 
 def prose(count: int, words: int = 6) -> str:
@@ -85,8 +90,8 @@ PARTS = st.one_of(
 @given(st.lists(PARTS, max_size=14).map("".join), st.integers(20, 80), st.integers(0, 15))
 def test_chunks_are_slices_in_order_that_cover_all_searchable_prose(text: str, target: int, overlap: int) -> None:
     paper = parse_markdown(f"# Title\n\n{text}")
-    chunks = chunk_paper("key", paper, count_words, target=target, overlap=overlap)
-    assert chunks == chunk_paper("key", paper, count_words, target=target, overlap=overlap)
+    chunks = chunk_paper("key", paper, count_each, target=target, overlap=overlap)
+    assert chunks == chunk_paper("key", paper, count_each, target=target, overlap=overlap)
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     assert all(chunk.text == paper.text[chunk.start : chunk.end] == chunk.text.strip() for chunk in chunks)
     assert all(a.start < b.start and a.end < b.end for a, b in itertools.pairwise(chunks))
@@ -119,7 +124,7 @@ FITTING = st.one_of(
 @given(st.lists(FITTING | st.integers(1, 20).map(prose), max_size=10), st.integers(30, 80), st.integers(0, 20))
 def test_a_formula_or_piece_of_code_that_fits_is_never_split(parts: list[str], target: int, overlap: int) -> None:
     paper = parse_markdown("# Title\n\n## Results\n\n" + "\n\n".join([prose(3), *parts, prose(3)]) + "\n")
-    chunks = chunk_paper("key", paper, count_words, target=target, overlap=overlap)
+    chunks = chunk_paper("key", paper, count_each, target=target, overlap=overlap)
     for section in paper.sections:
         for block in paper.blocks_of(section):
             size = count_words(paper.text[block.start : block.end])
@@ -133,7 +138,7 @@ def test_a_formula_or_piece_of_code_that_fits_is_never_split(parts: list[str], t
 def test_no_character_of_prose_is_lost(text: str, target: int, overlap: int) -> None:
     """Of blocks with a word in them; white space between chunks, and chunks of signs alone, are no text."""
     paper = parse_markdown(f"# Title\n\n## Results\n\nA word. {text}")
-    chunks = chunk_paper("key", paper, count_words, target=target, overlap=min(overlap, target // 2))
+    chunks = chunk_paper("key", paper, count_each, target=target, overlap=min(overlap, target // 2))
     covered = bytearray(len(paper.text))
     for chunk in chunks:
         assert chunk.text == paper.text[chunk.start : chunk.end]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from citeloom.documents.markdown import parse_markdown
 from citeloom.documents.model import Category
+from citeloom.documents.plain_headings import plain_heading
 
 PAPER = """\
 ---
@@ -163,3 +167,66 @@ def test_any_text_gives_ordered_sections_and_blocks_inside_them(text: str) -> No
         assert text[block.start : block.end].strip() == text[block.start : block.end]
     assert all(a.end <= b.start for a, b in zip(paper.blocks, paper.blocks[1:], strict=False))
     assert all(section.category in Category for section in paper.sections)
+
+
+@pytest.mark.parametrize(
+    ("given", "heading", "title"),
+    [
+        ("smith2020looms", "Looms and Engines", "Looms and Engines"),
+        ("index", "Looms and Engines", "Looms and Engines"),
+        ("my_paper-final", "Looms and Engines", "Looms and Engines"),
+        ("Looms", "Looms and Engines", "Looms"),
+        ("treeheatr", "Introduction", "treeheatr"),
+        ("paper2", "Introduction", "paper2"),
+    ],
+)
+def test_a_file_name_is_no_title_where_a_heading_is_one(given: str, heading: str, title: str) -> None:
+    assert parse_markdown(f"---\ntitle: {given}\n---\n\n# {heading}\n\nText of it.\n").title == title
+
+
+def plain_cases() -> list[dict[str, str]]:
+    with (Path(__file__).parent / "plain_headings.tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+@pytest.mark.parametrize("row", plain_cases(), ids=lambda row: row["line"][:40])
+def test_a_line_is_a_heading_as_labelled(row: dict[str, str]) -> None:
+    found = plain_heading(row["line"])
+    assert (str(found.level) if found else "-") == row["level"]
+
+
+PROSE = "Some text that is long enough to be prose of a paper, and so on and on.\n\n"
+
+
+def outline(text: str) -> list[tuple[str, int, Category]]:
+    return [(section.title, section.level, section.category) for section in parse_markdown(text).sections]
+
+
+def test_a_paper_without_marked_headings_has_those_that_one_sees() -> None:
+    lines = ["**Looms and Engines**", "**Abstract**", "**1. Introduction**", "RESULTS", "2.1 Cards", "References"]
+    text = "".join(f"{line}\n\n{PROSE}" for line in lines)
+    assert outline(text) == [
+        ("Looms and Engines", 1, Category.INTRODUCTION),
+        ("Abstract", 2, Category.ABSTRACT),
+        ("1. Introduction", 2, Category.INTRODUCTION),
+        ("RESULTS", 2, Category.EVALUATION),
+        ("2.1 Cards", 3, Category.EVALUATION),
+        ("References", 2, Category.OTHER),
+    ]
+    paper = parse_markdown(text)
+    assert paper.title == "Looms and Engines" and not paper.sections[-1].searchable
+    assert all(paper.text[section.start : section.end].strip() == PROSE.strip() for section in paper.sections)
+
+
+def test_marked_headings_and_a_single_bold_line_leave_text_as_it_is() -> None:
+    marked = f"# Looms\n\n## Methods\n\n**Introduction**\n\n{PROSE}RESULTS\n\n{PROSE}"
+    assert [title for title, *_ in outline(marked)] == ["Looms", "Methods"]
+    assert len(outline(f"{PROSE}**Introduction**\n\n{PROSE}")) == 1
+    assert len(outline(f"**One**\n\n{PROSE}**Two**\n\n{PROSE}**Three**\n\n{PROSE}")) == 1
+
+
+def test_an_abstract_without_a_heading_behind_it_ends() -> None:
+    paragraphs = [f"Paragraph {number} " + "of many words " * 60 for number in range(9)]
+    assert parse_markdown("# Looms\n\n## Abstract\n\n" + "\n\n".join(paragraphs)).abstract() == "\n\n".join(
+        paragraph.strip() for paragraph in paragraphs[:4]
+    )

@@ -7,7 +7,7 @@ import pytest
 from citeloom.documents import Category, Chunk, Evidence
 from citeloom.documents.pdf.information import document_title
 from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.mending import Hyphens, joined, lost_ligatures, plain
+from citeloom.documents.pdf.mending import Hyphens, damaged_words, joined, lost_ligatures, plain, with_words
 from citeloom.documents.pdf.parsed import parsed_pdf
 from citeloom.documents.pdf.structure import structure
 
@@ -59,6 +59,14 @@ def test_ligatures_are_left_alone_where_none_is_missing() -> None:
     assert not lost_ligatures(["the first " * 1000])
     assert not lost_ligatures(["short"])
     assert lost_ligatures(["the rst " * 1000])
+    assert lost_ligatures(["the rst " * 1000, "one word in another font: classification"])
+
+
+def test_words_damaged_inside_a_run_are_mended_by_the_same_words_elsewhere() -> None:
+    mended = damaged_words(["A different flow was first found efficient, flowing", "Dierent, rst, ow, owing, ecient"])
+    assert mended == {"dierent": "different", "rst": "first", "ecient": "efficient"}
+    assert with_words("Dierent sizes, ecient and owing", mended) == "Different sizes, efficient and owing"
+    assert with_words("dierent", {}) == "dierent"
 
 
 def test_compatibility_letters_and_soft_hyphens() -> None:
@@ -108,6 +116,37 @@ def test_sections_pages_and_names() -> None:
     whole = paper.text.index("should not be run again")
     assert (paper.page_at(whole), paper.page_at(paper.text.index("run again"))) == (1, 2)
     assert len(paper.page_starts) == 3 and paper.page_starts[2] == len(paper.text)
+
+
+def test_a_letter_numbers_headings_only_beside_its_neighbour() -> None:
+    def levels(*titles: str) -> list[int]:
+        rows = [row for title in titles for row in ((0, 30, 12, True, title), (0, 20, 10, False, BODY + " so on."))]
+        sized = [(0, 30, 14, True, "1 Introduction"), (0, 20, 10, False, BODY + " so on."), *rows]
+        return [level for _, level, *_ in structure(lines(*sized), 1).headings[1:]]
+
+    assert levels("Looms in use", "A simple example") == [3, 3]
+    assert levels("A Proofs of it", "B Data used", "A.1 Cards") == [2, 2, 3]
+    assert levels("Appendix A Proofs", "Appendix B. Data") == [2, 2]
+
+
+def test_a_heading_of_two_lines_goes_on_with_an_article() -> None:
+    read = structure(
+        lines(
+            (0, 0, 12, True, "1 The loom as"),
+            (0, 14, 12, True, "A simple engine of"),
+            (0, 14, 12, True, "a kind"),
+            (0, 20, 10, False, BODY + " so on."),
+        ),
+        1,
+    )
+    assert [title for title, *_ in read.headings] == ["1 The loom as A simple engine of a kind"]
+
+
+def test_numbers_along_an_axis_are_no_text() -> None:
+    rows = [(0, 20, 10, False, text) for text in (BODY + " so on.", "0 100 200 300", "Y 0.0 Y −0.5", "t = 4 5")]
+    spaced = [(page, 40, size, bold, text) for page, _, size, bold, text in rows]
+    read = structure(lines(*spaced), 1)
+    assert [read.text[start:end] for _, start, end in read.blocks] == [BODY + " so on.", "t = 4 5"]
 
 
 def test_a_quote_is_cited_by_the_page_it_begins_on() -> None:

@@ -1,0 +1,94 @@
+"""How `search` and `find` are shown: a table, with fewer columns where the terminal is narrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from citeloom.commands.console import narrow, notice, table
+
+_LONGEST_SENTENCE = 240  # characters
+_PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\))?(?:\{[^{}]*\})?")
+_LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)")
+_CITATION = re.compile(r"\s*\[-?@[^\[\]]*\]")
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
+_MATHS = re.compile(r"(\$\$?[^$]*\$\$?)")
+_HALF_PICTURE = re.compile(r"!\[\s*")
+_LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
+
+
+def show_passages(records: Sequence[dict[str, Any]]) -> None:
+    """Passages with key, page, section, score and the matching sentence."""
+    title = f"{len(records)} passage{'s' if len(records) > 1 else ''}"
+    if narrow():
+        rows = [
+            [
+                str(number),
+                "\n".join([record["key"], _place(record), f"{record['score']:.2f}"]),
+                shown(record["sentence"]),
+            ]
+            for number, record in enumerate(records, start=1)
+        ]
+        table(title, ["", "key, page, section, score", "sentence"], rows)
+        return
+    rows = [
+        [
+            str(number),
+            record["key"],
+            str(record["page"] or ""),
+            record["section"],
+            f"{record['score']:.2f}",
+            shown(record["sentence"]),
+        ]
+        for number, record in enumerate(records, start=1)
+    ]
+    table(title, ["", "key", "page", "section", "score", "sentence"], rows)
+
+
+def show_papers(record: dict[str, Any], page: int) -> None:
+    """Papers with key, year, title, score and the matching sentence, and how to see more."""
+    papers = record["papers"]
+    title = f"{len(papers)} of {record['total']} papers, page {page}"
+    if narrow():
+        rows = [
+            [
+                f"{paper['key']}\n{paper['year'] or 'no year'}\n{paper['score']:.2f}",
+                f"{paper['title']}\n{_behind(paper)}",
+            ]
+            for paper in papers
+        ]
+        table(title, ["key, year, score", "title and sentence"], rows)
+    else:
+        rows = [
+            [paper["key"], str(paper["year"] or ""), paper["title"], f"{paper['score']:.2f}", _behind(paper)]
+            for paper in papers
+        ]
+        table(title, ["key", "year", "title", "score", "sentence"], rows)
+    if record["next_page"]:
+        notice(f"More: --page {record['next_page']}")
+
+
+def _place(record: dict[str, Any]) -> str:
+    page = f"p. {record['page']}" if record.get("page") else ""
+    return ", ".join(part for part in (page, record.get("section", "")) if part)
+
+
+def _behind(paper: dict[str, Any]) -> str:
+    """The matching sentence, behind its place in the paper where there is one, or behind that it is a note."""
+    if paper.get("matched") == "note":
+        return f"your note: {shown(paper['sentence'])}"
+    place = _place(paper)
+    return f"{place}: {shown(paper['sentence'])}" if place else shown(paper["sentence"])
+
+
+def shown(sentence: str) -> str:
+    """A sentence as one reads it: without the markup of links, pictures, citations and emphasis; cut when long."""
+    parts = _MATHS.split(_LINE_MARK.sub("", sentence))
+    text = " ".join("".join(part if index % 2 else _bare(part) for index, part in enumerate(parts)).split())
+    return text if len(text) <= _LONGEST_SENTENCE else f"{text[: _LONGEST_SENTENCE - 1]}…"
+
+
+def _bare(text: str) -> str:
+    text = _HALF_PICTURE.sub("", _CITATION.sub("", _PICTURE.sub(r"\1", text)))
+    return _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", text))

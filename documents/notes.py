@@ -1,0 +1,83 @@
+"""The user's own note on a paper, `<key>.notes.md` beside it: what it says, and the passages it is found by.
+
+A note is not the paper: it is searched with the summaries, never among the passages that can be cited.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from citeloom.documents.sentences import sentence_spans
+
+NOTE_ENDING: Final = ".notes.md"
+_PARAGRAPH = re.compile(r"\S.*?(?=\s*(?:\n[ \t\r]*\n|\Z))", re.DOTALL)
+_LEAST_CUT = 200  # characters: shorter text is not cut any more
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note as it was written; each of its passages, `text[start:end]`, has a vector of its own."""
+
+    text: str
+    spans: tuple[Span, ...]
+
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """What is embedded, in the order of the text."""
+        return tuple(self.text[start:end] for start, end in self.spans)
+
+
+def note_stem(file: Path) -> str | None:
+    """The key or file stem that a note is named after, None when the file is no note; the ending in any case."""
+    name = file.name
+    return name[: -len(NOTE_ENDING)] if name.lower().endswith(NOTE_ENDING) else None
+
+
+def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 400) -> Note:
+    """The note cut into passages of at most `target` tokens, at paragraphs where that can be.
+
+    `count_tokens` is the embedding's. The text must not be blank.
+    """
+    spans: list[Span] = []
+    total = 0
+    for start, end in _units(text, count_tokens, target):
+        tokens = count_tokens(text[start:end])
+        if spans and total + tokens <= target:
+            spans[-1] = (spans[-1][0], end)
+            total += tokens
+        else:
+            spans.append((start, end))
+            total = tokens
+    return Note(text, tuple(spans))
+
+
+def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
+    """Paragraphs; of one that is too long its sentences, and of such a sentence pieces."""
+    for match in _PARAGRAPH.finditer(text):
+        start, end = match.span()
+        if count_tokens(text[start:end]) <= target:
+            yield start, end
+            continue
+        # From sentence to sentence: what stands between two is a part of the note as well.
+        later = [start + first for first, _ in sentence_spans(text[start:end])][1:]
+        for first, last in pairwise([start, *later, end]):
+            yield from _cut(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
+
+
+def _cut(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
+    """The span, halved until each part has at most `target` tokens; at a space where one is near the middle."""
+    if end - start <= _LEAST_CUT or count_tokens(text[start:end]) <= target:
+        yield start, end
+        return
+    middle = (start + end) // 2
+    space = text.rfind(" ", start + (end - start) // 4, middle)
+    middle = space if space > start else middle
+    yield from _cut(text, start, middle, count_tokens, target)
+    yield from _cut(text, middle, end, count_tokens, target)

@@ -1,0 +1,81 @@
+"""Finds the user's note on each paper that an ingest has read: `<key>.notes.md`, or `<file>.notes.md`, beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from citeloom.documents.bibliography import Refusal
+from citeloom.documents.notes import note_stem
+from citeloom.stores.source import Source
+from citeloom.stores.sources import SourceRefusedError, Sources, printable, read_text
+
+Names = dict[tuple[Path, str], Path]
+
+
+def attach_notes(sources: Sources) -> Sources:
+    """The sources with the notes that lie beside their files, as they are now; the others are named in warnings.
+
+    To be called when the keys are settled. A note that cannot be read is refused, and its paper taken without one.
+    """
+    names = _notes_beside(source.folder for source in sources.found if source.folder is not None)
+    of_paper = _owners(sources.found, names)
+    found: list[Source] = []
+    refused = list(sources.refused)
+    for source in sources.found:
+        file = of_paper.get(source.paper.key)
+        try:
+            text = read_text(file) if file is not None and file.read_bytes().strip() else ""
+        except OSError as error:
+            refused.append(Refusal(str(file), f"cannot be read ({error.strerror or type(error).__name__})"))
+            text = ""
+        except SourceRefusedError as error:
+            refused.append(Refusal(str(file), str(error)))
+            text = ""
+        found.append(replace(source, note=text))
+    owned = {file.resolve() for file in of_paper.values()}
+    beside_refused = {(Path(item.path).parent.resolve(), Path(item.path).stem) for item in sources.refused}
+    warnings = [
+        f"{printable(str(file))}: is a note, but of no paper beside it; name it after the paper's key or file."
+        for file in sources.notes
+        if file.resolve() not in owned and (file.parent.resolve(), note_stem(file)) not in beside_refused
+    ]
+    return replace(sources, found=tuple(found), refused=tuple(refused), warnings=(*sources.warnings, *warnings))
+
+
+def _notes_beside(folders: Iterable[Path]) -> Names:
+    """The notes in these folders, by folder and the name that each is for."""
+    names: Names = {}
+    for folder in dict.fromkeys(folders):
+        try:
+            files = sorted(folder.iterdir())
+        except OSError:
+            continue  # a folder whose files may be read but not listed
+        for file in files:
+            stem = note_stem(file)
+            if stem is not None and file.is_file():
+                names.setdefault((folder, stem), file)
+    return names
+
+
+def _owners(sources: Sequence[Source], names: Names) -> dict[str, Path]:
+    """The note of each paper that has one, by key; a paper's key goes before the name of another one's file."""
+    owners: dict[str, Path] = {}
+    left = dict(names)
+    for stem_of in (_by_key, _by_file):
+        for source in sources:
+            if source.folder is None or source.paper.key in owners:
+                continue
+            file = left.pop((source.folder, stem_of(source)), None)
+            if file is not None:
+                owners[source.paper.key] = file
+    return owners
+
+
+def _by_key(source: Source) -> str:
+    return source.paper.key
+
+
+def _by_file(source: Source) -> str:
+    return source.path.stem

@@ -1,0 +1,47 @@
+r"""Values of BibTeX fields as plain text: what is done without the LaTeX decoder is what the decoder would say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
+
+from citeloom.documents.bibtex import readable
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (r"{\'E}tude de {M\"u}ller", "Étude de Müller"),
+        (r"Garc{\'{\i}}a and Garc\'ia and Garc\'{\i}a", "García and García and García"),
+        (r"{\v{S}}koda, Fran\c{c}ois, Erd\H{o}s, \k{a}, \r{A}ngstr\"om", "Škoda, François, Erdős, ą, Ångström"),
+        (r"Stra{\ss}e, S{\o}ren, {\L}ukasz, {\AE}on", "Straße, Søren, Łukasz, Æon"),
+        (r"pages 3--5 --- ``quoted''~here", "pages 3–5 — “quoted” here"),
+        (r"R\&D at 50\% and R&D at 50%", "R&D at 50% and R&D at 50%"),
+        (r"{{The {DNA} of $x_{i}$}}", "The DNA of $x_{i}$"),
+        (r"\textit{E. coli} and \emph{more}", "E. coli and more"),
+        (
+            r"Growth of <i>E. coli</i> in H<sub>2</sub>O, <jats:p>p < 0.05</jats:p>",
+            "Growth of E. coli in H2O, p < 0.05",
+        ),
+        (r"\textless{}i\textgreater{}E. coli\textless/i\textgreater{} at p \textless 0.05", "E. coli at p <0.05"),
+    ],
+)
+def test_a_value_is_shown_as_its_reader_would_write_it(source: str, shown: str) -> None:
+    assert readable(source) == shown
+
+
+PARTS = r"""{\"u} \"u \'e {\'E} \'{e} \'{\i} {\'\i} \c{c} {\v{s}} \H{o} \k{a} \r{a} {\ss} {\o} {\AE} \~n \^o \`a \=a \.z
+-- --- `` '' ~ { } a word M \& \% % \_ \# \$ $x$ ? ! ` ' , \u{g} < - " é ü \i \textit{a} & ^ _ \\ << >> ?` ,,""".split()
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(st.sampled_from([*PARTS, " "]), max_size=8).map("".join))
+def test_any_value_reads_as_the_decoder_has_it(source: str) -> None:
+    decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
+    escaped = re.sub(r"(?<!\\)([%&])", r"\\\1", source)
+    decoded = " ".join(decoder.latex_to_text(escaped).split()) if re.search(r"[\\{}$~%&]|--|``|''", source) else source
+    assert readable(source) == " ".join(decoded.split())
