@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import finish, start
-from tests.support.killing_server import KillingServer
+from tests.support.killing_server import KillingServer, Moment
 from tests.support.openai_server import FakeOpenAI, Status
 from tests.support.sample_library import SAMPLES
 
@@ -162,3 +162,19 @@ def test_a_bad_bib_entry_is_named_and_the_others_are_kept(
     assert done.json["refused"] and all(item["reason"] for item in done.json["refused"])
     keys = {paper["key"] for paper in citeloom("papers", "list", "--json", "--home", tmp_path / "home").json}
     assert "okafor2022ensembles" in keys and len(keys) == 2
+
+
+def test_a_budget_holds_over_kills(home: Path, exp: Path, tmp_path: Path) -> None:
+    """What was under way at a kill may have been paid for: it counts, though nobody was left to note it."""
+    limit = 24
+    with KillingServer() as server:
+        for number, key in enumerate(("first", "second", "third")):
+            settings = {**chat(server, MAX_CALLS=str(limit)), "CHAT_API_KEY": key}
+            server.at = Moment(key, "asked", 5 + 2 * number)
+            server.victim = start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings)
+            assert finish(server.victim).code in (-signal.SIGKILL, 3)
+        settings["CHAT_API_KEY"] = "last"
+        done = finish(start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings))
+        assert done.code in (0, 3), done.err
+        assert server.asked["first"] >= 5
+        assert sum(server.asked.values()) <= limit
