@@ -39,10 +39,9 @@ def register(app: typer.Typer) -> None:
 
 def registered(home: Home) -> RunRegister:
     """The register of runs of a home that holds a library; raises `InputError` for any other, and makes none."""
-    from citeloom.stores.library import require_library
     from citeloom.stores.runs import RunRegister
 
-    require_library(home)
+    home.require_library()
     return RunRegister(home.runs)
 
 

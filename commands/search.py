@@ -10,6 +10,7 @@ import typer
 from citeloom.commands.console import notice, result_json
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.commands.search_view import show_papers, show_passages
+from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ def search(
     from citeloom.tools.scope import require_words
 
     require_words(query)
+    keys, kinds = _names("--papers", papers), _names("--category", categories)
     settings, found = resolve(home, retrieval_mode=mode)
     with workbench(settings, found, create=False) as bench:
-        scope = _scope(bench.library, _names(papers), _names(categories), from_year, to_year, venue)
+        scope = _scope(bench.library, keys, kinds, from_year, to_year, venue)
         part = settings.rerank or (_RERANK if rerank else 0.0)
         records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode, part))
     if as_json:
@@ -116,9 +118,12 @@ def find(
         notice("No paper matches.")
 
 
-def _names(given: list[str] | None) -> list[str]:
-    """What stands between commas, over all times that an option was given."""
-    return [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
+def _names(option: str, given: list[str] | None) -> list[str]:
+    """What stands between commas, over all times that an option was given; raises `InputError` for nothing."""
+    names = [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
+    if given and not names:
+        raise InputError(f"{option} names nothing.", help="Leave it out to search everywhere.")
+    return names
 
 
 def _scope(

@@ -58,9 +58,8 @@ def usage(
 
 async def _spending(home: Home) -> list[Spending]:
     from citeloom.models.journal import Journal
-    from citeloom.stores.library import require_library
 
-    require_library(home)
+    home.require_library()
     with Journal.open(home.journal) as journal:
         return await journal.spending()
 
@@ -111,10 +110,9 @@ def _cells(record: dict[str, Any]) -> list[str]:
 def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show how many answers are kept, of which models, how old they are, and how often they were used again."""
     from citeloom.models.upkeep import survey
-    from citeloom.stores.library import require_library
 
     _, found = resolve(home)
-    require_library(found)
+    found.require_library()
     kept = survey(found.journal)
     if as_json:
         result_json(asdict(kept))
@@ -147,13 +145,12 @@ def prune(
     from citeloom.errors import InputError
     from citeloom.models.upkeep import Selection
     from citeloom.models.upkeep import prune as prune_answers
-    from citeloom.stores.library import require_library
     from citeloom.stores.runs import RunRegister
 
     _, found = resolve(home)
     if older_than is None and not rejected:
         raise InputError("Nothing is named to be pruned.", help="Give --older-than DAYS, --rejected, or both.")
-    require_library(found)
+    found.require_library()
     unfinished = [run.thread_id for run in RunRegister(found.runs).all() if run.status != "finished"]
     pruned = prune_answers(
         found.journal, Selection(older_than, rejected, embeddings), keep_of_runs=unfinished, dry_run=dry_run

@@ -69,7 +69,8 @@ def _line(state: StateBlock, number: int) -> str:
 
 def _display_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """`$$ ... $$`, `\\[ ... \\]` and `\\begin{equation} ... \\end{equation}` that begin a line."""
-    if state.is_code_block(start):
+    begin = state.bMarks[start] + state.tShift[start]
+    if state.src[begin : begin + 1] not in {"$", "\\"} or state.is_code_block(start):
         return False
     first = _line(state, start)
     last = _math_end(state, first, start, end)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -64,8 +65,10 @@ def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterat
         if count_tokens(text[start:end]) <= target:
             yield start, end
             continue
-        for first, last in sentence_spans(text[start:end]):
-            yield from _cut(text, start + first, start + last, count_tokens, target)
+        # From sentence to sentence: what stands between two is a part of the note as well.
+        later = [start + first for first, _ in sentence_spans(text[start:end])][1:]
+        for first, last in pairwise([start, *later, end]):
+            yield from _cut(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
 
 
 def _cut(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:

@@ -31,7 +31,7 @@ from citeloom.models.records import RunScope, Usage
 from citeloom.models.roles import Roles
 from citeloom.prompts import PromptLibrary
 from citeloom.stores.home import Home, find_home
-from citeloom.stores.library import Library, require_library
+from citeloom.stores.library import Library
 from citeloom.tools import TOOL_SPECS, EvidenceLimits
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _open(
 ) -> Workbench:
     loaded = PromptLibrary(settings.prompts_dir)
     if not create:
-        require_library(home)
+        home.require_library()
     home.prepare()
     journal = Journal.open(home.journal)
     try:

@@ -78,6 +78,11 @@ class Budget:
         self._ended = 0  # requests that ended so far, to see whether one did meanwhile
         self._change = Landing()
 
+    @property
+    def limited(self) -> bool:
+        """Whether anything is limited at all."""
+        return bool(self._limits)
+
     def cover(self, run: str) -> None:
         """Count the spending of `run` too."""
         if run not in self._runs:

@@ -97,7 +97,8 @@ class JournaledChat:
         granted: list[Hold] = []
 
         async def ask() -> Outcome:
-            most = Hold(self._scope.run_id, record, 1, _size(messages, tools, schema), max_tokens or _UNLIMITED_ANSWER)
+            size = _size(messages, tools, schema) if self._budget.limited else 0
+            most = Hold(self._scope.run_id, record, 1, size, max_tokens or _UNLIMITED_ANSWER)
 
             @asynccontextmanager
             async def admission() -> AsyncIterator[None]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from citeloom.documents import chunk_id, split_chunk_id
+from citeloom.stores.chroma import VectorStoreError
 from citeloom.stores.fulltext import FullTextError
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.vectors import VectorStoreError
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5

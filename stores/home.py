@@ -63,6 +63,14 @@ class Home:
         """Whether a library has been made here."""
         return self.catalog.is_file()
 
+    def require_library(self) -> None:
+        """Raise `InputError` when there is no library here, or none could be; makes nothing."""
+        self.require_place()
+        if not self.exists():
+            raise InputError(
+                f"{self.root}: holds no library.", help="Make one: python cli.py ingest PAPERS --bib FILE."
+            )
+
     def require_place(self) -> None:
         """Raise `InputError` when a file is where this folder, or one above it, should be."""
         there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)

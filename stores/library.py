@@ -15,26 +15,20 @@ import numpy as np
 
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 from citeloom.errors import InputError
-from citeloom.models.embedding import EmbeddingModel, Vector, Vectors
+from citeloom.models.embedding import EmbeddingModel, Vector
 from citeloom.stores.bringing import bring_over
 from citeloom.stores.catalog import Catalog
 from citeloom.stores.changes import Change, PaperRecord
+from citeloom.stores.chroma import VectorStoreError
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
 from citeloom.stores.nearest import Nearest, NearPaper, keys_within, nearest_papers
-from citeloom.stores.vectors import VectorStore, VectorStoreError
+from citeloom.stores.vectors import VectorStore
 
 
 class UnknownPaperError(InputError):
     """There is no paper with the key."""
-
-
-def require_library(home: Home) -> None:
-    """Raise `InputError` when there is no library in a home, or none could be; makes nothing."""
-    home.require_place()
-    if not home.exists():
-        raise InputError(f"{home.root}: holds no library.", help="Make one: python cli.py ingest PAPERS --bib FILE.")
 
 
 class Library:
@@ -68,7 +62,7 @@ class Library:
         the library was made with another embedding model.
         """
         if not create:
-            require_library(home)
+            home.require_library()
         home.prepare()
         library = cls(home, embedding, Catalog(home.catalog), VectorStore(home))
         try:
@@ -310,10 +304,3 @@ class Library:
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of the user's note on them, is nearest; best first."""
         return nearest_papers(self, vector, k)
-
-    def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of chunks, [n, d], in the order asked; raises KeyError for an id that is not there."""
-        found = self.store.get_vectors(list(dict.fromkeys(ids))) if ids else {}
-        if not ids:
-            return np.zeros((0, self.embedding.dimensions or 0), dtype=np.float32)
-        return np.stack([found[identifier] for identifier in ids])

@@ -7,29 +7,21 @@ grows, metadata filters do not (docs/decisions).
 
 from __future__ import annotations
 
-import itertools
-import shutil
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
-from citeloom.errors import InputError
 from citeloom.models.embedding import Vector
+from citeloom.stores.chroma import MAX_PAGE, ChromaFolder, VectorStoreError
 from citeloom.stores.home import Home
 
 if TYPE_CHECKING:
-    from chromadb.api import ClientAPI
-    from chromadb.api.models.Collection import Collection
+    pass
 
-_CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
-_openings = itertools.count(1)
 _NAMES = ("content", "summaries", "notes")
-_MAX_PAGE = 2000  # under SQLite's limit on variables, and gentle on memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,85 +33,17 @@ class StoredChunk:
     vector: Vector | None = None
 
 
-class VectorStoreError(InputError):
-    """The vector store cannot be read, or a part of it is gone."""
-
-    default_help = "Run 'python cli.py doctor --mend': it is made again from the papers' files."
-
-
-class _Guarded:
-    """A collection of Chroma whose failures say which folder cannot be read."""
-
-    def __init__(self, collection: Collection, path: Path) -> None:
-        self._collection = collection
-        self._path = path
-
-    def __getattr__(self, name: str) -> Any:
-        from chromadb.errors import InternalError
-
-        function = getattr(self._collection, name)
-
-        def guarded(*arguments: Any, **named: Any) -> Any:
-            try:
-                return function(*arguments, **named)
-            except InternalError as error:
-                raise _unreadable(self._path, error) from error
-
-        return guarded
-
-
-def _unreadable(path: Path, error: Exception) -> VectorStoreError:
-    reason = " ".join(str(error).split())[:160].rstrip(".")
-    return VectorStoreError(f"{path}: the vector store cannot be read ({reason}).")
-
-
-class VectorStore:
-    """Chroma's three collections; safe to call from several threads."""
+class VectorStore(ChromaFolder):
+    """The three collections of a home."""
 
     def __init__(self, home: Home) -> None:
-        self._path = home.chroma
-        self._lock = threading.RLock()
-        self._client: ClientAPI | None = None
-        self._collections: dict[str, _Guarded] = {}
-
-    def close(self) -> None:
-        """Let go of the files; the next call opens them again, and so sees what others wrote."""
-        with self._lock:
-            if self._client is not None:
-                self._client.close()  # type: ignore[attr-defined]  # the type lacks it, the class has it
-            self._client = None
-            self._collections = {}
-
-    def _collection(self, name: str) -> _Guarded:
-        with self._lock:
-            if name not in self._collections:
-                # Imported late: it costs most of a second, which `--help` must not pay.
-                from chromadb.errors import InternalError
-
-                try:
-                    if self._client is None:
-                        self._client = _open_client(self._path)
-                    collection = self._client.get_or_create_collection(
-                        name, configuration=_CONFIGURATION, embedding_function=None
-                    )
-                except (InternalError, ValueError) as error:
-                    raise _unreadable(self._path, error) from error
-                self._collections[name] = _Guarded(collection, self._path)
-            return self._collections[name]
-
-    def _pages(self, items: Sequence[str]) -> Iterator[list[int]]:
-        """Indices of `items`, in pages that Chroma can take at once."""
-        with self._lock:
-            assert self._client is not None
-            size = min(self._client.get_max_batch_size(), _MAX_PAGE)
-        for start in range(0, len(items), size):
-            yield list(range(start, min(start + size, len(items))))
+        super().__init__(home.chroma)
 
     def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
         """Write chunks with their vectors, one each, [d]; what stood under an id is replaced."""
-        content = self._collection("content")
+        content = self.collection("content")
         ids = [chunk.id for chunk in chunks]
-        for page in self._pages(ids):
+        for page in self.pages(ids):
             content.upsert(
                 ids=[ids[i] for i in page],
                 embeddings=_rows([vectors[i] for i in page]),
@@ -138,9 +62,9 @@ class VectorStore:
     def _put_documents(self, name: str, documents: Mapping[str, tuple[str, Vector]]) -> None:
         if not documents:
             return
-        collection = self._collection(name)
+        collection = self.collection(name)
         ids = list(documents)
-        for page in self._pages(ids):
+        for page in self.pages(ids):
             rows = [documents[ids[i]] for i in page]
             collection.upsert(
                 ids=[ids[i] for i in page],
@@ -162,16 +86,16 @@ class VectorStore:
 
     def _delete(self, name: str, ids: Sequence[str]) -> None:
         if ids:
-            collection = self._collection(name)
-            for page in self._pages(ids):
+            collection = self.collection(name)
+            for page in self.pages(ids):
                 collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The chunks that are there, by id."""
-        content = self._collection("content")
+        content = self.collection("content")
         include: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
         found: dict[str, StoredChunk] = {}
-        for page in self._pages(ids):
+        for page in self.pages(ids):
             result: Any = content.get(ids=[ids[i] for i in page], include=include)
             rows = result["embeddings"] if vectors else [None] * len(result["ids"])
             for name, text, metadata, row in zip(
@@ -191,7 +115,7 @@ class VectorStore:
         Texts and metadata are left where they are: of a hundred candidates a search shows ten, and a thousand
         records of metadata take 100 ms.
         """
-        result: Any = self._collection("content").query(
+        result: Any = self.collection("content").query(
             query_embeddings=_rows([vector]), n_results=k, include=["distances"]
         )
         rows = zip(result["ids"][0], result["distances"][0], strict=True)
@@ -206,7 +130,7 @@ class VectorStore:
         return self._nearest_documents("notes", vector, k)
 
     def _nearest_documents(self, name: str, vector: Vector, k: int) -> list[tuple[str, str, float]]:
-        result: Any = self._collection(name).query(
+        result: Any = self.collection(name).query(
             query_embeddings=_rows([vector]), n_results=k, include=["documents", "distances"]
         )
         rows = zip(result["ids"][0], result["documents"][0], result["distances"][0], strict=True)
@@ -221,9 +145,9 @@ class VectorStore:
         return self._vectors_of("notes", ids)
 
     def _vectors_of(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
-        collection = self._collection(name)
+        collection = self.collection(name)
         found: dict[str, Vector] = {}
-        for page in self._pages(ids):
+        for page in self.pages(ids):
             result: Any = collection.get(ids=[ids[i] for i in page], include=["embeddings"])
             rows = np.asarray(result["embeddings"], dtype=np.float32)
             found.update(zip(result["ids"], rows, strict=True))
@@ -233,30 +157,19 @@ class VectorStore:
         """Read every vector that there is a record of; raises `VectorStoreError` when one cannot be read."""
         for name in _NAMES:
             ids = sorted(self._all_ids(name))
-            for page in self._pages(ids):
+            for page in self.pages(ids):
                 vectors = self._vectors_of(name, [ids[i] for i in page])
                 empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
                 if empty:
-                    raise VectorStoreError(f"{self._path}: the vector of {empty[0]} is empty.")
-
-    def set_aside(self) -> Path:
-        """Move what is there out of the way, in place of what was moved before; gives its new place."""
-        aside = self._path.with_name(f"{self._path.name}-damaged")
-        with self._lock:
-            self.close()
-            if aside.is_dir():
-                shutil.rmtree(aside)
-            aside.unlink(missing_ok=True)
-            self._path.rename(aside)
-        return aside
+                    raise VectorStoreError(f"{self.path}: the vector of {empty[0]} is empty.")
 
     def chunk_total(self) -> int:
         """How many chunks there are."""
-        return int(self._collection("content").count())
+        return int(self.collection("content").count())
 
     def summary_total(self) -> int:
         """How many summaries there are."""
-        return int(self._collection("summaries").count())
+        return int(self.collection("summaries").count())
 
     def chunk_ids(self) -> set[str]:
         """The ids of all chunks."""
@@ -271,29 +184,13 @@ class VectorStore:
         return self._all_ids("notes")
 
     def _all_ids(self, name: str) -> set[str]:
-        collection = self._collection(name)
+        collection = self.collection(name)
         found: set[str] = set()
         while True:
-            page = collection.get(limit=_MAX_PAGE, offset=len(found), include=[])["ids"]
+            page = collection.get(limit=MAX_PAGE, offset=len(found), include=[])["ids"]
             if not page:
                 return found
             found.update(page)
-
-
-def _open_client(path: Path) -> ClientAPI:
-    import chromadb
-    from chromadb.config import Settings
-
-    return chromadb.PersistentClient(path=_spelled(path), settings=Settings(anonymized_telemetry=False))
-
-
-def _spelled(path: Path) -> str:
-    """The path, written as never before in this process.
-
-    Chroma shares what it has in memory between clients of one spelling: with a second library open, closing and
-    opening again would bring back what was there before another process wrote.
-    """
-    return str(path) + "".join("/." if bit == "1" else "/" for bit in f"{next(_openings):b}")
 
 
 def _rows(vectors: Sequence[Vector]) -> Any:

@@ -112,7 +112,7 @@ def _table(found: dict[str, Any]) -> Table | None:
     columns = max((len(row) for row in rows), default=0)
     cells = [cell for row in rows for cell in row]
     filled = sum(bool(cell) for cell in cells)
-    if len(rows) < _LEAST_ROWS or columns < _LEAST_ROWS or filled < _LEAST_FILLED * len(rows) * columns:
+    if len(rows) < _LEAST_ROWS or columns < _LEAST_ROWS or filled <= _LEAST_FILLED * len(rows) * columns:
         return None
     if max(map(len, cells)) > _LONGEST_CELL:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,8 @@ from citeloom.documents.pdf.headings import find_title, levelled
 from citeloom.documents.pdf.lines import Line
 from citeloom.documents.pdf.mending import Hyphens, plain
 from citeloom.documents.pdf.pieces import ENDS, SMALLER, Piece, body_size, gathered, written
+
+_NUMBER = re.compile(r"[-−–+]?\d[\d.,]*%?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,23 @@ def structure(lines: Sequence[Line], page_count: int) -> PdfText:
     """The text of a paper from its lines in reading order."""
     body = body_size(lines)
     hyphens = Hyphens(plain(line.text) for line in lines if not line.table)
-    pieces = [written(piece, hyphens) for piece in gathered(lines, body)]
+    pieces = [piece for found in gathered(lines, body) if not _is_scale(piece := written(found, hyphens))]
     title, opens = find_title(pieces, body)
     pieces = levelled(pieces, title, opens, body)
     pieces = list(_continued(pieces, body, hyphens))
     return _assembled(pieces, page_count, opens is not None)
+
+
+def _is_scale(piece: Piece) -> bool:
+    """Whether it is the numbers along the axis of a figure, with letters for names at most."""
+    words = piece.text.split()
+    numbers = sum(bool(_NUMBER.fullmatch(word)) for word in words)
+    plain_text = not (piece.table or piece.code)
+    return (
+        plain_text
+        and numbers > 1
+        and all((len(word) == 1 and word.isalpha()) or _NUMBER.fullmatch(word) for word in words)
+    )
 
 
 def _continued(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[Piece]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
-from citeloom.api import ingest, open_library
+from citeloom.api import ingest, open_library, search
 from citeloom.config import Settings
 from citeloom.documents import Chunk
 from citeloom.errors import ConfigurationError, InputError
@@ -93,3 +94,19 @@ def test_anything_else_is_a_clear_error(bench: Workbench) -> None:
         ingest(bench, [7])  # type: ignore[list-item]
     with pytest.raises(InputError, match="No path was given"):
         ingest(bench, [])
+
+
+def test_search_from_python_refuses_what_is_not_there(bench: Workbench, tmp_path: Path) -> None:
+    bib = tmp_path / "library.bib"
+    bib.write_text(BIB.replace("year=", "journal={Journal of Looms}, year="), encoding="utf-8")
+    ingest(bench, [TwoPages()], bib)
+    assert {hit["key"] for hit in search(bench, "engine", venue="looms", categories=["Methods"])} == {"ada2020"}
+    refused: list[tuple[str, dict[str, Any]]] = [
+        (" ?", {}),
+        ("engine", {"venue": "Nature"}),
+        ("engine", {"papers": ["bob2021"]}),
+        ("engine", {"categories": ["mood"]}),
+    ]
+    for query, limits in refused:
+        with pytest.raises(InputError):
+            search(bench, query, **limits)

@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -81,7 +82,8 @@ class _Server(uvicorn.Server):
     def stop(self) -> None:
         self._serving.wait()
         self.force_exit = True
-        self._loop.call_soon_threadsafe(self._end.set)
+        with suppress(RuntimeError):  # it has ended already
+            self._loop.call_soon_threadsafe(self._end.set)
 
 
 class FakeOpenAI:
@@ -144,6 +146,10 @@ class FakeOpenAI:
         self._server.stop()
         self._thread.join()
         self._socket.close()
+
+    def go_away(self) -> None:
+        """End now, in the middle of whatever is under way."""
+        self._server.stop()
 
     def serve_here(self) -> None:
         """Serve in this thread until the process is ended."""

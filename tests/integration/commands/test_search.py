@@ -112,6 +112,8 @@ def test_find_by_summary_and_by_text(citeloom: Citeloom, home: Path) -> None:
         (("search", "x", "--papers", "nobody1999"), ("nobody1999", "papers list")),
         (("search", "x", "--category", "mood"), ("'mood'", "related_work")),
         (("search", "x", "--venue", "Citelom Jurnal"), ("'Citelom Jurnal'", "venue", "Did you mean")),
+        (("search", "x", "--papers", ","), ("--papers names nothing",)),
+        (("search", "x", "--category", ""), ("--category names nothing",)),
         (("search", ""), ("nothing to look for",)),
         (("search", "?! --"), ("nothing to look for", "'?! --'")),
         (("find", " "), ("nothing to look for",)),
@@ -153,3 +155,17 @@ def test_a_broken_index_is_mended_by_doctor(citeloom: Citeloom, home: Path) -> N
     assert citeloom("--home", home, "doctor").code == 1
     assert citeloom("--home", home, "doctor", "--mend").code == 0
     assert citeloom("--home", home, "search", "temperature").code == 0
+
+
+def test_vectors_that_cannot_be_read_are_named_and_mended(citeloom: Citeloom, home: Path) -> None:
+    before = citeloom("--home", home, "search", "temperature scaling", "--json").json
+    (home / "chroma" / "chroma.sqlite3").write_bytes(b"no database any more " * 500)
+    broken = citeloom("--home", home, "search", "temperature scaling")
+    assert broken.code == 2 and "doctor --mend" in broken.errors[0] and "chroma" in broken.errors[0]
+    assert citeloom("--home", home, "papers", "list").code == 0
+    named = citeloom("--home", home, "doctor")
+    assert named.code == 1 and "problem: vectors: " in named.out
+    mended = citeloom("--home", home, "doctor", "--mend")
+    assert mended.code == 0 and "indexed anew from their files" in mended.out, mended.err
+    assert (home / "chroma-damaged").is_dir()
+    assert citeloom("--home", home, "search", "temperature scaling", "--json").json == before

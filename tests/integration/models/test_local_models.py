@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from citeloom.errors import ConfigurationError
 from citeloom.models import weights
@@ -72,6 +74,18 @@ async def test_a_long_text_is_cut_and_not_refused() -> None:
 def test_tokens_are_counted_without_special_ones() -> None:
     model = LocalEmbedding()
     assert [model.count_tokens(text) for text in ("", "duck", "duck, goose")] == [0, 1, 3]
+
+
+# What Python, Unicode and the tokenizer hold for a blank, a mark or a letter, each in its own way.
+ODD = " \t\n\r\v\f\x1c\x1f\x85\xa0\u1680\u2003\u2028\u3000\u200b\ufeff\ufffd\0\x7f\u0301aAbéÉß.,;-'[]#中字かな한€😀ﬁİ"
+
+
+@given(st.lists(st.text(st.sampled_from(ODD)) | st.text(st.characters(exclude_categories=["Cs"])), max_size=5))
+@example(["a [SEP] b", "[MASK][MASK]", "x" * 250 + " y", "the the the"])
+@settings(deadline=None)
+def test_tokens_of_many_texts_are_those_of_each(texts: list[str]) -> None:
+    model = LocalEmbedding()
+    assert model.count_tokens_each(texts) == [model.count_tokens(text) for text in texts]
 
 
 def test_reranker_knows_the_answer_from_the_rest() -> None:

@@ -75,7 +75,9 @@ def cut_short(suffixes: set[str]) -> Damage:
     def damage(library: Library) -> None:
         for file in library.home.fulltext.iterdir():
             if file.suffix in suffixes:
-                file.write_bytes(file.read_bytes()[:7])
+                start = file.read_bytes()[:7]
+                file.unlink()  # cut in place, it would end this process, which has it mapped
+                file.write_bytes(start)
 
     return damage
 

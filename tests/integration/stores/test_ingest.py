@@ -337,10 +337,38 @@ async def test_a_failing_embedding_keeps_what_is_done(library: Library, papers: 
     library.embedding = Failing()
     with pytest.raises(InputError, match="refused the key"):
         await ingest(library, [papers])
+    assert [paper.key for paper in library.papers()] == ["ada2020"]
     library.embedding = WordEmbedding()
     report = await ingest(library, [papers])
-    assert len(library.papers()) == 2
-    assert "grace2021" in report.added
+    assert (report.added, report.unchanged) == (("grace2021",), ("ada2020",))
+    assert_sound(library)
+
+
+@pytest.mark.parametrize(("at_once", "calls"), [(1, 4), (20, 2), (10_000, 1)])
+async def test_as_many_papers_are_embedded_with_one_call_as_an_endpoint_takes(
+    library: Library, papers: Path, at_once: int, calls: int
+) -> None:
+    class Counting(WordEmbedding):
+        calls = 0
+
+        async def embed_documents(self, texts, on_done=None):  # type: ignore[no-untyped-def]
+            Counting.calls += 1
+            return await super().embed_documents(texts, on_done)
+
+    for name in ("mill", "press"):
+        (papers / f"{name}.md").write_text(paper_text(f"On {name}", name), encoding="utf-8")
+    library.embedding = Counting()
+    library.embedding.at_once = at_once
+    events: list[object] = []
+    report = await ingest(library, [papers], on_event=events.append)
+    assert (len(report.added), Counting.calls) == (4, calls)
+    planned = next(event for event in events if isinstance(event, Planned))
+    assert sum(event.count for event in events if isinstance(event, Embedded)) == planned.texts
+    assert_sound(library)
+    before = len(embedded(library))
+    (papers / "mill.md").write_text(paper_text("On mill", "mill") + "\n## Outlook\n\nMills will turn.\n", "utf-8")
+    await ingest(library, [papers])
+    assert embedded(library)[before:] == ["Mills will turn."]
     assert_sound(library)
 
 

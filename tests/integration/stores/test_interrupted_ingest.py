@@ -61,10 +61,10 @@ class Contents:
 
 def contents(library: Library) -> Contents:
     chunks = [chunk for paper in library.papers() for chunk in library.paper_chunks(paper.key)]
-    vectors = library.vectors([chunk.id for chunk in chunks])
+    vectors = library.store.get_vectors([chunk.id for chunk in chunks])
     terms = library.fulltext.analyze("loom history, compiler outcome")
     return Contents(
-        {chunk.id: (chunk.text, row.tobytes()) for chunk, row in zip(chunks, vectors, strict=True)},
+        {chunk.id: (chunk.text, vectors[chunk.id].tobytes()) for chunk in chunks},
         library.fulltext.entries(),
         library.matching(terms, 100),
     )
@@ -167,7 +167,7 @@ async def test_a_reader_sees_what_another_process_wrote(
         assert process.wait() == 0
     assert [paper.key for paper in library.papers()] == ["ada2020", "grace2021"]
     assert library.nearest(query, 3)[0][0].key == "grace2021"
-    assert np.allclose(np.linalg.norm(library.vectors(["grace2021:00000"]), axis=1), 1, atol=1e-5)
+    assert np.allclose(np.linalg.norm(library.store.get_vectors(["grace2021:00000"])["grace2021:00000"]), 1, atol=1e-5)
 
 
 async def test_threads_may_share_a_library(papers: Path, open_library: Callable[..., Library]) -> None:

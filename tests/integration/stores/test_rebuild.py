@@ -27,7 +27,7 @@ def image(library: Library) -> dict[str, Any]:
         "summaries": [library.summary(paper.key) for paper in library.papers()],
         "sections": [library.sections(paper.key) for paper in library.papers()],
         "chunks": library.chunks(ids),
-        "vectors": library.vectors(ids).round(6).tolist(),
+        "vectors": {name: row.round(6).tolist() for name, row in library.store.get_vectors(ids).items()},
         "version": library.version(),
     }
 

@@ -142,6 +142,13 @@ def test_a_heading_of_two_lines_goes_on_with_an_article() -> None:
     assert [title for title, *_ in read.headings] == ["1 The loom as A simple engine of a kind"]
 
 
+def test_numbers_along_an_axis_are_no_text() -> None:
+    rows = [(0, 20, 10, False, text) for text in (BODY + " so on.", "0 100 200 300", "Y 0.0 Y −0.5", "t = 4 5")]
+    spaced = [(page, 40, size, bold, text) for page, _, size, bold, text in rows]
+    read = structure(lines(*spaced), 1)
+    assert [read.text[start:end] for _, start, end in read.blocks] == [BODY + " so on.", "t = 4 5"]
+
+
 def test_a_quote_is_cited_by_the_page_it_begins_on() -> None:
     chunk = Chunk("k:00000", "k", 0, "One. Two. Three.", "s", "", Category.OTHER, 1, 4, 0, 16, 9, page_breaks=(5, 5))
     assert [chunk.page_at(offset) for offset in (0, 4, 5, 15)] == [4, 4, 6, 6]

@@ -1,0 +1,123 @@
+"""A folder of Chroma: opening it, closing it, and saying what cannot be read."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from citeloom.errors import InputError
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+_CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
+_openings = itertools.count(1)
+MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on memory
+
+
+class VectorStoreError(InputError):
+    """The vector store cannot be read, or a part of it is gone."""
+
+    default_help = "Run 'python cli.py doctor --mend': it is made again from the papers' files."
+
+
+class _Guarded:
+    """A collection of Chroma whose failures say which folder cannot be read."""
+
+    def __init__(self, collection: Collection, path: Path) -> None:
+        self._collection = collection
+        self.path = path
+
+    def __getattr__(self, name: str) -> Any:
+        from chromadb.errors import InternalError
+
+        function = getattr(self._collection, name)
+
+        def guarded(*arguments: Any, **named: Any) -> Any:
+            try:
+                return function(*arguments, **named)
+            except InternalError as error:
+                raise _unreadable(self.path, error) from error
+
+        return guarded
+
+
+def _unreadable(path: Path, error: Exception) -> VectorStoreError:
+    reason = " ".join(str(error).split())[:160].rstrip(".")
+    return VectorStoreError(f"{path}: the vector store cannot be read ({reason}).")
+
+
+class ChromaFolder:
+    """The collections of a folder, made when first asked for; safe to call from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._client: ClientAPI | None = None
+        self._collections: dict[str, _Guarded] = {}
+
+    def close(self) -> None:
+        """Let go of the files; the next call opens them again, and so sees what others wrote."""
+        with self._lock:
+            if self._client is not None:
+                self._client.close()  # type: ignore[attr-defined]  # the type lacks it, the class has it
+            self._client = None
+            self._collections = {}
+
+    def collection(self, name: str) -> _Guarded:
+        """The collection of a name; raises `VectorStoreError` when the folder cannot be read."""
+        with self._lock:
+            if name not in self._collections:
+                # Imported late: it costs most of a second, which `--help` must not pay.
+                from chromadb.errors import InternalError
+
+                try:
+                    if self._client is None:
+                        self._client = _open_client(self.path)
+                    collection = self._client.get_or_create_collection(
+                        name, configuration=_CONFIGURATION, embedding_function=None
+                    )
+                except (InternalError, ValueError) as error:
+                    raise _unreadable(self.path, error) from error
+                self._collections[name] = _Guarded(collection, self.path)
+            return self._collections[name]
+
+    def pages(self, items: Sequence[str]) -> Iterator[list[int]]:
+        """Indices of `items`, in pages that Chroma can take at once."""
+        with self._lock:
+            assert self._client is not None
+            size = min(self._client.get_max_batch_size(), MAX_PAGE)
+        for start in range(0, len(items), size):
+            yield list(range(start, min(start + size, len(items))))
+
+    def set_aside(self) -> Path:
+        """Move what is there out of the way, in place of what was moved before; gives its new place."""
+        aside = self.path.with_name(f"{self.path.name}-damaged")
+        with self._lock:
+            self.close()
+            if aside.is_dir():
+                shutil.rmtree(aside)
+            aside.unlink(missing_ok=True)
+            self.path.rename(aside)
+        return aside
+
+
+def _open_client(path: Path) -> ClientAPI:
+    import chromadb
+    from chromadb.config import Settings
+
+    return chromadb.PersistentClient(path=_spelled(path), settings=Settings(anonymized_telemetry=False))
+
+
+def _spelled(path: Path) -> str:
+    """The path, written as never before in this process.
+
+    Chroma shares what it has in memory between clients of one spelling: with a second library open, closing and
+    opening again would bring back what was there before another process wrote.
+    """
+    return str(path) + "".join("/." if bit == "1" else "/" for bit in f"{next(_openings):b}")
