@@ -48,7 +48,9 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str) -> str
     pieces: list[str] = []
     done = 0
     for place in places:
-        pieces += [_escaped(text[done : place.start]), text[place.start : place.end]]
+        # Straight marks around a section's title would be set as two closing ones.
+        citation = re.sub(r'"([^"]*)"', r"“\1”", text[place.start : place.end])
+        pieces += [_escaped(text[done : place.start]), citation]
         done = place.end
     body = "".join([*pieces, _escaped(text[done:])])
     return f"# {title}\n\n{without_title(body, title)}\n"
