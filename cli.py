@@ -8,8 +8,9 @@ import sys
 try:
     import typer
 
-    from citeloom.commands import diagnosis, library, runs, search, sections
+    from citeloom.commands import diagnosis, library, runs, search, sections, spending
     from citeloom.commands.console import notice
+    from citeloom.commands.going_on import command_again
     from citeloom.commands.options import HomeOption, remember_home
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
 except ModuleNotFoundError as missing:
@@ -38,6 +39,7 @@ library.register(app)
 search.register(app)
 sections.register(app)
 runs.register(app)
+spending.register(app)
 diagnosis.register(app)
 
 
@@ -56,7 +58,10 @@ def _run() -> int:
         code = int(app(standalone_mode=False) or 0)
         return _interrupted() if code == _CTRL_C else code
     except CiteloomError as error:
-        notice(f"{'Paused' if error.exit_code == PAUSED else 'Error'}: {error}")
+        if error.exit_code == PAUSED:
+            notice(f"Paused: {error} To go on: {command_again(sys.argv, error)}")
+        else:
+            notice(f"Error: {error}")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
@@ -68,7 +73,8 @@ def _run() -> int:
 
 
 def _interrupted() -> int:
-    notice("Paused: interrupted; everything answered is kept. Give the same command again to go on from here.")
+    again = command_again(sys.argv)
+    notice(f"Paused: interrupted; everything answered is kept. Give the same command again to go on from here: {again}")
     return PAUSED
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
     EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -41,6 +42,15 @@ def _sendable(key: SecretStr) -> SecretStr:
 
 
 ApiKey = Annotated[SecretStr, AfterValidator(_sendable)]
+
+
+class Price(BaseModel):
+    """What a model costs per million tokens, in whatever currency all prices are given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    input: float = Field(ge=0, description="Per million tokens sent.")
+    output: float = Field(0, ge=0, description="Per million tokens answered.")
 
 
 class Settings(BaseSettings):
@@ -94,6 +104,14 @@ class Settings(BaseSettings):
     max_retries: int = Field(6, ge=0, le=20, description="Tries after the first on 429 and 5xx answers.")
     max_concurrency: int = Field(20, ge=1, le=256, description="Model calls under way at once, per endpoint.")
 
+    max_calls: int | None = Field(None, ge=1, description="Requests to chat models that a run may make in all.")
+    max_tokens: int | None = Field(None, ge=1, description="Tokens that a run may spend in all.")
+    max_cost: float | None = Field(None, gt=0, description="What a run may cost in all, by the prices given.")
+    prices: dict[str, Price] = Field(
+        default_factory=dict,
+        description="Price of each model per million tokens, by its name: {'some-model': {'input': 1, 'output': 2}}.",
+    )
+
     retrieval_mode: RetrievalMode = Field(
         "hybrid", description="How chunks are found: by vectors and words together, by vectors, or by words."
     )
@@ -113,6 +131,7 @@ class Settings(BaseSettings):
     max_output_tokens: int = Field(4000, ge=100, le=100_000, description="Tokens that one answer may have.")
     prompts_dir: Path | None = Field(None, description="Folder whose prompt files replace those shipped.")
     cite_style: CitationStyle = Field("key", description="How a citation is shown in the text.")
+    csl: str = Field("", description="CSL style of the references: a file, or a name from the extra 'styles'.")
 
     chunk_tokens: int = Field(400, ge=100, le=480, description="Tokens that a chunk aims at.")
     chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")
@@ -178,8 +197,10 @@ def load_settings(**overrides: Any) -> Settings:
         wrong = first["msg"].removeprefix("Value error, ")
         given_value = "a value that is not shown" if name.endswith("_api_key") else repr(first.get("input"))
         raise ConfigurationError(
-            f"Setting {name} (CITELOOM_{name.upper()}): {wrong}, got {given_value}.",
+            f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}, got {given_value}.",
             help="See 'python cli.py doctor' for the settings in force.",
         ) from error
+    except SettingsError as error:  # a variable whose value should be JSON
+        raise ConfigurationError(f"Settings: {error}.", help="Its value is written as JSON.") from error
     except ValueError as error:  # citeloom.toml that is not TOML
         raise ConfigurationError(f"citeloom.toml: {error}.", help="Mend or remove the file.") from error

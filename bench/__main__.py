@@ -15,13 +15,24 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import checks, checks_on_papers, endpoint_ingest, evidence, ingest, pdf, retrieval, section, startup
+from bench import (
+    checks,
+    checks_on_papers,
+    endpoint_ingest,
+    evidence,
+    ingest,
+    journal,
+    pdf,
+    retrieval,
+    section,
+    startup,
+)
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval", "checks")
+PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval", "checks")
 ASKED_FOR = ("rerank",)  # takes minutes
 
 
@@ -62,6 +73,9 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "startup" in parts:
         _tell("startup: whole processes ...")
         rows += await startup.measure(rounds)
+    if "journal" in parts:
+        _tell("journal: what a call costs in it ...")
+        rows += await journal.measure(rounds)
     if "endpoint" in parts:
         _tell("endpoint: ingest where the vectors come at once ...")
         rows += await endpoint_ingest.measure(chosen, max(1, rounds // 3))

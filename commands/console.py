@@ -6,13 +6,13 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from citeloom.graph.events import ProgressEvent
+    from citeloom.models.records import Usage
     from citeloom.stores.progress import IngestEvent
 
 
@@ -71,24 +71,25 @@ def named_home(root: Path, *, exists: bool) -> None:
 
 
 @contextmanager
-def section_progress() -> Iterator[Any]:
-    """A callback for the events of a section's run: a spinner on a terminal, plain lines elsewhere."""
+def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[Any]:
+    """A callback for the events of a section's run: a live view on a terminal, plain lines elsewhere.
+
+    `spent` tells what was paid for so far; it is asked several times a second.
+    """
+    from citeloom.commands.live_view import LiveRunView, RunView
+    from citeloom.models.records import Usage
+
+    view = RunView(spent or Usage)
     if not sys.stderr.isatty():
-        yield lambda event: notice(f"  {_shortened(event['text'], 110)}")
+        yield lambda event: notice(f"  {_shortened(event['text'], 110)}{view.paid()}")
         return
     from rich.console import Console
+    from rich.live import Live
 
     console = Console(stderr=True)
-    with console.status("starting", spinner="dots") as status:
-
-        def show(event: ProgressEvent) -> None:
-            counted = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
-            line = f"{event['stage']}{counted}: {_shortened(event['text'], console.width - 24)}"
-            status.update(_escaped(line))
-            if event["stage"] not in ("searched",):
-                console.print(f"  {_escaped(event['text'])}", style="dim", highlight=False)
-
-        yield show
+    drawn = LiveRunView(view, console)
+    with Live(drawn, console=console, refresh_per_second=8, transient=True):
+        yield lambda event: drawn.show(event, _shown(_shortened(event["text"], console.width)))
 
 
 @contextmanager

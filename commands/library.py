@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,7 +70,9 @@ async def _ingest(
 
     settings, found = resolve(home)
     with workbench(settings, found) as bench:
-        summarizer = (await bench.roles_of("ingest")).summarizer.summarize if summarize else None
+        summarizer = (
+            (await bench.roles_of(f"ingest-{int(time.time() * 1000):x}")).summarizer.summarize if summarize else None
+        )
         with ingest_progress() as show:
             report = await ingest_papers(
                 bench.library,

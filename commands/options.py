@@ -26,6 +26,17 @@ HomeOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
+MaxCallsOption = Annotated[
+    int | None,
+    typer.Option("--max-calls", min=1, help="Requests to chat models; the run pauses before it makes more."),
+]
+MaxTokensOption = Annotated[
+    int | None, typer.Option("--max-tokens", min=1, help="Tokens; the run pauses before it can take more.")
+]
+MaxCostOption = Annotated[
+    float | None,
+    typer.Option("--max-cost", help="Cost by the prices of the settings; the run pauses before it can cost more."),
+]
 
 _before_command: list[Path] = []
 

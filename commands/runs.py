@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from citeloom.commands.console import notice, result, result_json, table
-from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.commands.options import (
+    HomeOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    resolve,
+    workbench,
+)
 from citeloom.commands.sections import OutOption, write_one
 from citeloom.models.concurrency import run_to_end
 
@@ -80,17 +88,24 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
 
 @runs_app.command("resume")
 def resume_run(
-    run_id: IdArgument, out: OutOption = Path(), as_json: JsonOption = False, home: HomeOption = None
+    run_id: IdArgument,
+    out: OutOption = Path(),
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_cost: MaxCostOption = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
 ) -> None:
     """Go on with a run that was paused or killed; the experiment is kept with the run."""
-    record = run_to_end(_resume(run_id, out, home))
+    limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    record = run_to_end(_resume(run_id, out, home, limits))
     if as_json:
         result_json(record)
     else:
         result(f"\n{record['text']}")
 
 
-async def _resume(run_id: str, out: Path, home: Path | None) -> dict[str, Any]:
+async def _resume(run_id: str, out: Path, home: Path | None, limits: dict[str, Any]) -> dict[str, Any]:
     from citeloom.config import load_settings
     from citeloom.errors import InputError
     from citeloom.experiment import parse_experiment
@@ -98,7 +113,7 @@ async def _resume(run_id: str, out: Path, home: Path | None) -> dict[str, Any]:
 
     _, found = resolve(home)
     run = await asyncio.to_thread(registered(found).get, run_id)
-    settings = load_settings(home=found.root, **run.request["settings"])
+    settings = load_settings(home=found.root, **run.request["settings"], **limits)
     source = run.request["source"]
     experiment = parse_experiment(run.request["experiment"], source=source)
     with workbench(settings, found, create=False) as bench:

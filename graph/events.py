@@ -15,13 +15,18 @@ class ProgressEvent(TypedDict):
     text: str
     done: NotRequired[int]
     total: NotRequired[int]
+    passages: NotRequired[int]
 
 
-def progress(stage: Stage, text: str, *, done: int | None = None, total: int | None = None) -> ProgressEvent:
+def progress(
+    stage: Stage, text: str, *, done: int | None = None, total: int | None = None, passages: int | None = None
+) -> ProgressEvent:
     """The event as plain data."""
     event: ProgressEvent = {"source": "citeloom", "stage": stage, "text": text}
     if done is not None:
         event["done"] = done
     if total is not None:
         event["total"] = total
+    if passages is not None:
+        event["passages"] = passages
     return event

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 
 from citeloom.documents.sentences import sentence_spans
+from citeloom.documents.wording import plain_wording
 from citeloom.experiment import REQUIRED, Experiment, SectionKind
 
 QUERY_TOKENS = 300
@@ -30,7 +31,8 @@ _WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
 
 
 def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Callable[[str], int]) -> list[str]:
-    """The queries that every run of a section starts with; empty fields give none, equal ones give one.
+    """The queries that every run of a section starts with; empty fields give none, those that differ in
+    case, white space or punctuation only give one.
 
     A bare verdict ("supported") says nothing to search for; it is put to the hypothesis that it judges. When all
     fields of the section are empty, those that stand in for them are asked.
@@ -42,7 +44,7 @@ def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Cal
         query = condense(path, experiment.text_at(path), count_tokens)
         if path == "verdict" and query:
             query = condense(path, f"{experiment.hypothesis.description} {query}", count_tokens)
-        if query and query not in queries:
+        if query and plain_wording(query) not in map(plain_wording, queries):
             queries.append(query)
     return queries
 

@@ -19,13 +19,15 @@ from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, RoleName, Settings
 from citeloom.documents import Chunk
 from citeloom.errors import InputError
 from citeloom.graph.context import settings_of
+from citeloom.models.budget import Budget, Limits
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat import chat_roles
 from citeloom.models.chat.presenting import show_passages
 from citeloom.models.embedding import EmbeddingModel
 from citeloom.models.extractive import extractive_roles
 from citeloom.models.journal import Journal
-from citeloom.models.records import RunScope
+from citeloom.models.pricing import total_cost
+from citeloom.models.records import RunScope, Usage
 from citeloom.models.roles import Roles
 from citeloom.prompts import PromptLibrary
 from citeloom.stores.home import Home, find_home
@@ -50,7 +52,10 @@ class EmptyLibraryError(InputError):
 
 @dataclass
 class Workbench:
-    """Shared by all runs of a process on one home; roles are made for each run, since the journal counts by run."""
+    """Shared by all runs of a process on one home; roles are made for each run, since the journal counts by run.
+
+    A budget is that of a run, or with `joint_budget` that of all runs of this workbench together.
+    """
 
     settings: Settings
     home: Home
@@ -58,6 +63,8 @@ class Workbench:
     journal: Journal
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
+    joint_budget: bool = False
+    _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
 
@@ -113,7 +120,21 @@ class Workbench:
 
     async def usage(self, run_id: str) -> dict[str, Any]:
         """What the run cost so far, over all the times it was taken up."""
-        return asdict(await self.journal.usage(self.scope(run_id)))
+        spent = await self.journal.spending([run_id])
+        return asdict(Usage.of(spent, total_cost(spent, self.settings.prices)))
+
+    def spent_now(self) -> Usage:
+        """What was spent and reused since this workbench was opened."""
+        spent = self.journal.since_opened()
+        return Usage.of(spent, total_cost(spent, self.settings.prices))
+
+    def budget(self, run_id: str) -> Budget:
+        """What bounds the calls of a run."""
+        name = "" if self.joint_budget else run_id
+        if name not in self._budgets:
+            self._budgets[name] = Budget(Limits.of(self.settings), self.settings.prices, self.journal)
+        self._budgets[name].cover(run_id)
+        return self._budgets[name]
 
     async def roles(self, runtime: Runtime[Any]) -> Roles:
         """The roles of the run that `runtime` belongs to."""
@@ -162,10 +183,10 @@ class Workbench:
     def _caller(self, role: RoleName, run_id: str) -> ChatCaller:
         from citeloom.models.endpoint import caller_for, chat_caller
 
-        scope = self.scope(run_id)
+        scope, budget = self.scope(run_id), self.budget(run_id)
         if self.chat_model is not None:
-            return caller_for(self.chat_model, self.settings, journal=self.journal, scope=scope)
-        return chat_caller(self.settings, role, journal=self.journal, scope=scope)
+            return caller_for(self.chat_model, self.settings, journal=self.journal, scope=scope, budget=budget)
+        return chat_caller(self.settings, role, journal=self.journal, scope=scope, budget=budget)
 
 
 @contextmanager
@@ -257,7 +278,7 @@ async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
         raise
     mark = f"{home.root}\n{settings.model_dump_json()}"
     if mark not in shared.benches:
-        shared.benches[mark] = replace(first, settings=settings, _scopes={}, _roles={})
+        shared.benches[mark] = replace(first, settings=settings, _scopes={}, _roles={}, _budgets={})
         while len(shared.benches) > _LATEST_RUNS:
             shared.benches.pop(next(iter(shared.benches)))
     return shared.benches[mark]

@@ -27,6 +27,7 @@ class ChatCaller(Protocol):
         tools: Sequence[Mapping[str, Any]] = (),
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
+        known_as: Sequence[BaseMessage] | None = None,
     ) -> Answer:
         """The answer to `messages`.
 
@@ -36,6 +37,8 @@ class ChatCaller(Protocol):
             schema: a JSON schema (with a title) asked for by `response_format`; the answer is text that the
                 caller validates.
             max_tokens: limit of the answer, in tokens of the model.
+            known_as: the conversation by which the journal knows the call, where another wording of it would be
+                answered alike; `messages` when left out.
         """
         ...
 

@@ -25,6 +25,10 @@ from citeloom.models.errors import (
 from citeloom.models.shared import made_once
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
+# No answer of 100,000 tokens, the most that can be asked for, is as long; 64 vectors of 4,096 numbers are not either.
+MOST_BYTES: Final = 4_000_000
+MOST_BYTES_OF_VECTORS: Final = 32_000_000
+_OF_THE_WIRE: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 NO_KEY: Final = "none"  # what servers without keys are sent
 _AMBIENT_HEADERS: Final = ("OpenAI-Organization", "OpenAI-Project")
 
@@ -41,10 +45,14 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
 
     async def send(self, request: Any, **options: Any) -> Any:
         """As the client of this loop; raises `ServerRefusalError`, `BrokenAnswerError`, httpx errors."""
-        response = await self._client().send(request, **options)
-        await response.aread()
-        check_answer(str(request.url.path), response)
-        return response
+        path = str(request.url.path)
+        response = await self._client().send(request, **{**options, "stream": True})
+        try:
+            whole = await _read(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
+        finally:
+            await response.aclose()
+        check_answer(path, whole)
+        return whole
 
     async def close_loop(self) -> None:
         """Close the connections of the running loop."""
@@ -62,6 +70,26 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
             client = openai.DefaultAsyncHttpxClient(verify=self._context)
             self._clients[loop] = client
         return client
+
+
+async def _read(response: Any, most: int) -> Any:
+    """The response with its whole body; raises `BrokenAnswerError` as soon as it is longer than `most` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.aiter_bytes():
+        size += len(part)
+        if size > most:
+            raise BrokenAnswerError(f"an answer of more than {most // 1_000_000} MB")
+        parts.append(part)
+    # Decoded above, so what the headers say of an encoding and a length holds no longer.
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
+    return type(response)(
+        response.status_code,
+        headers=headers,
+        content=b"".join(parts),
+        request=response.request,
+        extensions={"http_version": response.extensions.get("http_version", b"HTTP/1.1")},
+    )
 
 
 def check_answer(path: str, response: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
+from langchain_core.messages.utils import count_tokens_approximately
 
 from citeloom.models.identity import ModelIdentity, canonical_json, key_of
 
@@ -119,6 +120,14 @@ def _printable(value: Any) -> Any:
     if isinstance(value, dict):
         return {_printable(name): _printable(item) for name, item in value.items()}
     return value
+
+
+def tokens_of(answer: AIMessage, asked: Sequence[BaseMessage]) -> tuple[int, int]:
+    """Tokens of question and answer by the server's count, else estimated: a free answer would pass any budget."""
+    usage = answer.usage_metadata
+    if usage is not None and usage["input_tokens"] + usage["output_tokens"] > 0:
+        return usage["input_tokens"], usage["output_tokens"]
+    return count_tokens_approximately(asked), count_tokens_approximately([answer])
 
 
 def message_of(payload: str) -> AIMessage:

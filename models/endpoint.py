@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from citeloom.config import OPENAI_BASE_URL, RoleName, Settings
 from citeloom.errors import ConfigurationError
+from citeloom.models.budget import Budget
 from citeloom.models.identity import ModelIdentity, endpoint_name
 from citeloom.models.journal import Journal
 from citeloom.models.journaled_chat import DialectMemory, JournaledChat, identity_of
@@ -50,9 +51,13 @@ def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
     )
 
 
-def chat_caller(settings: Settings, role: RoleName, *, journal: Journal, scope: RunScope) -> JournaledChat:
+def chat_caller(
+    settings: Settings, role: RoleName, *, journal: Journal, scope: RunScope, budget: Budget | None = None
+) -> JournaledChat:
     """The caller of a role by the settings; raises `ConfigurationError`."""
     identity = chat_identity(settings, role)
+    if budget is not None:
+        budget.require_price(identity.model)
     return JournaledChat(
         chat_model(settings, role),
         identity=identity,
@@ -61,14 +66,19 @@ def chat_caller(settings: Settings, role: RoleName, *, journal: Journal, scope: 
         limiter=limiter_for(settings, identity),
         temperature=settings.temperature,
         dialect=_dialect(identity.endpoint, identity.model),
+        budget=budget,
     )
 
 
-def caller_for(model: BaseChatModel, settings: Settings, *, journal: Journal, scope: RunScope) -> JournaledChat:
-    """The caller of a LangChain model that was handed in; its temperature is its own."""
+def caller_for(
+    model: BaseChatModel, settings: Settings, *, journal: Journal, scope: RunScope, budget: Budget | None = None
+) -> JournaledChat:
+    """The caller of a LangChain model that was handed in, whose temperature is its own; raises `ConfigurationError`."""
     identity = identity_of(model)
+    if budget is not None:
+        budget.require_price(identity.model)
     limiter = limiter_for(settings, identity)
-    return JournaledChat(model, identity=identity, journal=journal, scope=scope, limiter=limiter)
+    return JournaledChat(model, identity=identity, journal=journal, scope=scope, limiter=limiter, budget=budget)
 
 
 def check_url(url: str, setting: str) -> None:

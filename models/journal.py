@@ -14,59 +14,23 @@ event loop never waits for the disk and twenty answers together cost one sync or
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from citeloom.errors import InputError, PausedError
+from citeloom.models import ledger
 from citeloom.models.clock import Clock, SystemClock
+from citeloom.models.flights import Flights
 from citeloom.models.group_commit import ClosedError, GroupCommit
-from citeloom.models.records import CallKind, CallRecord, Outcome, Replay, RunScope, Usage
-
-__all__ = [
-    "CallKind",
-    "CallRecord",
-    "Journal",
-    "JournalError",
-    "JournalPausedError",
-    "Outcome",
-    "Replay",
-    "RunScope",
-    "Usage",
-]
+from citeloom.models.journal_file import connect, remedy
+from citeloom.models.records import CallKind, CallRecord, Outcome, Replay, RunScope, Spending, Usage
 
 T = TypeVar("T")
 
-SCHEMA_VERSION: Final = 1
-LOCK_PATIENCE: Final = 30.0  # seconds to wait for another process that writes
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS answers (
-    id INTEGER PRIMARY KEY,
-    key TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    model TEXT NOT NULL,
-    made_at REAL NOT NULL,
-    rejected INTEGER NOT NULL DEFAULT 0,
-    input_tokens INTEGER NOT NULL,
-    output_tokens INTEGER NOT NULL,
-    payload TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS answers_by_key ON answers (key, id);
-CREATE TABLE IF NOT EXISTS uses (
-    id INTEGER PRIMARY KEY,
-    run TEXT NOT NULL,
-    key TEXT NOT NULL,
-    answer INTEGER NOT NULL REFERENCES answers (id),
-    paid INTEGER NOT NULL,
-    used_at REAL NOT NULL
-);
-CREATE INDEX IF NOT EXISTS uses_by_run ON uses (run, key, id);
-"""
 # What the run was handed before comes first; then the newest answer that nobody rejected.
 _OWN: Final = (
     "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer"
@@ -90,11 +54,12 @@ class Journal:
         self.path = path
         self._clock = clock or SystemClock()
         try:
-            self._writer = GroupCommit(lambda: _connect(path), name="journal")
+            self._writer = GroupCommit(lambda: connect(path), name="journal")
         except (sqlite3.Error, OSError) as error:
-            raise JournalError(f"{path}: {error}.", help=_remedy(error)) from error
-        self._flights: dict[str, _Flight] = {}
-        self._guard = threading.Lock()
+            raise JournalError(f"{path}: {error}.", help=remedy(error)) from error
+        self._flights = Flights()
+        self._counting = threading.Lock()
+        self._since_opened: dict[tuple[CallKind, str, str], Spending] = {}
 
     @classmethod
     def open(cls, path: Path, *, clock: Clock | None = None) -> Self:
@@ -136,24 +101,21 @@ class Journal:
         first: dict[str, int] = {}
         for position, record in enumerate(records):
             first.setdefault(record.key, position)
-        claimed: list[str] = []
-        try:
-            # In the order of keys, so that two overlapping batches never wait for each other.
-            for key in sorted(first):
-                await self._claim(key)
-                claimed.append(key)
-            found = await self._submit(lambda db: [self._find(db, key, scope) for key in first])
+        once = [records[position] for position in first.values()]
+        async with self._flights.claim(first):
+            found = await self.submit(lambda db: [self._find(db, record, scope) for record in once])
             answers = {key: Replay(text, False) for key, text in zip(first, found, strict=True) if text is not None}
+            for record in once:
+                if record.key in answers:
+                    self._note(record, None)
             missing = [first[key] for key in first if key not in answers]
             if missing:
                 outcomes = list(await call(missing))
                 wanted = [records[position] for position in missing]
-                await self._submit(lambda db: self._keep(db, wanted, outcomes, scope))
+                await self.submit(lambda db: self._keep(db, wanted, outcomes, scope))
                 for record, outcome in zip(wanted, outcomes, strict=True):
                     answers[record.key] = Replay(outcome.payload, True)
-        finally:
-            for key in claimed:
-                self._release(key)
+                    self._note(record, outcome)
         return [answers[record.key] for record in records]
 
     async def reject(self, key: str, scope: RunScope) -> None:
@@ -164,34 +126,61 @@ class Journal:
             if found is not None:
                 db.execute("UPDATE answers SET rejected = 1 WHERE id = ?", (found[0],))
 
-        await self._submit(mark)
+        await self.submit(mark)
 
     async def usage(self, scope: RunScope) -> Usage:
-        """What the run cost so far, counted durably."""
+        """What the run cost so far, counted durably; without a price."""
+        return Usage.of(await self.spending([scope.run_id]))
 
-        def count(db: sqlite3.Connection) -> Usage:
-            row = db.execute(
-                "SELECT coalesce(sum(u.paid AND a.kind = 'chat'), 0),"
-                " coalesce(sum(NOT u.paid AND a.kind = 'chat'), 0),"
-                " coalesce(sum(u.paid * a.input_tokens), 0), coalesce(sum(u.paid * a.output_tokens), 0),"
-                " coalesce(sum(u.paid AND a.kind = 'embedding'), 0)"
-                " FROM uses u JOIN answers a ON a.id = u.answer WHERE u.run = ? AND a.made_at >= ?",
-                (scope.run_id, scope.since),
-            ).fetchone()
-            return Usage(*row)
+    async def spending(self, runs: Sequence[str] | None = None) -> list[Spending]:
+        """What runs spent so far, by model; all runs when none are named."""
+        return await self.submit(lambda db: ledger.spent(db, runs))
 
-        return await self._submit(count)
+    def since_opened(self) -> list[Spending]:
+        """What was paid and reused through this journal since it was opened; never waits."""
+        with self._counting:
+            return list(self._since_opened.values())
+
+    def _note(self, record: CallRecord, paid: Outcome | None) -> None:
+        place = (record.kind, record.endpoint, record.model)
+        with self._counting:
+            before = self._since_opened.get(place) or Spending("", *place)
+            self._since_opened[place] = replace(
+                before,
+                paid=before.paid + (paid is not None),
+                reused=before.reused + (paid is None),
+                input_tokens=before.input_tokens + (paid.input_tokens if paid else 0),
+                output_tokens=before.output_tokens + (paid.output_tokens if paid else 0),
+            )
 
     async def forget(self, run_id: str) -> None:
         """Drop what the run was handed, for a run that is deleted; its answers stay for others."""
-        await self._submit(lambda db: db.execute("DELETE FROM uses WHERE run = ?", (run_id,)).rowcount)
 
-    def _find(self, db: sqlite3.Connection, key: str, scope: RunScope) -> str | None:
-        row = db.execute(_OWN, (scope.run_id, key, scope.since)).fetchone()
-        row = row or db.execute(_ANY, (key, scope.since)).fetchone()
+        def drop(db: sqlite3.Connection) -> None:
+            db.execute("DELETE FROM uses WHERE run = ?", (run_id,))
+            ledger.forget(db, run_id)
+
+        await self.submit(drop)
+
+    async def submit(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What `work` returns, in a transaction that is on disk then; raises `JournalPausedError`."""
+        try:
+            return await self._writer.submit(work)
+        except (sqlite3.Error, OSError) as error:
+            raise JournalPausedError(f"{self.path}: {error}.", help=remedy(error)) from error
+        except ClosedError:
+            raise JournalPausedError(f"{self.path}: the journal was closed while a call was under way.") from None
+
+    def _find(self, db: sqlite3.Connection, record: CallRecord, scope: RunScope) -> str | None:
+        key = record.key
+        row = own = db.execute(_OWN, (scope.run_id, key, scope.since)).fetchone()
+        if row is None:
+            row = db.execute(_ANY, (key, scope.since)).fetchone()
         if row is None:
             return None
-        self._note_use(db, key, int(row[0]), scope, paid=False)
+        if own is None:
+            self._note_use(db, key, int(row[0]), scope, paid=False)
+        ledger.note_reused(db, scope.run_id, record)
         return str(row[1])
 
     def _keep(
@@ -219,86 +208,10 @@ class Journal:
             ).lastrowid
             assert answer is not None
             self._note_use(db, record.key, answer, scope, paid=True)
+            ledger.note_paid(db, scope.run_id, record, outcome)
 
     def _note_use(self, db: sqlite3.Connection, key: str, answer: int, scope: RunScope, *, paid: bool) -> None:
         db.execute(
             "INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, ?, ?)",
             (scope.run_id, key, answer, paid, self._clock.time()),
         )
-
-    async def _submit(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            return await self._writer.submit(work)
-        except (sqlite3.Error, OSError) as error:
-            raise JournalPausedError(f"{self.path}: {error}.", help=_remedy(error)) from error
-        except ClosedError:
-            raise JournalPausedError(f"{self.path}: the journal was closed while a call was under way.") from None
-
-    async def _claim(self, key: str) -> None:
-        """Become the one who may ask for `key`. Waits for an equal call in flight; whoever comes next then
-        finds its answer in the journal, or makes the call when the other was cancelled or failed."""
-        while True:
-            with self._guard:
-                flight = self._flights.get(key)
-                if flight is None:
-                    self._flights[key] = _Flight()
-                    return
-                landing = flight.join()
-            await landing
-
-    def _release(self, key: str) -> None:
-        with self._guard:
-            self._flights.pop(key).land()
-
-
-class _Flight:
-    """A call under way, and those who wait for it, each in its own event loop."""
-
-    def __init__(self) -> None:
-        self._waiting: list[asyncio.Future[None]] = []
-
-    def join(self) -> asyncio.Future[None]:
-        landing = asyncio.get_running_loop().create_future()
-        self._waiting.append(landing)
-        return landing
-
-    def land(self) -> None:
-        for landing in self._waiting:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-                landing.get_loop().call_soon_threadsafe(_settle, landing)
-
-
-def _settle(landing: asyncio.Future[None]) -> None:
-    if not landing.done():
-        landing.set_result(None)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """A connection whose commits are on disk when they return; raises sqlite3.Error, OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None)
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        with closing(db.execute("PRAGMA user_version")) as cursor:
-            version = int(cursor.fetchone()[0])
-        if version > SCHEMA_VERSION:
-            raise sqlite3.DatabaseError(f"made by a newer Citeloom (journal version {version})")
-        db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _remedy(error: Exception) -> str:
-    name = getattr(error, "sqlite_errorname", "")
-    if "newer" in str(error):
-        return "Use the Citeloom that made it, or another --home."
-    if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-        return "Move the file away: a new journal is begun, and calls made so far may be paid again."
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return "Another process holds it: wait for that one to end, then give the same command again."
-    if name.startswith("SQLITE_FULL"):
-        return "Make room on the disk, then give the same command again."
-    return "Check that the folder can be written, or choose another with --home."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 CallKind = Literal["chat", "embedding"]
 
@@ -32,12 +33,24 @@ class RunScope:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """What is reserved for one request of a run: the request itself and the most tokens that it can take."""
+
+    run: str
+    record: CallRecord
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call brought: the answer as JSON text, and the tokens it cost."""
+    """What a call brought: the answer as JSON text, the tokens it cost, and what was held for it till now."""
 
     payload: str
     input_tokens: int = 0
     output_tokens: int = 0
+    hold: Hold | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +62,29 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
+class Spending:
+    """What one run spent on one model.
+
+    `paid` are calls that were answered (of embeddings: texts), `reused` answers that the journal gave; `held_calls`
+    are requests whose answer never came, or has not yet, with the most that each may cost.
+    """
+
+    run: str
+    kind: CallKind
+    endpoint: str
+    model: str
+    paid: int = 0
+    reused: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    held_calls: int = 0
+    held_input: int = 0
+    held_output: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run cost, over all the times it was taken up; `cost` is None since prices are not known.
+    """What runs cost, over all the times they were taken up; `cost` is None while a price is not known.
 
     `llm_calls` were paid by the run, `journal_hits` were answered by the journal; both count chat calls.
     """
@@ -61,3 +95,17 @@ class Usage:
     output_tokens: int = 0
     embedded_texts: int = 0
     cost: float | None = None
+
+    @classmethod
+    def of(cls, spent: Iterable[Spending], cost: float | None = None) -> Self:
+        """The sum; what is only held is not in it."""
+        rows = list(spent)
+        chat = [row for row in rows if row.kind == "chat"]
+        return cls(
+            llm_calls=sum(row.paid for row in chat),
+            journal_hits=sum(row.reused for row in chat),
+            input_tokens=sum(row.input_tokens for row in rows),
+            output_tokens=sum(row.output_tokens for row in rows),
+            embedded_texts=sum(row.paid for row in rows if row.kind == "embedding"),
+            cost=cost,
+        )

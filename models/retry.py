@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -16,6 +17,8 @@ from citeloom.models.clock import Clock, SystemClock
 from citeloom.models.errors import Failure, FailureKind, failure_of
 
 T = TypeVar("T")
+# What each try is made within; it is entered once the try has its turn, and waiting there is not the server's time.
+Admission = Callable[[], AbstractAsyncContextManager[None]]
 
 FIRST_WAIT: Final = 0.5  # seconds; doubled with each try
 LONGEST_WAIT: Final = 60.0
@@ -24,6 +27,7 @@ LONGEST_ASKED: Final = 120.0
 # Tries after the first, at most: such a call may have been paid for, or will never be answered better.
 _RETRIES: Final[dict[FailureKind, int]] = {"timeout": 1, "broken": 2}
 _RETRIED: Final = frozenset({"busy", "dropped", "timeout", "broken"})
+_ALL_WAIT: Final = frozenset({"busy", "unreachable"})
 
 
 class CallFailedError(Exception):
@@ -59,10 +63,14 @@ class Limiter:
         self._clock = clock or SystemClock()
         self._random = random.Random(seed)
         self._resume_at = 0.0
+        self._answered = False
         self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
-    async def run(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What `call` returns; raises `CallFailedError`, or as it is what is no failure of a call."""
+    async def run(self, call: Callable[[], Awaitable[T]], admission: Admission = nullcontext) -> T:
+        """What `call` returns, each try made within an `admission` of its own.
+
+        Raises `CallFailedError`, and as it is what is no failure of a call.
+        """
         from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
         def again(error: BaseException) -> bool:
@@ -77,27 +85,32 @@ class Limiter:
         async for attempt in retrying:
             with attempt:
                 tries += 1
-                return await self._once(call, tries)
+                return await self._once(call, tries, admission)
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _once(self, call: Callable[[], Awaitable[T]], tries: int) -> T:
+    async def _once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
         async with self._semaphore():
             while (left := self._resume_at - self._clock.monotonic()) > 0:
                 await self._clock.sleep(left)
-            try:
-                async with asyncio.timeout(self._timeout):
-                    return await call()
-            except Exception as error:
-                failure = failure_of(error)
-                if failure is None:
-                    raise
-                raise CallFailedError(failure, tries) from error
+            async with admission():
+                try:
+                    async with asyncio.timeout(self._timeout):
+                        answer = await call()
+                except Exception as error:
+                    failure = failure_of(error)
+                    if failure is None:
+                        raise
+                    raise CallFailedError(failure, tries) from error
+            self._answered = True
+            return answer
 
     def _worth_a_try(self, error: CallFailedError) -> bool:
         failure = error.failure
         allowed = min(self._max_retries, _RETRIES.get(failure.kind, self._max_retries))
         asked = failure.retry_after or 0.0
-        return failure.kind in _RETRIED and error.tries <= allowed and asked <= LONGEST_ASKED
+        # A server that answered before and is gone may be starting anew; one that never did is not there.
+        retried = failure.kind in _RETRIED or (failure.kind == "unreachable" and self._answered)
+        return retried and error.tries <= allowed and asked <= LONGEST_ASKED
 
     def _wait_after(self, error: CallFailedError) -> float:
         growing = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (error.tries - 1))
@@ -105,7 +118,7 @@ class Limiter:
         wait = growing * self._random.uniform(0.5, 1.0)
         if error.failure.retry_after is not None:
             wait = error.failure.retry_after * self._random.uniform(1.0, 1.1)
-        if error.failure.kind == "busy":
+        if error.failure.kind in _ALL_WAIT:
             self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
         return wait
 

@@ -116,7 +116,8 @@ async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
             found = record["evidence_ids"]
             lead = f"This repeats the query {record['query']!r}; its evidence again.\n" if number in repeated else ""
             answers.append(_answer(call["id"], lead + _listed([everything[item] for item in found])))
-            runtime.stream_writer(progress("searched", f"{len(found)} passages for: {request.query}"))
+            said = f"{len(found)} passages for: {request.query}"
+            runtime.stream_writer(progress("searched", said, passages=len(found)))
         else:
             answers.append(_answer(call["id"], outcome.lead, outcome.chunk_ids))
     made = sum(bool(call["counted"]) for call in calls)

@@ -69,7 +69,13 @@ async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
         found = await search_evidence(bench.library, roles.reader, query, Scope(), bench.limits)
         done += 1
         runtime.stream_writer(
-            progress("searched", f"{len(found)} passages for: {query}", done=done, total=len(records))
+            progress(
+                "searched",
+                f"{len(found)} passages for: {query}",
+                done=done,
+                total=len(records),
+                passages=len(found),
+            )
         )
         return found
 

@@ -5,10 +5,11 @@ The model answers with sentence numbers. The quote is sliced from the chunk by t
 
 from __future__ import annotations
 
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import Field
 
 from citeloom.documents.sentences import sentence_spans
+from citeloom.documents.wording import plain_wording
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.presenting import fenced, present_passage
 from citeloom.models.chat.structured import Note, StructuredAnswer, ask, log_note
@@ -61,16 +62,17 @@ class ChatReader:
         spans = [(start, end) for start, end in sentence_spans(text) if any(map(str.isalpha, text[start:end]))]
         if not spans:
             return None
-        task = self._prompts["reader_task"].render(
-            query=fenced(query, "question"), passage=present_passage(candidate, spans)
-        )
+        passage = present_passage(candidate, spans)
+        plain = plain_wording(query)
         answer = await ask(
             self._caller,
             self._prompts,
-            [self._system, HumanMessage(task)],
+            self._asked(query, passage),
             PassageReading,
             max_tokens=self._max_tokens,
             check=lambda reading: _check_sentences(reading, len(spans)),
+            # Whoever asks the same in other typing is given the same reading.
+            known_as=None if plain == query else self._asked(plain, passage),
         )
         if answer is None:
             self._note(f"Passage {candidate.chunk.id} was left out: the reader gave no valid answer, twice.")
@@ -85,6 +87,10 @@ class ChatReader:
             start=spans[first][0],
             end=spans[last][1],
         )
+
+    def _asked(self, query: str, passage: str) -> list[BaseMessage]:
+        task = self._prompts["reader_task"].render(query=fenced(query, "question"), passage=passage)
+        return [self._system, HumanMessage(task)]
 
 
 def _check_sentences(reading: PassageReading, count: int) -> None:

@@ -70,6 +70,7 @@ async def ask(
     *,
     max_tokens: int,
     check: Callable[[AnswerT], None] = lambda answer: None,
+    known_as: Sequence[BaseMessage] | None = None,
 ) -> AnswerT | None:
     """The answer as a `model`, or None when neither the first nor the second try gave a valid one.
 
@@ -77,11 +78,13 @@ async def ask(
         check: what pydantic cannot know, such as how many sentences were shown; raises ValueError with
             one line for the model.
         max_tokens: limit of each answer, in tokens of the model.
+        known_as: see `ChatCaller.call`.
     """
     schema = schema_of(model)
-    asked = list(messages)
+    more: list[BaseMessage] = []
     for _ in range(2):
-        answer = await caller.call(asked, schema=schema, max_tokens=max_tokens)
+        alias: dict[str, Any] = {} if known_as is None else {"known_as": [*known_as, *more]}
+        answer = await caller.call([*messages, *more], schema=schema, max_tokens=max_tokens, **alias)
         text = answer_text(answer.message)
         try:
             return parse(text, model, check)
@@ -90,7 +93,7 @@ async def ask(
             ending = "; it was cut off, so be briefer" if cut_off(answer.message) else ""
             complaint = prompts["json_again"].render(problem=f"{problem}{ending}")
         # An answer without text would be refused by some servers when it is sent back.
-        asked = [*messages, AIMessage(text[:_READ_CHARACTERS] or "(empty)"), HumanMessage(complaint)]
+        more = [AIMessage(text[:_READ_CHARACTERS] or "(empty)"), HumanMessage(complaint)]
     return None
 
 

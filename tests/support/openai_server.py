@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -41,8 +42,8 @@ class Raw:
     content_type: str = "application/json"
 
 
-Fault = Literal["hang", "html", "not-json", "list", "no-choices", "empty-choices", "truncated", "drop"]
-Behaviour = Callable[[Json], "Json | Raw | None"]
+Fault = Literal["hang", "html", "not-json", "list", "no-choices", "empty-choices", "empty", "huge", "truncated", "drop"]
+Behaviour = Callable[[Json], "Json | Raw | Status | Fault | None"]
 Answer = Callable[[Json], Json]
 
 _BODIES: dict[str, Raw] = {
@@ -50,6 +51,8 @@ _BODIES: dict[str, Raw] = {
     "not-json": Raw('{"choices": [{"message":'),
     "list": Raw("[1, 2]"),
     "no-choices": Raw('{"object": "chat.completion"}'),
+    "empty": Raw(""),
+    "huge": Raw(json.dumps({"choices": [{"message": {"role": "assistant", "content": "so much " * 1_250_000}}]})),
     "empty-choices": Raw('{"object": "chat.completion", "choices": []}'),
 }
 
@@ -79,7 +82,8 @@ class _Server(uvicorn.Server):
     def stop(self) -> None:
         self._serving.wait()
         self.force_exit = True
-        self._loop.call_soon_threadsafe(self._end.set)
+        with suppress(RuntimeError):  # it has ended already
+            self._loop.call_soon_threadsafe(self._end.set)
 
 
 class FakeOpenAI:
@@ -91,7 +95,7 @@ class FakeOpenAI:
         model: the only model that is known; None knows all.
         tool_turns: turns in which tools are called, when there are any.
         failures: what the first requests are answered with, in order of arrival.
-        behaviour: asked first; None leaves the answer to the protocol.
+        behaviour: asked first; None leaves the answer to the protocol, a fault is what the request meets.
         log: file to which requests are appended.
     """
 
@@ -143,6 +147,10 @@ class FakeOpenAI:
         self._thread.join()
         self._socket.close()
 
+    def go_away(self) -> None:
+        """End now, in the middle of whatever is under way."""
+        self._server.stop()
+
     def serve_here(self) -> None:
         """Serve in this thread until the process is ended."""
         self._serve()
@@ -178,9 +186,11 @@ class FakeOpenAI:
         fault = self.failures.pop(0) if self.failures else None
         if self.delay:
             await asyncio.sleep(self.delay)
+        made = self.behaviour(body) if self.behaviour and fault is None else None
+        if isinstance(made, Status | str):
+            fault, made = made, None
         response = self._refusal(request, body) or await self._fault(fault)
         if response is None:
-            made = self.behaviour(body) if self.behaviour else None
             made = answer(body) if made is None else made
             response = _as_response(made) if isinstance(made, Raw) else JSONResponse(made)
             self.answered += 1

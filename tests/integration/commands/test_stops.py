@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import finish, start
-from tests.support.killing_server import KillingServer
+from tests.support.killing_server import KillingServer, Moment
 from tests.support.openai_server import FakeOpenAI, Status
 from tests.support.sample_library import SAMPLES
 
@@ -94,6 +94,27 @@ def withdrawing(server: FakeOpenAI):  # type: ignore[no-untyped-def]
     return behave
 
 
+def test_a_server_that_is_gone_pauses_the_run_and_one_that_is_back_goes_on(
+    citeloom: Citeloom, home: Path, exp: Path
+) -> None:
+    command = ("discussion", "--exp", exp, "--home", home, "--json")
+    server = FakeOpenAI()
+
+    def go_away(_: object) -> None:
+        if server.calls() == 6:
+            server.go_away()
+
+    server.behaviour = go_away
+    with server:
+        paused = citeloom(*command, **chat(server, MAX_RETRIES="1"))
+    assert paused.code == 3, paused.err
+    assert paused.err.splitlines()[-1].startswith("Paused:") and "same command" in paused.err
+    with FakeOpenAI(port=int(server.base_url.split(":")[2].split("/")[0])) as back:
+        done = citeloom(*command, **chat(back))
+        assert done.code == 0, done.err
+        assert done.json["usage"]["llm_calls"] <= server.answered + back.answered
+
+
 def test_ctrl_c_pauses_a_run_that_the_same_command_goes_on_with(home: Path, exp: Path, tmp_path: Path) -> None:
     with KillingServer() as server:
         settings = {**chat(server), "CHAT_API_KEY": "first"}
@@ -106,6 +127,7 @@ def test_ctrl_c_pauses_a_run_that_the_same_command_goes_on_with(home: Path, exp:
         go_on.set()
         assert done.code == 3, done.err
         assert done.err.splitlines()[-1].startswith("Paused:") and "same command" in done.err
+        assert f"cli.py discussion --exp {exp}" in done.err.splitlines()[-1]
         assert "Traceback" not in done.err
         resumed = finish(start(*command, cwd=tmp_path, settings={**settings, "CHAT_API_KEY": "second"}))
         assert resumed.code == 0, resumed.err
@@ -140,3 +162,19 @@ def test_a_bad_bib_entry_is_named_and_the_others_are_kept(
     assert done.json["refused"] and all(item["reason"] for item in done.json["refused"])
     keys = {paper["key"] for paper in citeloom("papers", "list", "--json", "--home", tmp_path / "home").json}
     assert "okafor2022ensembles" in keys and len(keys) == 2
+
+
+def test_a_budget_holds_over_kills(home: Path, exp: Path, tmp_path: Path) -> None:
+    """What was under way at a kill may have been paid for: it counts, though nobody was left to note it."""
+    limit = 24
+    with KillingServer() as server:
+        for number, key in enumerate(("first", "second", "third")):
+            settings = {**chat(server, MAX_CALLS=str(limit)), "CHAT_API_KEY": key}
+            server.at = Moment(key, "asked", 5 + 2 * number)
+            server.victim = start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings)
+            assert finish(server.victim).code in (-signal.SIGKILL, 3)
+        settings["CHAT_API_KEY"] = "last"
+        done = finish(start("discussion", "--exp", exp, "--home", home, cwd=tmp_path, settings=settings))
+        assert done.code in (0, 3), done.err
+        assert server.asked["first"] >= 5
+        assert sum(server.asked.values()) <= limit

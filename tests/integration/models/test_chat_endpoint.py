@@ -156,13 +156,15 @@ async def test_a_rejected_answer_is_asked_for_again_in_a_later_run(journal: Jour
         pytest.param(["list"], id="a JSON list"),
         pytest.param(["no-choices"], id="no choices"),
         pytest.param(["empty-choices"], id="empty choices"),
+        pytest.param(["empty"], id="empty body"),
+        pytest.param(["huge"], id="10 MB"),
         pytest.param(["hang"], id="hangs"),
     ],
 )
 async def test_what_passes_is_not_noticed(journal: Journal, clock: FakeClock, failures: list[Any]) -> None:
     with FakeOpenAI(failures=failures) as server:
         caller = chat_caller(settings(server), "reader", journal=journal, scope=RUN)
-        answer = await patient(caller, clock, timeout=0.3 if "hang" in failures else 10.0).call(ASKED)
+        answer = await patient(caller, clock, timeout=1.5 if "hang" in failures else 10.0).call(ASKED)
     assert "ponds" in answer.message.text
     assert server.calls() == len(failures) + 1
     assert (await journal.usage(RUN)).llm_calls == 1

@@ -14,15 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.models.journal import (
-    CallRecord,
-    Journal,
-    JournalError,
-    JournalPausedError,
-    Outcome,
-    RunScope,
-    Usage,
-)
+from citeloom.models.journal import Journal, JournalError, JournalPausedError
+from citeloom.models.records import CallRecord, Outcome, RunScope, Usage
 from tests.support.fake_clock import FakeClock
 
 RUN = RunScope("run")
@@ -162,7 +155,7 @@ def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
             owner = asyncio.create_task(journal.once(record("a"), RUN, slow))
             await inside.wait()
             waiter = asyncio.create_task(asyncio.to_thread(other_thread))
-            while not journal._flights["a"]._waiting:
+            while not journal._flights.waiting_for("a"):
                 await asyncio.sleep(0)
             outside.set()
             return [(await owner).payload, await waiter]
@@ -194,7 +187,7 @@ async def test_a_fresh_run_ignores_what_is_older_and_resumes_all_the_same(journa
     model = Model()
     await journal.once(record("a"), RUN, model)
     clock.now += 10
-    fresh = RunScope("run", ignore_before=clock.now)
+    fresh = RunScope("fresh", ignore_before=clock.now)
     clock.now += 1
     assert (await journal.once(record("a"), fresh, model)).payload == '"answer 2"'
     assert (await journal.once(record("a"), fresh, model)).payload == '"answer 2"'
@@ -274,7 +267,7 @@ async def test_a_failing_piece_of_work_does_not_undo_its_neighbours(journal: Jou
 
     model = Model()
     good = [asyncio.create_task(journal.once(record(f"{n}"), RUN, model)) for n in range(10)]
-    bad = asyncio.create_task(journal._submit(fail))
+    bad = asyncio.create_task(journal.submit(fail))
     await asyncio.gather(*good)
     with pytest.raises(JournalPausedError, match="bad"):
         await bad
@@ -319,7 +312,7 @@ def test_a_journal_that_cannot_be_opened(tmp_path: Path, spoil: Callable[[Path],
 
 
 async def test_a_journal_that_another_process_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citeloom.models.journal.LOCK_PATIENCE", 0.01)
+    monkeypatch.setattr("citeloom.models.journal_file.LOCK_PATIENCE", 0.01)
     path = tmp_path / "journal.sqlite"
     with Journal.open(path) as journal:
         other = sqlite3.connect(path, isolation_level=None)
@@ -341,7 +334,8 @@ async def test_two_journals_on_one_file_see_each_other(tmp_path: Path) -> None:
 KILLED = """
     import asyncio, sys
     from pathlib import Path
-    from citeloom.models.journal import CallRecord, Journal, Outcome, RunScope
+    from citeloom.models.journal import Journal
+    from citeloom.models.records import CallRecord, Outcome, RunScope
 
     async def main():
         with Journal.open(Path(sys.argv[1])) as journal:

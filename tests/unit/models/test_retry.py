@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -173,3 +175,35 @@ def test_one_limiter_serves_several_event_loops() -> None:
         return await asyncio.gather(*[model.run(Script()) for _ in range(3)])
 
     assert asyncio.run(several()) == asyncio.run(several()) == ["answer"] * 3
+
+
+async def test_a_server_that_answered_before_and_is_gone_is_tried_again_by_all() -> None:
+    clock = FakeClock()
+    patient = limiter(clock)
+    assert await patient.run(Script()) == "answer"
+    refused = ConnectionRefusedError(111, "refused")
+    assert await patient.run(Script(refused, refused)) == "answer"
+    gone = Script(*[refused] * 20)
+    with pytest.raises(CallFailedError) as caught:
+        await patient.run(gone)
+    assert (caught.value.failure.kind, gone.calls) == ("unreachable", 4)
+
+
+async def test_waiting_to_be_admitted_is_not_the_servers_time() -> None:
+    """A call that waits for the budget must not be given up as one that is not answered in time."""
+    gate = asyncio.Event()
+    order: list[str] = []
+
+    @asynccontextmanager
+    async def admission() -> AsyncIterator[None]:
+        await gate.wait()
+        order.append("admitted")
+        yield
+        order.append("left")
+
+    task = asyncio.create_task(limiter(FakeClock(), timeout=0.001).run(Script(), admission))
+    for _ in range(3):
+        await asyncio.sleep(0.002)  # longer than the time-out
+    gate.set()
+    assert await task == "answer"
+    assert order == ["admitted", "left"]

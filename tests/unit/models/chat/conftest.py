@@ -39,6 +39,7 @@ class ScriptedCaller:
         tools: Sequence[Mapping[str, Any]] = (),
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
+        known_as: Sequence[BaseMessage] | None = None,
     ) -> Answer:
         self.asked.append(list(messages))
         self.options.append({"tools": tuple(tools), "schema": schema, "max_tokens": max_tokens})

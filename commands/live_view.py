@@ -1,0 +1,81 @@
+"""A run while it goes on: what it is at, what it has found, what it has cost so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from citeloom.models.records import Usage
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+
+    from citeloom.graph.events import ProgressEvent
+
+Spent = Callable[[], Usage]
+
+
+class RunView:
+    """What is known of a run, from its events; `spent` tells what this command has paid for so far."""
+
+    def __init__(self, spent: Spent) -> None:
+        self._spent = spent
+        self.stage = "starting"
+        self.searches = 0
+        self.passages = 0
+
+    def take(self, event: ProgressEvent) -> None:
+        """Note an event."""
+        counted = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
+        self.stage = f"{event['stage']}{counted}"
+        if event["stage"] == "searched":
+            self.searches += 1
+            self.passages += event.get("passages", 0)
+
+    def counts(self) -> str:
+        """Searches, evidence, calls, tokens and cost on one line; without calls when no model was asked."""
+        parts = [f"searches: {self.searches}", f"passages: {self.passages}", *self._paid()]
+        return " · ".join(parts)
+
+    def paid(self) -> str:
+        """What was paid so far, to be put behind a line of a log."""
+        paid = self._paid()
+        return f" ({', '.join(paid)})" if paid else ""
+
+    def _paid(self) -> list[str]:
+        used = self._spent()
+        if not used.llm_calls and not used.journal_hits:
+            return []
+        reused = f" + {used.journal_hits} reused" if used.journal_hits else ""
+        parts = [f"{used.llm_calls} calls{reused}", f"{used.input_tokens + used.output_tokens:,} tokens"]
+        return [*parts, f"cost {used.cost:.4f}"] if used.cost is not None and used.llm_calls else parts
+
+
+class LiveRunView:
+    """A `RunView` as a terminal shows it: what was done scrolls by, the state stands below and is always of now."""
+
+    def __init__(self, view: RunView, console: Console) -> None:
+        from rich.spinner import Spinner
+
+        self._view = view
+        self._console = console
+        self._spinner = Spinner("dots")
+        self._doing = ""
+
+    def show(self, event: ProgressEvent, text: str) -> None:
+        """Draw an event; single searches only change the state."""
+        from rich.text import Text
+
+        self._view.take(event)
+        self._doing = text
+        if event["stage"] != "searched":
+            self._console.print(Text(f"  {text}", style="dim"), highlight=False)
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        doing = f"{self._view.stage}: {self._doing}" if self._doing else self._view.stage
+        room = max(20, self._console.width - 4)
+        self._spinner.update(text=Text(doing, no_wrap=True, overflow="ellipsis"))
+        return Group(self._spinner, Text(f"  {self._view.counts()}"[:room], style="dim"))

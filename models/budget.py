@@ -1,0 +1,203 @@
+"""Budgets: what a request may take at most is reserved on disk before it goes out, so that no limit is passed.
+
+Every request counts, those that are tried again too. What it may take is its size in bytes, since no tokenizer makes
+more tokens than there are bytes, and the limit of its answer. While others are under way, a request that does not fit
+waits for them: most take far less than was reserved. With nothing under way it does not fit at all, and the run
+pauses. A request whose answer was lost may have been paid for: what was reserved for it stays counted, over kills too.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from citeloom.config import Price, Settings
+from citeloom.errors import ConfigurationError, PausedError
+from citeloom.models import ledger
+from citeloom.models.errors import FailureKind
+from citeloom.models.flights import Landing
+from citeloom.models.journal import Journal
+from citeloom.models.pricing import total_cost
+from citeloom.models.records import Hold, Spending
+from citeloom.models.retry import CallFailedError
+
+# Failures after which a request may have been paid for all the same.
+_MAYBE_PAID: Final[frozenset[FailureKind]] = frozenset({"dropped", "timeout", "broken"})
+
+
+class BudgetReachedError(PausedError):
+    """The next request could pass a limit.
+
+    Args:
+        flag: the option of the command line that raises the limit.
+        enough: a limit with which the run could go on for as long again.
+    """
+
+    def __init__(self, message: str, *, flag: str, enough: float) -> None:
+        super().__init__(message, help=f"Everything is kept: raise {flag} or leave it out to go on from here.")
+        self.flag = flag
+        self.enough = enough
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may spend over all the times it is taken up; None sets no limit."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Limits:
+        """The limits of the settings."""
+        return cls(settings.max_calls, settings.max_tokens, settings.max_cost)
+
+    def __bool__(self) -> bool:
+        return self != Limits()
+
+
+class Budget:
+    """What runs may spend together; may be shared by tasks, threads and event loops.
+
+    Args:
+        runs: whose spending counts; more can be added with `cover`.
+    """
+
+    def __init__(self, limits: Limits, prices: Mapping[str, Price], journal: Journal, *runs: str) -> None:
+        self._limits = limits
+        self._prices = prices
+        self._journal = journal
+        self._runs = list(runs)
+        self._guard = threading.Lock()
+        self._asking = 0  # requests of which it is not known yet whether they fit
+        self._under_way = 0
+        self._ended = 0  # requests that ended so far, to see whether one did meanwhile
+        self._change = Landing()
+
+    @property
+    def limited(self) -> bool:
+        """Whether anything is limited at all."""
+        return bool(self._limits)
+
+    def cover(self, run: str) -> None:
+        """Count the spending of `run` too."""
+        if run not in self._runs:
+            self._runs.append(run)
+
+    def require_price(self, model: str) -> None:
+        """Raise `ConfigurationError` when a cost is limited and the price of `model` is not known."""
+        if self._limits.cost is not None and model not in self._prices:
+            raise ConfigurationError(
+                f"--max-cost (CITELOOM_MAX_COST) needs the price of model {model}.",
+                help=f'Set it, per million tokens: CITELOOM_PRICES=\'{{"{model}": {{"input": 1.0, "output": 2.0}}}}\'.',
+            )
+
+    @asynccontextmanager
+    async def reserved(self, wanted: Hold) -> AsyncIterator[Hold | None]:
+        """Hold `wanted` for one request, made while this is open; gives the hold, None when nothing is limited.
+
+        When the request fails, what it cannot have cost is given back; when it is answered, the hold stays until
+        the answer is committed with it (`Outcome.hold`), and `settle` has to be called then.
+
+        Raises `BudgetReachedError`, `JournalPausedError`.
+        """
+        if not self._limits:
+            yield None
+            return
+        await self._hold(wanted)
+        try:
+            yield wanted
+        except BaseException as error:
+            try:
+                await self._give_back(wanted, error)
+            finally:
+                self.settle()
+            raise
+
+    def settle(self) -> None:
+        """A request that was held has ended, its cost is on disk: let those who wait see whether they fit now."""
+        with self._guard:
+            self._under_way -= 1
+            self._ended += 1
+        self._wake()
+
+    async def _hold(self, wanted: Hold) -> None:
+        def reserve(db: sqlite3.Connection) -> BudgetReachedError | None:
+            problem = self._problem(ledger.spent(db, self._runs), wanted)
+            if problem is None:
+                ledger.hold(db, wanted)
+            return problem
+
+        while True:
+            with self._guard:
+                ended = self._ended
+                self._asking += 1
+            try:
+                problem = await self._journal.submit(reserve)
+            except BaseException:
+                with self._guard:
+                    self._asking -= 1
+                self._wake()
+                raise
+            with self._guard:
+                self._asking -= 1
+                if problem is None:
+                    self._under_way += 1
+                    return
+                if self._ended != ended:
+                    continue
+                waiting = self._change.join() if self._asking + self._under_way else None
+            if waiting is None:
+                self._wake()  # those who waited for this one to be told
+                raise problem
+            await waiting
+
+    def _wake(self) -> None:
+        with self._guard:
+            landing, self._change = self._change, Landing()
+        landing.land()
+
+    def _problem(self, spent: list[Spending], wanted: Hold) -> BudgetReachedError | None:
+        calls = sum(row.paid + row.held_calls for row in spent if row.kind == "chat")
+        if self._limits.calls is not None and calls + wanted.calls > self._limits.calls:
+            return _reached("--max-calls", f"{calls} of {self._limits.calls} calls are made", 2 * self._limits.calls)
+        tokens = sum(row.input_tokens + row.output_tokens + row.held_input + row.held_output for row in spent)
+        more = wanted.input_tokens + wanted.output_tokens
+        if self._limits.tokens is not None and tokens + more > self._limits.tokens:
+            said = f"{tokens:,} of {self._limits.tokens:,} tokens are spent and the next call may take {more:,}"
+            return _reached("--max-tokens", said, 2 * max(self._limits.tokens, more))
+        if self._limits.cost is None:
+            return None
+        cost = total_cost(spent, self._prices, held=True) or 0.0
+        next_cost = total_cost([_as_spent(wanted)], self._prices) or 0.0
+        if cost + next_cost > self._limits.cost:
+            said = f"{cost:.4f} of {self._limits.cost:.4g} are spent and the next call may cost {next_cost:.4f}"
+            return _reached("--max-cost", said, 2 * max(self._limits.cost, next_cost))
+        return None
+
+    async def _give_back(self, held: Hold, error: BaseException) -> None:
+        kind = error.failure.kind if isinstance(error, CallFailedError) else None
+        if isinstance(error, Exception) and kind not in _MAYBE_PAID:
+            # A refusal is an answer: it counts as a call and costs nothing. What was never reached counts not at all.
+            back = held if kind == "unreachable" else replace(held, calls=0)
+            await self._journal.submit(lambda db: ledger.release(db, back))
+
+
+def _as_spent(held: Hold) -> Spending:
+    record = held.record
+    return Spending(
+        held.run,
+        record.kind,
+        record.endpoint,
+        record.model,
+        input_tokens=held.input_tokens,
+        output_tokens=held.output_tokens,
+    )
+
+
+def _reached(flag: str, said: str, enough: float) -> BudgetReachedError:
+    return BudgetReachedError(f"The budget is reached ({flag}): {said}.", flag=flag, enough=enough)

@@ -1,0 +1,144 @@
+"""Section runs against a server that fails in a given share of its calls, seeded; then against the same one healed.
+
+The runs share a process, a server and a library; each has a model name of its own, by which the server knows how often
+it is to fail. Waiting takes no time. A run that does not end is cut off by a watchdog, which is a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from citeloom.config import Settings
+from citeloom.errors import PausedError
+from citeloom.experiment import SECTION_KINDS, load_experiment
+from citeloom.graph.run import SectionRequest, run_section
+from citeloom.graph.workbench import Workbench
+from citeloom.models.connections import close_connections
+from citeloom.models.journal import Journal
+from citeloom.prompts import PromptLibrary
+from citeloom.stores.home import Home
+from citeloom.stores.library import Library
+from citeloom.stores.runs import RunRegister
+from tests.support.openai_server import FakeOpenAI, Fault, Json, Status
+from tests.support.protocol_answers import envelope, request_hash
+from tests.support.sample_library import EXPERIMENT
+from tests.support.word_embedding import WordEmbedding
+
+RATES: Final = (0.1, 0.3, 0.6)
+WATCHDOG: Final = 300.0  # seconds, many times what all runs take
+AT_ONCE: Final = 8
+_FAULTS: Final[tuple[Status | Fault, ...]] = (
+    Status(429, "slow down", retry_after="3"),
+    Status(500, "oops"),
+    "hang",
+    "truncated",
+    "drop",
+    "not-json",
+    "empty",
+    "huge",
+)
+
+
+class FaultyServer(FakeOpenAI):
+    """Fails by seed and rate, which stand in the model's name, until it is healed."""
+
+    def __init__(self) -> None:
+        super().__init__(behaviour=self._meet)
+        self.healed = False
+        self.met: Counter[str] = Counter()
+        self.good: dict[str, Counter[str]] = {}
+
+    def _meet(self, body: Json) -> Json | Status | Fault | None:
+        model = body["model"]
+        _, seed, percent = model.split("-")
+        asked = request_hash(body)
+        answered = self.good.setdefault(model, Counter())
+        tried = self.met[f"{model} {asked}"]
+        self.met[f"{model} {asked}"] += 1
+        dice = random.Random(f"{seed} {asked} {tried}")
+        if not self.healed and dice.random() < int(percent) / 100:
+            if dice.random() < 1 / 9:
+                answered[asked] += 1  # an answer all the same, to be paid for: JSON of another schema
+                return envelope(body, content=json.dumps({"something": ["else"], "score": "high"}))
+            return dice.choice(_FAULTS)
+        answered[asked] += 1
+        return None
+
+
+@dataclass
+class Run:
+    """How a run ended each time it was given; the record of the section once there is one."""
+
+    model: str
+    ends: list[Exception | None] = field(default_factory=list)
+    record: dict[str, Any] | None = None
+
+
+def model_of(seed: int) -> str:
+    """The name by which the server knows the run."""
+    return f"faulty-{seed}-{int(100 * RATES[seed % len(RATES)])}"
+
+
+def run_all(home: Home, server: FaultyServer, seeds: Iterable[int]) -> list[Run]:
+    """Every run once against the failing server, then, healed, those that paused."""
+    runs = [Run(model_of(seed)) for seed in seeds]
+    library = Library.open(home, WordEmbedding())
+    try:
+        with Journal.open(home.journal) as journal:
+            for healed in (False, True):
+                server.healed = healed
+                asyncio.run(_each([run for run in runs if run.record is None], library, journal, server.base_url))
+    finally:
+        library.close()
+    return runs
+
+
+async def _each(runs: list[Run], library: Library, journal: Journal, base_url: str) -> None:
+    prompts, experiment = PromptLibrary(), load_experiment(EXPERIMENT)
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def one(run: Run) -> None:
+        seed = int(run.model.split("-")[1])
+        settings = Settings(
+            chat_model=run.model,
+            chat_base_url=base_url,
+            request_timeout=3,
+            max_retries=3,
+            max_concurrency=6,
+            max_search_iterations=1,
+            top_k_initial=3,
+            score_threshold=0.1,
+        )
+        bench = Workbench(settings, library.home, library, journal, prompts)
+        request = SectionRequest(SECTION_KINDS[seed % len(SECTION_KINDS)], experiment)
+        async with turn:
+            try:
+                run.record = (await run_section(request, bench)).record
+                run.ends.append(None)
+            except Exception as error:  # noqa: BLE001  # which error it is, is for the test to judge
+                run.ends.append(error)
+
+    try:
+        async with asyncio.timeout(WATCHDOG):
+            await asyncio.gather(*(one(run) for run in runs))
+    finally:
+        await close_connections()
+
+
+def check_runs(runs: list[Run], server: FaultyServer, home: Home) -> None:
+    """Each ended with a section or paused, none is lost, and no answer that came was asked for again."""
+    for run in runs:
+        for end in run.ends:
+            assert end is None or isinstance(end, PausedError), f"{run.model}: {end!r}"
+        assert run.record is not None, f"{run.model} was not finished by a healthy server: {run.ends}"
+        assert run.record["text"].strip(), run.model
+        twice = {asked: count for asked, count in server.good[run.model].items() if count > 1}
+        assert not twice, f"{run.model}: {len(twice)} answers were paid for twice"
+        assert run.record["usage"]["llm_calls"] == sum(server.good[run.model].values()), run.model
+    assert {found.status for found in RunRegister(home.runs).all()} == {"finished"}

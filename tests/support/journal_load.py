@@ -1,0 +1,90 @@
+"""A process that writes to a journal as hard as it can: `python journal_load.py JOURNAL NAME THREADS CALLS`.
+
+Every thread has an event loop of its own and makes its calls one after the other, as searches of a busy server do;
+the journal is shared by the threads of the process, and its file by the processes. Prints "ready", waits for a line
+on stdin so that all processes begin together, then prints when it began and ended, and errors, as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from citeloom.config import Price
+from citeloom.models.budget import Budget, Limits
+from citeloom.models.journal import Journal
+from citeloom.models.records import CallRecord, Hold, Outcome, RunScope
+
+PAYLOAD = json.dumps({"content": "a reading of some length " * 12})
+
+
+async def write(journal: Journal, name: str, thread: int, calls: int) -> None:
+    """Calls of one thread, each reserved, answered, committed, and looked up once more."""
+    scope = RunScope(name)
+    budget = Budget(Limits(tokens=10**12), {"m": Price(input=1.0)}, journal, name)
+    for number in range(calls):
+        record = CallRecord(f"{name}-{thread}-{number}", "chat", "http://host/v1", "m")
+        hold = Hold(name, record, 1, 1000, 500)
+
+        async def answer(hold: Hold = hold) -> Outcome:
+            async with budget.reserved(hold):
+                return Outcome(PAYLOAD, 100, 40, hold)
+
+        replay = await journal.once(record, scope, answer)
+        budget.settle()
+        assert replay.paid
+
+
+def crowd(path: Path, processes: int, threads: int, calls: int) -> list[dict[str, Any]]:
+    """What so many processes told, which all wrote to `path` at once."""
+    script = [sys.executable, __file__, str(path)]
+    started = [
+        subprocess.Popen(
+            [*script, f"p{number}", str(threads), str(calls)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(processes)
+    ]
+    for process in started:
+        assert process.stdout is not None
+        process.stdout.readline()
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return [json.loads(process.communicate()[0]) for process in started]
+
+
+def main() -> None:
+    path, name, threads, calls = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    errors: list[str] = []
+
+    def work(thread: int) -> None:
+        try:
+            asyncio.run(write(journal, name, thread, calls))
+        except Exception as error:  # noqa: BLE001 - told to whoever started the process
+            errors.append(repr(error))
+
+    print("ready", flush=True)  # noqa: T201
+    sys.stdin.readline()
+    with Journal.open(path) as journal:
+        began = time.time()
+        workers = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        ended = time.time()
+    print(json.dumps({"began": began, "ended": ended, "errors": errors}), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
