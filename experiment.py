@@ -7,6 +7,8 @@ clear error with the path of the field.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -78,9 +80,43 @@ class Experiment(_Record):
             return " ".join(item.caption if isinstance(item, Plot) else str(item) for item in value)
         return str(value)
 
+    def leaves(self) -> list[tuple[str, Any]]:
+        """Every value with its JSON path (`metrics.auroc[2]`), in order; a list comes before its items."""
+        return list(_leaves(json.loads(self.model_dump_json()), ""))
+
+    def words(self) -> str:
+        """All words, names of fields among them: what stands there is the user's own."""
+        lines: list[str] = []
+        _collect(json.loads(self.model_dump_json()), lines)
+        return "\n".join(lines)
+
     def captions(self) -> list[str]:
         """The captions of all plots that have one."""
         return [plot.caption if isinstance(plot, Plot) else plot for plot in self.plots]
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            step = name if re.fullmatch(r"[^\W\d]\w*", name) else f"[{json.dumps(name, ensure_ascii=False)}]"
+            yield from _leaves(item, f"{path}.{step}" if path and not step.startswith("[") else f"{path}{step}")
+        return
+    yield path, value
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{index}]")
+
+
+def _collect(value: Any, lines: list[str]) -> None:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            lines.append(str(name))
+            _collect(item, lines)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(item, lines)
+    elif value is not None:
+        lines.append(str(value))
 
 
 class ExperimentError(InputError):

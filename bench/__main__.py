@@ -15,13 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import endpoint_ingest, evidence, ingest, journal, pdf, retrieval, section, startup
+from bench import checks, checks_on_papers, endpoint_ingest, evidence, ingest, journal, pdf, retrieval, section, startup
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval")
+PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval", "checks")
 ASKED_FOR = ("rerank",)  # takes minutes
 
 
@@ -48,6 +48,10 @@ def main() -> None:
     if "rerank" in parts:
         _tell("rerank: what the cross-encoder changes ...")
         retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
+    if "checks" in parts:
+        _tell("checks: the labelled cases ...")
+        checks.measure()
+        checks_on_papers.measure()
     _tell(f"{time.perf_counter() - began:.0f} s in all; load at the end: {_load()}")
 
 

@@ -12,14 +12,17 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from citeloom.citations.copied import copied_findings
+from citeloom.citations.coverage import balance_findings, uncited_findings
+from citeloom.citations.findings import SHOWN, Finding, shown
 from citeloom.citations.folding import fold
 from citeloom.citations.foreign import NEEDED, Foreign, NamesAt, find_foreign
 from citeloom.citations.markers import MARKER, marker_ids, normalise_markers, sentences
 from citeloom.citations.names import NamedSource
-from citeloom.experiment import SectionKind
+from citeloom.citations.numbers import number_findings
+from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.roles import Draft, Source
 
-ProblemCode = Literal["unknown-marker", "foreign-citation", "bare-marker", "empty", "truncated", "no-citation"]
 CITING_KINDS: frozenset[SectionKind] = frozenset({"introduction", "discussion"})
 
 # Brackets that begin like a marker, in the folded view: `[E99]`, `[E3x]`, `[Evidence 3]`, `(E9)`.
@@ -37,16 +40,6 @@ _ENDING = re.compile(
 )
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
 _FEWEST_WORDS = 2
-_SHOWN = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing wrong with a draft; `message` names the words, `span` places them in the normalised text."""
-
-    code: ProblemCode
-    message: str
-    span: tuple[int, int] | None = None
 
 
 def check_draft(
@@ -54,54 +47,64 @@ def check_draft(
     sources: Sequence[Source],
     *,
     kind: SectionKind | None,
-    experiment_text: str,
+    experiment: Experiment,
     known_keys: Collection[str] = (),
-) -> tuple[Problem, ...]:
-    """The problems of a draft, in reading order after those of the whole.
+) -> tuple[Finding, ...]:
+    """What is wrong with a draft, in reading order after what concerns the whole.
 
     Args:
         draft: its markers may be written in any way; spans refer to `normalise_markers(draft.text)`.
         sources: the evidence that the writer was shown.
         kind: the section type, which decides whether a citation is expected; None when none is.
-        experiment_text: the user's own words, which may be repeated verbatim.
+        experiment: what the user says, which may be repeated verbatim, and where its numbers come from.
         known_keys: keys of the library beyond those of `sources`.
     """
     text = normalise_markers(draft.text)
-    problems = list(_whole(text, draft.truncated))
-    if problems and problems[0].code == "empty":
-        return tuple(problems)
-    problems += [_problem(text, item, sources) for item in _faults(text, sources, experiment_text, known_keys)]
-    problems += _bare_markers(text, sources, experiment_text)
+    whole = list(_whole(text, draft.truncated))
+    if whole and whole[0].rule == "empty":
+        return tuple(whole)
+    own_words = experiment.words()
+    faults = _faults(text, sources, own_words, known_keys)
     known = {source.evidence.id for source in sources}
     if sources and kind in CITING_KINDS and not known.intersection(marker_ids(text)):
-        problems.append(
-            Problem(
-                "no-citation",
-                f"The {kind} cites no evidence; cite it by its marker, such as [{sources[0].evidence.id}].",
-            )
+        example = sources[0].evidence.id
+        whole.append(
+            Finding("no-citation", f"The {kind} cites no evidence; cite it by its marker, such as [{example}].")
         )
-    return tuple(problems)
+    whole += balance_findings(text, sources)
+    placed = [_finding(text, fault, sources) for fault in faults]
+    placed += _bare_markers(text, sources, own_words)
+    # What a foreign citation holds is told once, as that.
+    placed += [
+        finding
+        for finding in number_findings(text, sources, experiment)
+        if not any(finding.span and fault.start < finding.span[1] and finding.span[0] < fault.end for fault in faults)
+    ]
+    placed += copied_findings(text, sources, experiment)
+    if sources and kind in CITING_KINDS:
+        placed += uncited_findings(text, sources, experiment)
+    return (*whole, *sorted(placed, key=lambda finding: finding.span or (0, 0)))
 
 
 def neutralise(
     text: str, sources: Sequence[Source], experiment_text: str, *, known_keys: Collection[str] = ()
-) -> tuple[str, tuple[Problem, ...]]:
+) -> tuple[str, tuple[Finding, ...]]:
     """The draft with `[citation needed]` for unknown markers and foreign citations, and what was replaced.
 
-    Known markers and words that are no citation stay. Spans of the problems refer to the text of the round
+    Known markers and words that are no citation stay. Spans of the findings refer to the text of the round
     they were found in; what was found is in the message.
     """
-    problems: list[Problem] = []
+    findings: list[Finding] = []
     text = normalise_markers(text)
     # Each round leaves fewer characters that are no placeholder; nested constructions take one round a level.
     for _ in range(12):
         faults = _faults(text, sources, experiment_text, known_keys)
         if not faults:
-            return text, tuple(problems)
-        problems += [_problem(text, item, sources) for item in faults]
+            return text, tuple(findings)
+        findings += [_finding(text, item, sources) for item in faults]
         known = {source.evidence.id for source in sources}
         text = normalise_markers(_collapsed(_replaced(text, faults, known)))
-    return _without_paragraphs(text, sources, experiment_text, known_keys, problems)
+    return _without_paragraphs(text, sources, experiment_text, known_keys, findings)
 
 
 def _without_paragraphs(
@@ -109,21 +112,21 @@ def _without_paragraphs(
     sources: Sequence[Source],
     experiment_text: str,
     known_keys: Collection[str],
-    problems: list[Problem],
-) -> tuple[str, tuple[Problem, ...]]:
+    findings: list[Finding],
+) -> tuple[str, tuple[Finding, ...]]:
     """For text made to defeat the rounds: a paragraph that is still at fault goes as a whole."""
     kept = []
     for paragraph in re.split(r"\n\s*\n", text):
         faults = _faults(paragraph, sources, experiment_text, known_keys)
-        problems += [_problem(paragraph, item, sources) for item in faults]
+        findings += [_finding(paragraph, item, sources) for item in faults]
         kept.append(NEEDED if faults else paragraph)
     whole = normalise_markers("\n\n".join(kept))
-    return (NEEDED if _faults(whole, sources, experiment_text, known_keys) else whole), tuple(problems)
+    return (NEEDED if _faults(whole, sources, experiment_text, known_keys) else whole), tuple(findings)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    code: Literal["unknown-marker", "foreign-citation"]
+    rule: Literal["unknown-marker", "foreign-citation"]
     start: int
     end: int
     keep: tuple[int, int] | None
@@ -196,35 +199,35 @@ def _collapsed(text: str) -> str:
     return text
 
 
-def _whole(text: str, cut_off: bool) -> Iterator[Problem]:
-    """Problems of the draft as a whole: nothing there, or the end missing."""
+def _whole(text: str, cut_off: bool) -> Iterator[Finding]:
+    """Findings of the draft as a whole: nothing there, or the end missing."""
     prose = MARKER.sub(" ", _HEADING.sub(" ", text)).replace(NEEDED, " ")
     if len(re.findall(r"[^\W\d_]+", prose)) < _FEWEST_WORDS:
-        yield Problem("empty", "The draft has no text; write the section.")
+        yield Finding("empty", "The draft has no text; write the section.")
         return
     end = text.rstrip()
     last = end.rsplit("\n", 1)[-1]
-    shown = last[-_SHOWN:].strip()
+    words = last[-SHOWN:].strip()
     if cut_off:
-        yield Problem("truncated", f'The draft was cut off at the output limit, after "{shown}"; write it shorter.')
+        yield Finding("truncated", f'The draft was cut off at the output limit, after "{words}"; write it shorter.')
     elif len(_FENCE.findall(text)) % 2:
-        yield Problem("truncated", "A code fence is opened and not closed; close it or write without code.")
+        yield Finding("truncated", "A code fence is opened and not closed; close it or write without code.")
     elif last.lstrip().startswith("#"):
-        yield Problem("truncated", f'The draft ends with the heading "{shown}"; write what belongs under it.')
+        yield Finding("truncated", f'The draft ends with the heading "{words}"; write what belongs under it.')
     elif not _ENDING.search(end) and not _LIST_ITEM.match(last):
-        yield Problem(
+        yield Finding(
             "truncated",
-            f'The draft breaks off after "{shown}"; end the sentence.',
+            f'The draft breaks off after "{words}"; end the sentence.',
             (len(end) - len(last), len(end)),
         )
 
 
-def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) -> list[Problem]:
+def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) -> list[Finding]:
     """ "As E3 shows": ids are ours and mean nothing to a reader."""
     known = {source.evidence.id for source in sources}
     own = [experiment_text, *(source.text for source in sources)]
     return [
-        Problem(
+        Finding(
             "bare-marker",
             f'"{match[0]}" stands in the sentence as a name; cite it as [{match[0]}] and reword.',
             match.span(),
@@ -234,12 +237,11 @@ def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) ->
     ]
 
 
-def _problem(text: str, fault: _Fault, sources: Sequence[Source]) -> Problem:
-    words = " ".join(text[fault.start : fault.end].split())
-    shown = words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
+def _finding(text: str, fault: _Fault, sources: Sequence[Source]) -> Finding:
+    words = shown(text[fault.start : fault.end])
     example = f", such as [{sources[0].evidence.id}]," if sources else ""
-    if fault.code == "unknown-marker":
-        message = f"{shown} names no evidence; cite only the evidence that was given{example.rstrip(',')}."
+    if fault.rule == "unknown-marker":
+        message = f"{words} names no evidence; cite only the evidence that was given{example.rstrip(',')}."
     else:
-        message = f'"{shown}" is a citation of your own; cite by marker{example} or reword without it.'
-    return Problem(fault.code, message, (fault.start, fault.end))
+        message = f'"{words}" is a citation of your own; cite by marker{example} or reword without it.'
+    return Finding(fault.rule, message, (fault.start, fault.end))

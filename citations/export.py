@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from citeloom.citations.findings import Finding
+from citeloom.citations.numbers import NumberTrace
 from citeloom.citations.references import Reference
 from citeloom.citations.styles import Citation
 from citeloom.documents import Evidence, Paper
@@ -23,7 +25,8 @@ from citeloom.errors import InputError
 class SectionDocument:
     """A rendered section with all that its files hold.
 
-    `papers` are the cited ones, `evidence` all that was gathered, `notice` one line on the mode.
+    `papers` are the cited ones, `evidence` all that was gathered, `notice` one line on the mode; the spans of
+    `findings` and `numbers` are in `text`.
     """
 
     thread_id: str
@@ -33,6 +36,8 @@ class SectionDocument:
     evidence: Sequence[Evidence] = ()
     papers: Sequence[Paper] = ()
     references: Sequence[Reference] = ()
+    findings: Sequence[Finding] = ()
+    numbers: Sequence[NumberTrace] = ()
     usage: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     notice: str = ""
@@ -46,6 +51,8 @@ class SectionDocument:
             "citations": [citation.as_dict() for citation in self.citations],
             "evidence": [item.as_dict() for item in self.evidence],
             "references": [reference.as_dict() for reference in self.references],
+            "findings": [finding.as_dict() for finding in self.findings],
+            "numbers": [trace.as_dict(self.text) for trace in self.numbers],
             "usage": dict(self.usage),
             "warnings": list(self.warnings),
             "files": dict(files or {}),

@@ -32,7 +32,7 @@ _NUMBER = r"#?\d{1,3}[a-d]?(?!\w)"
 _NUMERIC = re.compile(
     rf"\[\s*(?:refs?\.?\s*|references?\s*|nos?\.?\s*)?(?P<body>{_NUMBER}(?:\s*(?:[,;-]|and|to|&)+\s*{_NUMBER})*)"
     r"(?:\s*[,:]\s*(?:pp?|chap|sec|fig|table|eq)\w*\.?\s*\d+(?:-\d+)?)?\s*[,;.]?\s*\]"
-    r"|\((?:see\s+)?(?:refs?\b\.?|references?\b)\s*\d[\d\s,;-]*\)",
+    r"|\((?:see\s+)?(?:refs?\b\.?|references?\b)\s*\d(?:[\d\s,;&-]|and|to)*\)",
     re.IGNORECASE,
 )
 _INTERVAL_BEFORE = re.compile(
@@ -68,6 +68,11 @@ _GROUP = re.compile(r"\((?:[^()\[\]\n]|\[[^\[\]\n]*\]|\n(?!\s*\n)){1,400}\)|\[(?
 _OTHERS_ALONE = re.compile(
     r"(?:[^\W\d_][\w'-]*,?\s)?\bet\.?\s?al\b\.?(?:,?\s?[(\[]?(?:1[5-9]|20)\d\d[a-z]?\b[)\]]?)?|\bibid\b\.?|\b(?:op|loc)\.\s?cit\.|等人",
     re.IGNORECASE,
+)
+# "see Ioannidis 2005", without brackets
+_SEEN_IN = re.compile(
+    r"\b(?:[Ss]ee|[Cc]f\.?|[Ss]ee also)\s(?P<authors>[A-Z][^\W\d_]+(?:\s(?:and|&)\s[A-Z][^\W\d_]+)?),?\s"
+    r"(?:1[5-9]|20)\d\d[a-z]?\b"
 )
 _WHOLE_GROUP = 160  # a longer parenthesis says more than a citation, and keeps its other words
 _LINK_TARGET = re.compile(r"\([^()\s]*(?:\s\"[^\"]*\")?\)|\[[^\[\]]*\]")
@@ -202,6 +207,9 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[ForeignKi
             passed.append(match.span())
         else:
             yield "author-year", match.start(), match.end()
+    for match in _SEEN_IN.finditer(seen):
+        if not only_dates(match["authors"], ""):
+            yield "author-year", match.start("authors"), match.end()
     for match in _OTHERS_ALONE.finditer(seen):
         if not any(start < match.end() and match.start() < end for start, end in passed):
             yield "author-year", *match.span()

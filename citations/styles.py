@@ -62,6 +62,11 @@ class Rendered:
     keys: tuple[str, ...]
     citations: tuple[Citation, ...]
     sentences: tuple[RenderedSentence, ...]
+    moves: tuple[tuple[int, int], ...] = ()
+
+    def moved(self, position: int) -> int:
+        """Where a position of the draft, outside its markers, stands in the text."""
+        return _moved(self.moves, position)
 
     def number(self, key: str) -> int:
         """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
@@ -93,7 +98,7 @@ def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdic
         moves.append((end, length - end))
     rendered = "".join([*pieces, text[done:]])
     cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {})
-    return Rendered(rendered, keys, citations, cited_sentences)
+    return Rendered(rendered, keys, citations, cited_sentences, tuple(moves))
 
 
 def _records(
@@ -105,13 +110,10 @@ def _records(
 ) -> tuple[tuple[RenderedSentence, ...], tuple[Citation, ...]]:
     """The sentences of the rendered text and a record for each citation in them."""
 
-    def moved(position: int) -> int:
-        return position + next((shift for end, shift in reversed(moves) if end <= position), 0)
-
     spans: list[RenderedSentence] = []
     records: list[Citation] = []
     for sentence in sentences(text):
-        span = RenderedSentence(moved(sentence.start), moved(sentence.end), sentence.ids)
+        span = RenderedSentence(_moved(moves, sentence.start), _moved(moves, sentence.end), sentence.ids)
         spans.append(span)
         for identifier in sentence.ids:
             found = evidence.get(identifier)
@@ -119,6 +121,10 @@ def _records(
                 verdict = verdicts.get((sentence.text, identifier), Verdict("unjudged"))
                 records.append(_record(found, rendered[span.start : span.end], verdict))
     return tuple(spans), tuple(records)
+
+
+def _moved(moves: Sequence[tuple[int, int]], position: int) -> int:
+    return position + next((shift for end, shift in reversed(moves) if end <= position), 0)
 
 
 def _record(evidence: Evidence, sentence: str, verdict: Verdict) -> Citation:

@@ -180,6 +180,9 @@ async def write_one(request: SectionRequest, out: Path, bench: Workbench) -> dic
     notice(f"{request.kind}: {len(record['citations'])} citations of {papers} papers; {cost}.")
     if finished.finished_earlier:
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh writes anew.")
+    if record["numbers"]:
+        found = sum(number["found"] is not None for number in record["numbers"])
+        notice(f"Numbers: {found} of {len(record['numbers'])} found in the experiment or in a cited passage.")
     notice("Files: " + ", ".join(record["files"].values()))
     return record
 

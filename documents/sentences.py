@@ -54,6 +54,8 @@ _LETTERED = re.compile(
     r"(?i:vitamin|hepatitis|influenza|panel|type|group|class|table|figure|fig\.?|phase|appendix|box|case|step|model"
     r"|set|condition|cluster|option|method|part|equation|in|and|of|or)\s+[A-Z]\.$"
 )
+# A unit ends a sentence where sentencex sees an initial: "for 2 h. Then", "3.2 mM. The".
+_UNIT_ENDS = re.compile(r"\d\s?(?:[mnpk\u00b5\u03bc]M|[hgms]|[mk]V|[mk]W)\.\s+(?=[A-Z][a-z]*\s)")
 _LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
 _CLOSING = re.compile(r"[)\]\"'\u201d\u2019*_]+(?=\s|$)")
 
@@ -95,8 +97,9 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     protected = [match.span() for match in _PROTECTED.finditer(passage)]  # in order, without overlap
     opens = [left for left, _ in protected]
     begin = 0
-    for boundary in get_sentence_boundaries("en", passage):
-        cut = int(boundary["end_index"])
+    proposed = {int(boundary["end_index"]) for boundary in get_sentence_boundaries("en", passage)}
+    units = {match.end() for match in _UNIT_ENDS.finditer(passage)}
+    for cut in sorted(proposed | units):
         if cut <= begin or cut >= len(passage):
             continue
         cut = _behind_citations(passage, cut)
@@ -104,7 +107,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             break
         before = bisect_left(opens, cut) - 1
         inside = before >= 0 and cut < protected[before][1]
-        if inside or not _ends_sentence(passage[begin:cut], passage[cut : cut + _AHEAD]):
+        if inside or not (cut in units or _ends_sentence(passage[begin:cut], passage[cut : cut + _AHEAD])):
             continue
         yield start + begin, start + cut
         begin = cut

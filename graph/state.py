@@ -14,6 +14,7 @@ from langgraph.graph.message import add_messages
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic makes the forms of Studio, and on 3.11 needs this one
 
+from citeloom.citations.findings import FindingRecord
 from citeloom.experiment import SectionKind
 
 
@@ -35,11 +36,11 @@ class DraftRecord(TypedDict):
     notes: list[str]
 
 
-class ProblemRecord(TypedDict):
-    """What a check found in the draft."""
+class Attempt(TypedDict):
+    """A draft with what was found in it."""
 
-    code: str
-    message: str
+    draft: DraftRecord
+    findings: list[FindingRecord]
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -76,7 +77,8 @@ class SectionState(TypedDict, total=False):
     pending_calls: list[dict[str, Any]]
     searching: bool
     draft: DraftRecord
-    problems: list[ProblemRecord]
+    findings: list[FindingRecord]
+    before_repair: Attempt | None
     repairs: int
     repairing: bool
     verdicts: list[dict[str, Any]]

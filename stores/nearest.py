@@ -139,12 +139,11 @@ class Nearest:
         while True:
             near = self._library.store.nearest_ids(vector, asked)
             found = [item for item in near if scope.holds(item[0])]
-            if asked >= total:
-                # All that ready papers have; the store holds more while another process writes.
-                total = self._library.store.chunk_total()
-            if len(found) >= k or asked >= total or len(near) < asked:
+            # Only a store that gives less than it was asked for has no more: while another process writes, it holds
+            # chunks of no ready paper, and their number changes from one look to the next.
+            if len(found) >= k or len(near) < asked:
                 return _ordered(found)[:k]
-            asked = min(total, asked * _WIDENING)
+            asked = asked * _WIDENING if asked > total else min(total + 1, asked * _WIDENING)
 
     def _categories_of(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
         with self._lock:

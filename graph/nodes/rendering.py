@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from langgraph.runtime import Runtime
 
-from citeloom.citations import SectionDocument, build_references, neutralise
+from citeloom.citations import (
+    Finding,
+    Rendered,
+    SectionDocument,
+    build_references,
+    check_draft,
+    neutralise,
+    trace_numbers,
+)
 from citeloom.citations import render as render_text
 from citeloom.citations.export import bibliography, markdown_document
 from citeloom.documents import Evidence
 from citeloom.graph.briefs import brief_of, draft_of, with_chosen_quotes
 from citeloom.graph.events import progress
-from citeloom.graph.nodes.writing import experiment_text
 from citeloom.graph.state import SectionState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Verdict
+from citeloom.models.roles import Draft, Verdict
 
 
 async def render(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
@@ -36,7 +45,13 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     draft = draft_of(state)
     sources = with_chosen_quotes(brief.sources, draft)
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
-    text, marked = neutralise(draft.text, sources, experiment_text(brief.experiment), known_keys=keys)
+    text, marked = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
+    # Marking may have mended more than it names, or less: what is told is what is left in the text.
+    final = Draft(text, draft.truncated)
+    left = await asyncio.to_thread(
+        check_draft, final, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys
+    )
+    traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     verdicts = {
         (record["sentence"], record["evidence_id"]): Verdict(record["label"], record["reason"])
         for record in state.get("verdicts", [])
@@ -55,7 +70,9 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         evidence=[Evidence.from_dict(record) for record in state.get("evidence", [])],
         papers=papers,
         references=references.entries,
-        warnings=_warnings(state, lost, [problem.message for problem in marked], draft.notes, references.warnings),
+        findings=[*(replace(finding, span=None) for finding in marked), *(_moved(finding, shown) for finding in left)],
+        numbers=[replace(trace, start=shown.moved(trace.start), end=shown.moved(trace.end)) for trace in traces],
+        warnings=_warnings(state, lost, _told(marked, left), draft.notes, references.warnings),
         notice=bench.notice,
     )
     return {
@@ -66,12 +83,24 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     }
 
 
+def _moved(finding: Finding, shown: Rendered) -> Finding:
+    """The finding with its span in the rendered text."""
+    return replace(finding, span=(shown.moved(finding.span[0]), shown.moved(finding.span[1])) if finding.span else None)
+
+
+def _told(marked: Sequence[Finding], left: Sequence[Finding]) -> list[str]:
+    """A line for each finding: what was replaced, and what still stands in the text."""
+    return [
+        *(f"Marked in the text: {finding.message}" for finding in marked),
+        *(f"{'Note' if finding.severity == 'note' else 'Left in the text'}: {finding.message}" for finding in left),
+    ]
+
+
 def _warnings(state: SectionState, *more: Any) -> list[str]:
     """All that the user should know, each once: what was lost, marked, left out, or judged not to hold."""
     lines = [*state.get("warnings", [])]
     for group in more:
         lines += group
-    lines += [f"The draft still had this problem: {problem['message']}" for problem in state.get("problems", [])]
     lines += [
         f"Judged {record['label']}: {record['sentence']} [{record['evidence_id']}]"
         for record in state.get("verdicts", [])

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 
-from citeloom.citations import build_references, check_draft, normalise_markers, render, sentences_with_markers
-from citeloom.experiment import Experiment
+from citeloom.citations import (
+    Finding,
+    build_references,
+    check_draft,
+    normalise_markers,
+    render,
+    sentences_with_markers,
+)
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.events import progress
-from citeloom.graph.state import SectionState, Update
+from citeloom.graph.state import Attempt, SectionState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
 from citeloom.models.roles import Draft, Source, SupportJudge
@@ -28,14 +35,26 @@ async def generate(state: SectionState, runtime: Runtime[Any], bench: Workbench)
 
 
 async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """What is wrong with the draft; once nothing is, each cited sentence is judged against its sources."""
+    """What is wrong with the draft; once nothing is, each cited sentence is judged against its sources.
+
+    A repair that made the draft worse is taken back, and none is asked for again when it changed nothing: the same
+    request has the same answer.
+    """
     brief, warnings = await brief_of(state, bench)
-    draft = draft_of(state)
-    problems = check_draft(draft, brief.sources, kind=brief.kind, experiment_text=experiment_text(brief.experiment))
-    runtime.stream_writer(progress("checked", f"{len(problems)} problems" if problems else "no problem found"))
+    found = await asyncio.to_thread(
+        check_draft, draft_of(state), brief.sources, kind=brief.kind, experiment=brief.experiment
+    )
+    runtime.stream_writer(progress("checked", _counted(found)))
+    now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in found]}
+    before = state.get("before_repair")
+    stuck = before is not None and now["draft"]["text"] == before["draft"]["text"]
+    if before is not None and _gravity(now) > _gravity(before):
+        now, stuck = before, True
+        warnings.append("A repair made the draft worse and was taken back.")
+    repairing = bool(_to_mend(now)) and not stuck and state.get("repairs", 0) < bench.settings.max_repairs
     verdicts: list[dict[str, Any]] = []
-    repairing = bool(problems) and state.get("repairs", 0) < bench.settings.max_repairs
     if not repairing:
+        draft = draft_of({**state, "draft": now["draft"]})
         roles = await bench.roles(runtime)
         sources = with_chosen_quotes(brief.sources, draft)
         # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
@@ -46,7 +65,7 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
             await references
         runtime.stream_writer(progress("judged", f"{len(verdicts)} citations judged"))
     return {
-        "problems": [{"code": problem.code, "message": problem.message} for problem in problems],
+        **now,
         "verdicts": verdicts,
         "repairing": repairing,
         "warnings": warnings,
@@ -54,7 +73,7 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
 
 
 def to_repair_or_render(state: SectionState) -> Literal["repair", "render"]:
-    """To the writer while a problem is left and a repair allowed; a check judges only when it ends the loop."""
+    """To the writer while something is left to mend and a repair allowed; a check judges only when it ends the loop."""
     return "repair" if state.get("repairing") else "render"
 
 
@@ -62,11 +81,13 @@ async def repair(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
     """Have the writer mend what the check named."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
-    problems = [problem["message"] for problem in state["problems"]]
-    runtime.stream_writer(progress("repairing", f"mending {len(problems)} problems"))
+    before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
+    problems = _to_mend(before)
+    runtime.stream_writer(progress("repairing", f"mending {_plural(len(problems), 'finding')}"))
     draft = await roles.writer.repair(brief, draft_of(state), problems)
     return {
         "draft": record_of(_normalised(draft)),
+        "before_repair": before,
         "repairs": state.get("repairs", 0) + 1,
         "warnings": warnings,
     }
@@ -102,23 +123,24 @@ async def _make_references_ready(draft: Draft, sources: list[Source], bench: Wor
     await asyncio.to_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers)
 
 
-def experiment_text(experiment: Experiment) -> str:
-    """All words of the experiment: what stands there is the user's own."""
-    texts: list[str] = []
-    _collect(json.loads(experiment.model_dump_json()), texts)
-    return "\n".join(texts)
+def _to_mend(attempt: Attempt) -> list[str]:
+    return [finding["message"] for finding in attempt["findings"] if finding["severity"] != "note"]
 
 
-def _collect(value: Any, texts: list[str]) -> None:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            texts.append(str(name))
-            _collect(item, texts)
-    elif isinstance(value, list):
-        for item in value:
-            _collect(item, texts)
-    elif value is not None:
-        texts.append(str(value))
+def _gravity(attempt: Attempt) -> tuple[int, int]:
+    """How bad a draft is: its errors first, then its warnings."""
+    severities = Counter(finding["severity"] for finding in attempt["findings"])
+    return severities["error"], severities["warning"]
+
+
+def _counted(findings: Sequence[Finding]) -> str:
+    """ "2 x number not found, 1 x copied run"."""
+    rules = Counter(finding.rule.replace("-", " ") for finding in findings)
+    return ", ".join(f"{count} x {rule}" for rule, count in rules.items()) or "no problem found"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _normalised(draft: Draft) -> Draft:

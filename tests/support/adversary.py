@@ -1,7 +1,8 @@
 """A model that does what models do wrong, by a seed: hand `Adversary(seed)` to `FakeOpenAI(behaviour=...)`.
 
 Every misbehaviour is one that servers and models have shown: sources that do not exist, citations in other
-systems' forms, JSON that is none, nothing at all, tools that are not there. It knows the protocol only.
+systems' forms, numbers that nobody measured, copied paragraphs, JSON that is none, nothing at all, tools that are not
+there. It knows the protocol only.
 """
 
 from __future__ import annotations
@@ -122,6 +123,36 @@ def _only_foreign(body: Json, dice: random.Random) -> Json:
     return envelope(body, content=" ".join(lines) + dice.choice(["", references]))
 
 
+def _invented_numbers(body: Json, dice: random.Random) -> Json:
+    """Values that nobody measured, written in the ways that people write them."""
+    text = sentences(dice, request_words(body), markers(body))
+    values = [
+        f" reached {dice.random():.4f}",
+        f" {dice.randint(1000, 9999):,} times",
+        f" by {dice.uniform(1, 99):.2f}%",
+        f" (p = {dice.uniform(1, 9):.1f} × 10^-{dice.randint(3, 9)})",
+        " 1e99999",
+        " 1" + "0" * 5000,
+    ]
+    return envelope(body, content=text.replace(".", dice.choice(values) + ".", dice.randint(1, 4)))
+
+
+def _copied_paragraph(body: Json, dice: random.Random) -> Json:
+    """Whatever longest line the request holds, as if it were its own, or behind a quotation mark left open."""
+    lines = sorted(body["messages"][-1]["content"].splitlines(), key=len)[-4:]
+    copied = dice.choice(lines)
+    cited = dice.choice([*markers(body), ""])
+    return envelope(body, content=f"{dice.choice(['', '“', 'It is so that '])}{copied} {cited}")
+
+
+def _wrong_evidence(body: Json, dice: random.Random) -> Json:
+    """Every sentence cites one and the same source, whichever it is."""
+    known = markers(body) or ["[E1]"]
+    wrong = dice.choice(known)
+    lines = [phrase(dice, request_words(body), 8, 14).capitalize() for _ in range(7)]
+    return envelope(body, content=" ".join(f"{line} {wrong}." for line in lines))
+
+
 def _empty(body: Json, dice: random.Random) -> Json:
     return envelope(body, content=dice.choice(["", " \n ", None, "...", "I cannot help with that."]))
 
@@ -195,6 +226,9 @@ _WITH_TEXT: tuple[_Way, ...] = (
     _foreign_citations,
     _foreign_citations,
     _only_foreign,
+    _invented_numbers,
+    _copied_paragraph,
+    _wrong_evidence,
     _empty,
     _cut_off,
     _wrapped,

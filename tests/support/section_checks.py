@@ -17,6 +17,8 @@ FIELDS = {
     "citations",
     "evidence",
     "references",
+    "findings",
+    "numbers",
     "usage",
     "warnings",
     "files",
@@ -55,6 +57,7 @@ def check_section(record: dict[str, Any], library: Library, *, written_by_models
     assert not _MARKER.search(text), f"{name}: a marker is left in: {text}"
     assert "\x00" not in text and "\x1b" not in text, name
     _check_citations(record, library, name)
+    _check_findings(record, library, name)
     cited = {citation["key"] for citation in record["citations"]}
     known = {paper.key for paper in library.papers()}
     for group in _KEYS.findall(text):
@@ -84,6 +87,24 @@ def _check_citations(record: dict[str, Any], library: Library, name: str) -> Non
     for item in evidence.values():
         (chunk,) = library.chunks([item["chunk_id"]])
         assert chunk.text[item["start"] : item["end"]] == item["quote"] != "", name
+
+
+def _check_findings(record: dict[str, Any], library: Library, name: str) -> None:
+    """Findings point into the text and are told; a number that was found stands where it is said to."""
+    text = record["text"]
+    for finding in record["findings"]:
+        start, end = finding["start"], finding["end"]
+        assert start is None or 0 <= start < end <= len(text), name
+        assert any(finding["message"] in warning for warning in record["warnings"]), name
+    unfound = [number["start"] for number in record["numbers"] if number["found"] is None]
+    told = [finding["start"] for finding in record["findings"] if finding["rule"] == "number-not-found"]
+    assert sorted(unfound) == sorted(told), name
+    for number in record["numbers"]:
+        assert text[number["start"] : number["end"]] == number["text"], name
+        found = number["found"]
+        if found and "evidence_id" in found:
+            (chunk,) = library.chunks([found["chunk_id"]])
+            assert re.search(r"\w", chunk.text[found["start"] : found["end"]]), name
 
 
 def check_quotations(record: dict[str, Any], library: Library, own_words: str) -> int:

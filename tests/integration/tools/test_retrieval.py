@@ -50,7 +50,8 @@ async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -
     hits = await retrieve(library, QUERY, 12, how=how)
     vector = await library.embedding.embed_query(QUERY)
     ids = [hit.candidate.chunk.id for hit in hits]
-    true = library.vectors(ids) @ vector
+    vectors = library.store.get_vectors(ids)
+    true = [float(vectors[name] @ vector) for name in ids]
     assert len(set(ids)) == 12
     assert [hit.candidate.vector_score for hit in hits] == pytest.approx(list(np.clip(true, 0, 1)), abs=1e-4)
     if how.mmr is None:
@@ -159,7 +160,7 @@ async def test_cut_offs_and_variety(library: Library) -> None:
     varied = await retrieve(library, QUERY, 10, how=Retrieval(mmr=0.3))
 
     def likeness(ids: list[str]) -> float:
-        vectors = library.vectors(ids)
+        vectors = np.stack(list(library.store.get_vectors(ids).values()))
         return float((vectors @ vectors.T).mean())
 
     assert varied[0].candidate.chunk.id == plain[0].candidate.chunk.id

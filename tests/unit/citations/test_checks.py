@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from citeloom.citations import check_draft, neutralise
 from citeloom.citations.markers import marker_ids
+from citeloom.experiment import Experiment
 from citeloom.models.roles import Draft
 from tests.unit.citations.samples import make_source
 
@@ -19,8 +20,8 @@ FATAL = {"unknown-marker", "foreign-citation"}
 
 
 def _codes(text: str, *, kind: str | None = None, truncated: bool = False, experiment: str = "") -> list[str]:
-    found = check_draft(Draft(text, truncated), SOURCES, kind=kind, experiment_text=experiment)  # type: ignore[arg-type]
-    return [problem.code for problem in found]
+    found = check_draft(Draft(text, truncated), SOURCES, kind=kind, experiment=Experiment(summary=experiment))  # type: ignore[arg-type]
+    return [finding.rule for finding in found]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def _codes(text: str, *, kind: str | None = None, truncated: bool = False, exper
         ("Degree matters, as they say “so.”", []),
         ("It fell in the text. [E3]", []),
         ("Was it degree [E3]?", []),
-        ("Degree | matters here\n--- | ---\n1 | 2 |", []),
+        ("Degree | matters here\n--- | ---\nyes | no |", []),
     ],
 )
 def test_what_is_wrong_with_a_draft(text: str, codes: list[str]) -> None:
@@ -70,7 +71,7 @@ def test_only_citing_sections_need_a_citation(kind: str, expected: list[str]) ->
 
 
 def test_no_citation_is_asked_for_without_sources() -> None:
-    assert check_draft(Draft("Node degree explains it."), (), kind="discussion", experiment_text="") == ()
+    assert check_draft(Draft("Node degree explains it."), (), kind="discussion", experiment=Experiment()) == ()
 
 
 def test_the_users_own_words_pass() -> None:
@@ -79,11 +80,11 @@ def test_the_users_own_words_pass() -> None:
 
 def test_messages_name_the_words_and_spans_point_to_them() -> None:
     text = "Degree matters (Smith et al., 2021), and more [E99]."
-    problems = check_draft(Draft(text), SOURCES, kind=None, experiment_text="")
-    assert ["(Smith et al., 2021)" in problems[0].message, "[E99]" in problems[1].message] == [True, True]
-    spans = [problem.span for problem in problems if problem.span]
+    findings = check_draft(Draft(text), SOURCES, kind=None, experiment=Experiment())
+    assert ["(Smith et al., 2021)" in findings[0].message, "[E99]" in findings[1].message] == [True, True]
+    spans = [finding.span for finding in findings if finding.span]
     assert [text[start:end] for start, end in spans] == ["(Smith et al., 2021)", "[E99]"]
-    assert all("\n" not in problem.message for problem in problems)
+    assert all("\n" not in finding.message for finding in findings)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +103,9 @@ def test_messages_name_the_words_and_spans_point_to_them() -> None:
     ],
 )
 def test_what_fails_is_marked_and_the_rest_stays(text: str, expected: str) -> None:
-    neutral, problems = neutralise(text, SOURCES, "")
+    neutral, findings = neutralise(text, SOURCES, "")
     assert neutral == expected
-    assert bool(problems) == (text != expected)
+    assert bool(findings) == (text != expected)
 
 
 HOSTILE = st.lists(
@@ -132,13 +133,13 @@ HOSTILE = st.lists(
 @given(HOSTILE)
 def test_nothing_foreign_survives(text: str) -> None:
     neutral, _ = neutralise(text, SOURCES, "")
-    left = check_draft(Draft(neutral), SOURCES, kind=None, experiment_text="")
-    assert not [problem for problem in left if problem.code in FATAL]
+    left = check_draft(Draft(neutral), SOURCES, kind=None, experiment=Experiment())
+    assert not [finding for finding in left if finding.rule in FATAL]
     assert set(marker_ids(neutral)) <= {"E3", "E4", "E5"}
     assert not any(word in neutral for word in ("himmelstein2017systematic", "lee2022ten"))
 
 
 def test_a_source_without_authors_is_no_excuse() -> None:
     nameless = make_source("E3", "anon", ())
-    found = check_draft(Draft("Smith et al. showed this [E3]."), [nameless], kind=None, experiment_text="")
-    assert [problem.code for problem in found] == ["foreign-citation"]
+    found = check_draft(Draft("Smith et al. showed this [E3]."), [nameless], kind=None, experiment=Experiment())
+    assert [finding.rule for finding in found] == ["foreign-citation"]

@@ -33,6 +33,12 @@ PROSE = [
     ("- first item\n- second item. With more.", ["first item", "second item.", "With more."]),
     ("One paragraph\n\nAnother one", ["One paragraph", "Another one"]),
     ("![**A caption.** Its text.](a.png)", ["![**A caption.** Its text.](a.png)"]),
+    ("It was kept at 4 °C for 2 h. Then it was used.", ["It was kept at 4 °C for 2 h.", "Then it was used."]),
+    ("The Km was 3.2 mM. The rest is here.", ["The Km was 3.2 mM.", "The rest is here."]),
+    (
+        "E. coli K-12 (subsp. nov., cf. Suppl. Fig. 2) grew at approx. 37 °C. It did so vs. D. melanogaster.",
+        ["E. coli K-12 (subsp. nov., cf. Suppl. Fig. 2) grew at approx. 37 °C.", "It did so vs. D. melanogaster."],
+    ),
     ("Is it so? Yes! Good.", ["Is it so?", "Yes!", "Good."]),
     ("Müller et al. fanden é. Später.", ["Müller et al. fanden é.", "Später."]),
 ]

@@ -1,0 +1,116 @@
+"""What is cited too little: sentences that speak of others' work without a source, and one paper that carries all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from citeloom.citations.findings import Finding, shown
+from citeloom.citations.markers import CitedSentence, sentences
+from citeloom.citations.quotations import quoted_spans
+from citeloom.experiment import Experiment
+from citeloom.models.roles import Source
+
+_WORK = (
+    r"(?:studies|study|works?|research|reports?|findings?|literature|authors|groups|benchmarks?|papers?|investigations?"
+    r"|observations|advances|evidence)"
+)
+_OTHERS_WORK = re.compile(
+    rf"\b(?:previous|prior|earlier|past|recent|existing|published)\s(?:[\w-]+\s){{0,2}}?{_WORK}\b"
+    r"|\b(?:several|many|numerous|most|some)\s(?:(?!of\b)[\w-]+\s)?(?:studies|authors|groups|reports|researchers|works?|reviews)\b"
+    r"|\b(?:has|have)\s(?:long\s|often\s|also\s|widely\s|repeatedly\s|previously\s|recently\s|frequently\s)?been\s(?:long\s)?"
+    r"(?:shown|reported|demonstrated|observed|described|recogni[sz]ed|established|suggested|argued|proposed|documented"
+    r"|noted|linked|associated|implicated|criticised|criticized)\b"
+    r"|\b(?:is|are)\s(?:well|widely|generally|commonly|routinely|frequently)[\s-](?:known|accepted|established"
+    r"|recogni[sz]ed|believed|assumed|used|applied|adopted|reported|regarded|considered)\b"
+    r"|\bthe\sliterature\s(?:\w+\s)?(?:suggests|shows|reports|describes|agrees|indicates|holds|contains|offers)\b"
+    r"|\b(?:researchers|others|scholars|(?<!our\s)authors)\s(?:have|had|found|showed|report(?:ed)?|argued?|proposed)\b"
+    r"|(?<!these\s)(?<!those\s)(?<!two\s)\bstudies\s(?:of|on|that|have|suggest|show|report|find|typically|commonly|often)\b"
+    r"|\bbody\sof\s(?:evidence|work|literature|research)\b|\baccording\sto\s(?:published|earlier|previous|recent)\b"
+    r"|\bwas\s(?:first\s|originally\s)?(?:introduced|proposed)\s(?:to|by|in|as|for)\b",
+    re.IGNORECASE,
+)
+# The experiment itself, what is still to be done, and what nobody did.
+_OWN = re.compile(
+    r"\b(?:future|further|more)\s(?:[\w-]+\s){0,2}?(?:work|studies|study|research|experiments?)\b|\bto\sour\sknowledge\b"
+    r"|\bthis\s(?:study|work|experiment|paper)\b|\bof\sours\b|\bour\s(?:own\s)?(?:previous|earlier|prior)\b"
+    r"|\bwhether\b[^.]*\b(?:open|unclear|unknown|to be)\b|\?\W*$",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
+_FEWEST_CITATIONS = 5
+_FEWEST_PAPERS = 3
+_LARGEST_SHARE = 0.6
+
+
+def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
+    """Sentences of a normalised text that report others' work and cite nothing.
+
+    What the experiment says itself is left alone; so is what stands in quotation marks.
+    """
+    quoted = quoted_spans(text)
+    own = _flat(own_words)
+    return [
+        sentence
+        for sentence in sentences(text)
+        if not sentence.ids
+        and not _HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1)
+        and _reports(_without(text, sentence, quoted), own)
+    ]
+
+
+def uncited_findings(text: str, sources: Sequence[Source], experiment: Experiment) -> list[Finding]:
+    """A finding for each sentence in need of a citation."""
+    example = f", such as [{sources[0].evidence.id}]," if sources else ""
+    return [
+        Finding(
+            "citation-missing",
+            f'"{shown(sentence.text)}" speaks of others\' work; cite the source that says so{example} or leave it out.',
+            (sentence.start, sentence.end),
+        )
+        for sentence in uncited_sentences(text, experiment.words())
+    ]
+
+
+def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
+    """A note when one paper has most of the citations though the evidence offers several."""
+    keys = {source.evidence.id: source.paper.key for source in sources}
+    offered = set(keys.values())
+    counted = Counter(keys[id] for sentence in sentences(text) for id in sentence.ids if id in keys)
+    total = sum(counted.values())
+    if len(offered) < _FEWEST_PAPERS or total < _FEWEST_CITATIONS:
+        return []
+    key, most = counted.most_common(1)[0]
+    if most <= _LARGEST_SHARE * total:
+        return []
+    return [
+        Finding(
+            "one-sided",
+            f"{most} of {total} citations are of one paper, {key}, though the evidence is of {len(offered)} papers.",
+        )
+    ]
+
+
+def _reports(words: str, own: str) -> bool:
+    """Whether a sentence speaks of others' work in words that are not the experiment's, two around them counted in."""
+    if _OWN.search(words):
+        return False
+    return any(
+        _flat(" ".join([*words[: match.start()].split()[-2:], match[0], *words[match.end() :].split()[:2]])) not in own
+        for match in _OTHERS_WORK.finditer(words)
+    )
+
+
+def _without(text: str, sentence: CitedSentence, spans: Sequence[tuple[int, int]]) -> str:
+    pieces: list[str] = []
+    done = sentence.start
+    for start, end in spans:
+        if sentence.start <= start < sentence.end:
+            pieces.append(text[done : max(done, start)])
+            done = max(done, end)
+    return " ".join([*pieces, text[done : sentence.end]])
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,255 @@
+"""Where the numbers of a section come from: a JSON path of the experiment, or a span of a cited chunk.
+
+0.725 is 72.5%, 1,234 is 1234, and a number may be rounded to the digits that it shows; "more than 9,000" may stand for
+9,074. A number that is found nowhere, or only in a source that its sentence does not cite, is a finding.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Literal
+
+from citeloom.citations.findings import Finding, shown
+from citeloom.citations.markers import CitedSentence, sentences
+from citeloom.citations.quantities import Number, Scale, claimed_numbers, given_numbers
+from citeloom.experiment import Experiment
+from citeloom.models.roles import Source
+
+How = Literal["equal", "rounded", "qualified", "repeated"]
+
+# Fields are looked through in this order: what was measured, what was said of it, what was planned, code.
+_FIELDS = ("metrics", "results", "summary", "reasoning", "execution_result", "hypothesis", "paper_concept")
+_LAST = ("experimental_plan", "plots", "experiment_code")
+_QUALIFIED = Decimal("0.12")  # how far "nearly" and "more than" reach, as a share of the number
+_SMALLEST_ROUNDED = 10  # "three" is a count, and no 2.6 rounded
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a number stands: `path` of the experiment, or evidence; the span is in that text, None of a JSON number."""
+
+    path: str = ""
+    evidence_id: str = ""
+    chunk_id: str = ""
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberTrace:
+    """A number of the text, `text[start:end]`, and where it comes from; `origin` is None when it was not found."""
+
+    start: int
+    end: int
+    origin: Origin | None
+    how: How = "equal"
+    elsewhere: str = ""  # the evidence that has it, though the sentence does not cite that
+
+    def as_dict(self, text: str) -> dict[str, Any]:
+        """The plain form of the JSON output; `text` is the one that the span refers to."""
+        record: dict[str, Any] = {"text": text[self.start : self.end], "start": self.start, "end": self.end}
+        if self.origin is None:
+            return {**record, "found": None}
+        origin = self.origin
+        place = (
+            {"path": origin.path} if origin.path else {"evidence_id": origin.evidence_id, "chunk_id": origin.chunk_id}
+        )
+        return {**record, "found": {**place, "start": origin.start, "end": origin.end, "how": self.how}}
+
+
+def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) -> list[NumberTrace]:
+    """Every number of a normalised text that counts or measures something, in order, with its origin."""
+    own = _experiment_index(experiment.model_dump_json())
+    cited = {
+        source.evidence.id: _source_index(source.evidence.id, source.evidence.chunk_id, source.text)
+        for source in sources
+    }
+    traces: list[NumberTrace] = []
+    placed = sentences(text)
+    starts = [sentence.start for sentence in placed]
+    paragraph = _Paragraph(text)
+    for number in claimed_numbers(text):
+        index = bisect_right(starts, number.start) - 1
+        here = placed[index] if index >= 0 else CitedSentence("", 0, 0, ())
+        traces.append(_trace(number, here, own, cited, paragraph.said_before(number)))
+        if traces[-1].origin is not None:
+            paragraph.remember(number, traces[-1].origin)
+    return traces
+
+
+def number_findings(text: str, sources: Sequence[Source], experiment: Experiment) -> list[Finding]:
+    """The numbers that are neither in the experiment nor in a source that their sentence cites."""
+    return [_finding(text, trace) for trace in trace_numbers(text, sources, experiment) if trace.origin is None]
+
+
+def _finding(text: str, trace: NumberTrace) -> Finding:
+    around = text[max(0, trace.start - 40) : trace.end + 25]
+    words = f'The number {text[trace.start : trace.end]} ("{shown(around)}")'
+    if trace.elsewhere:
+        message = f"{words} is that of {trace.elsewhere}; cite [{trace.elsewhere}] in this sentence, or leave it out."
+    else:
+        message = (
+            f"{words} is neither in the experiment nor in a source that the sentence cites; use theirs or leave it out."
+        )
+    return Finding("number-not-found", message, (trace.start, trace.end))
+
+
+class _Paragraph:
+    """What the paragraph has traced so far: "That 0.82" needs no second citation."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._until = 0
+        self._said: dict[tuple[Decimal, Scale], Origin] = {}
+
+    def said_before(self, number: Number) -> Origin | None:
+        if number.start >= self._until:
+            end = self._text.find("\n\n", number.start)
+            self._until = end if end >= 0 else len(self._text)
+            self._said = {}
+        return self._said.get((number.value, number.scale))
+
+    def remember(self, number: Number, origin: Origin) -> None:
+        self._said.setdefault((number.value, number.scale), origin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    number: Number
+    origin: Origin
+    ratio_only: bool  # in code a bare 42 is no percentage
+
+
+class _Index:
+    """Given numbers by size, so that a claim is compared with those near it only."""
+
+    def __init__(self, given: Sequence[_Given]) -> None:
+        order = sorted(range(len(given)), key=lambda index: (abs(float(given[index].number.value)), index))
+        self._given = [(given[index], index) for index in order]
+        self._sizes = [abs(float(item.number.value)) for item, _ in self._given]
+
+    def find(self, claim: Number) -> tuple[Origin, How] | None:
+        best: tuple[int, int, Origin, How] | None = None
+        for factor, kinds in _readings(claim):
+            target = abs(claim.value) / factor
+            reach = float(max(claim.unit / factor, target * _QUALIFIED)) if claim.hedge else float(claim.unit / factor)
+            low = bisect_left(self._sizes, float(target) - reach * 1.001)
+            high = bisect_right(self._sizes, float(target) + reach * 1.001)
+            for item, place in self._given[low:high]:
+                if item.number.scale not in kinds or (
+                    kinds == ("plain",) and factor == 1 and item.ratio_only and _is_percent(claim)
+                ):
+                    continue
+                how = _match(claim, item.number.value * factor, item.number.unit * factor)
+                if how is None:
+                    continue
+                rank = (0 if how == "equal" else 1) + (0 if factor != 1 or item.number.scale == claim.scale else 2)
+                if best is None or (rank, place) < best[:2]:
+                    best = (rank, place, item.origin, how)
+        return (best[2], best[3]) if best else None
+
+
+def _is_percent(claim: Number) -> bool:
+    return claim.scale == "percent"
+
+
+def _readings(claim: Number) -> list[tuple[Decimal, tuple[Scale, ...]]]:
+    """By what a given number of which scales is multiplied to be compared with the claim."""
+    hundred, one = Decimal(100), Decimal(1)
+    percent: list[tuple[Decimal, tuple[Scale, ...]]] = [
+        (one, ("percent", "either")),
+        (hundred, ("plain", "either")),
+        (one, ("plain",)),
+    ]
+    plain: list[tuple[Decimal, tuple[Scale, ...]]] = [
+        (one, ("plain", "either")),
+        (1 / hundred, ("percent", "either")),
+    ]
+    if claim.scale == "percent":
+        return percent
+    return [*plain, *percent[:2]] if claim.scale == "either" else plain
+
+
+def _match(claim: Number, given: Decimal, unit: Decimal) -> How | None:
+    """Whether the claim may stand for a given number."""
+    if claim.value < 0 <= given:
+        return None
+    said, true = abs(claim.value), abs(given)
+    if said == true:
+        return "equal"
+    counts = claim.scale == "plain" and claim.unit == 1 and said < _SMALLEST_ROUNDED
+    if unit < claim.unit and abs(said - true) <= claim.unit / 2 and (claim.hedge or not counts):
+        return "rounded"
+    if claim.hedge and not counts:
+        reach = min(_last_place(said), said * _QUALIFIED)
+        off = true - said
+        if {"about": abs(off) <= reach / 2, "above": 0 <= off < reach, "below": 0 <= -off < reach}[claim.hedge]:
+            return "qualified"
+    return None
+
+
+def _last_place(value: Decimal) -> Decimal:
+    """The place of the last digit that is not 0: 1000 of 9,000."""
+    trimmed = value.normalize()
+    return Decimal((0, (1,), trimmed.adjusted() - len(trimmed.as_tuple().digits) + 1))
+
+
+def _trace(
+    number: Number,
+    sentence: CitedSentence,
+    own: _Index,
+    sources: dict[str, _Index],
+    said_before: Origin | None,
+) -> NumberTrace:
+    for index in [*(sources[id] for id in sentence.ids if id in sources), own]:
+        found = index.find(number)
+        if found:
+            return NumberTrace(number.start, number.end, *found)
+    if said_before is not None:
+        return NumberTrace(number.start, number.end, said_before, "repeated")
+    elsewhere = next((id for id, index in sources.items() if index.find(number)), "")
+    return NumberTrace(number.start, number.end, None, elsewhere=elsewhere)
+
+
+@lru_cache(maxsize=256)
+def _source_index(evidence_id: str, chunk_id: str, text: str) -> _Index:
+    return _Index(
+        [
+            _Given(number, Origin("", evidence_id, chunk_id, number.start, number.end), ratio_only=False)
+            for number in given_numbers(text)
+        ]
+    )
+
+
+@lru_cache(maxsize=8)
+def _experiment_index(experiment: str) -> _Index:
+    return _Index(list(_experiment_numbers(Experiment.model_validate_json(experiment))))
+
+
+def _experiment_numbers(experiment: Experiment) -> Iterator[_Given]:
+    leaves = sorted(experiment.leaves(), key=lambda leaf: _rank(leaf[0]))
+    for path, value in leaves:
+        code = path.startswith("experiment_code")
+        if isinstance(value, str):
+            for number in given_numbers(value):
+                yield _Given(number, Origin(path, start=number.start, end=number.end), code)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            for number in given_numbers(repr(value)):
+                yield _Given(number, Origin(path), code)
+        elif isinstance(value, list) and not path.startswith("_"):
+            yield _Given(Number(0, 0, Decimal(len(value)), Decimal(1)), Origin(path), ratio_only=True)
+    # Names say numbers too: top_5_accuracy.
+    for path, _ in leaves:
+        for number in given_numbers(re.sub(r"\[\d+\]", "", path)):
+            yield _Given(number, Origin(path), ratio_only=True)
+
+
+def _rank(path: str) -> int:
+    root = path.partition(".")[0].partition("[")[0]
+    order = [*_FIELDS, "", *_LAST]
+    return order.index(root) if root in order else len(_FIELDS)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from citeloom.citations import check_draft, normalise_markers, trace_numbers
+from citeloom.citations.copied import copied_runs
+from citeloom.citations.coverage import balance_findings, uncited_sentences
+from citeloom.citations.findings import SEVERITY
+from citeloom.citations.numbers import number_findings
+from citeloom.citations.quantities import claimed_numbers, given_numbers
+from citeloom.experiment import Experiment
+from citeloom.models.roles import Draft
+from tests.unit.citations.samples import make_source
+
+EXPERIMENT = Experiment.model_validate(
+    {
+        "metrics": {"auroc": 0.725, "by-fold": [0.7, 0.75], "n": 1234, "p": 2.3e-7, "note": None, "ok": True},
+        "results": "AUROC was 0.725 on 1,234 edges.",
+        "plots": ["degree.png"],
+    }
+)
+SOURCES = (
+    replace(make_source("E3"), text="The prior reached 87.3% on 20 networks of 2017."),
+    make_source("E4", "lee2022ten"),
+)
+
+
+def origins(text: str) -> list[str]:
+    traces = trace_numbers(text, SOURCES, EXPERIMENT)
+    return [trace.origin.path or trace.origin.evidence_id if trace.origin else "?" for trace in traces]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was 72.5%.", ["metrics.auroc"]),
+        ("It was 0.75 in one fold.", ['metrics["by-fold"][1]']),
+        ("It was 2.3e-7, or 2.3 × 10⁻⁷, or 2.3 \\times 10^{-7}.", ["metrics.p"] * 3),
+        ("It was 87.3% [E3].", ["E3"]),
+        ("It was 87.3%.", ["?"]),
+        ("It was 87.3% [E4].", ["?"]),
+        ("One figure and two folds are enough.", ['metrics["by-fold"]']),
+    ],
+)
+def test_where_a_number_comes_from(text: str, expected: list[str]) -> None:
+    assert origins(text) == expected
+
+
+def test_an_origin_points_at_the_number_in_its_text() -> None:
+    (trace,) = trace_numbers("It was 87% [E3].", SOURCES, EXPERIMENT)
+    assert trace.origin is not None and trace.how == "rounded"
+    assert SOURCES[0].text[trace.origin.start : trace.origin.end] == "87.3%"
+    (trace,) = trace_numbers("It had 1234 edges.", (), Experiment(results="It had 1,234 edges."))
+    assert trace.origin is not None and trace.origin.path == "results"
+    assert (trace.origin.start, trace.origin.end) == (7, 12)
+
+
+def test_a_message_names_the_number_and_the_source_that_has_it() -> None:
+    elsewhere, nowhere = number_findings("It was 87.3%. It was 0.999.", SOURCES, EXPERIMENT)
+    assert "87.3%" in elsewhere.message and "cite [E3]" in elsewhere.message
+    assert "0.999" in nowhere.message and "neither in the experiment nor" in nowhere.message
+
+
+def test_a_number_may_be_repeated_in_its_paragraph_only() -> None:
+    text = "It was 87.3% [E3]. That 87.3% is high.\n\nStill, 87.3% is not all."
+    assert origins(text) == ["E3", "E3", "?"]
+
+
+def test_one_paper_that_carries_all_is_noted_and_not_repaired() -> None:
+    sources = [make_source("E1", "a2020"), make_source("E2", "b2020"), make_source("E3", "c2020")]
+    one_sided = " ".join("Degree matters here [E1]." for _ in range(5))
+    (finding,) = balance_findings(one_sided, sources)
+    assert finding.severity == "note" and "5 of 5 citations are of one paper, a2020" in finding.message
+    assert balance_findings(one_sided, sources[:2]) == []
+    assert balance_findings(one_sided + " It lasts [E2]. It does [E3]. It may [E2]. It can [E3].", sources) == []
+
+
+def test_the_experiments_own_words_need_no_citation_in_a_sentence_of_another_make() -> None:
+    own = "Several models separate drift from change, and preprints and published papers show the same change points."
+    assert (
+        uncited_sentences("The hypothesis holds in part: preprints and published papers show the same change.", own)
+        == []
+    )
+    assert uncited_sentences("As is known, published papers show the same change.", own)
+
+
+def test_every_check_of_a_draft_is_told_with_its_place() -> None:
+    text = (
+        "Previous studies have shown that this holds. It reached 0.999 here (Smith et al., 2021). Node degree explains"
+        " most of the edges. It is a strong baseline [E4]. As E3 shows, it lasts [E9]."
+    )
+    found = check_draft(Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT)
+    assert [(finding.rule, text[slice(*(finding.span or (0, 0)))]) for finding in found] == [
+        ("citation-missing", "Previous studies have shown that this holds."),
+        ("number-not-found", "0.999"),
+        ("foreign-citation", "(Smith et al., 2021)"),
+        ("bare-marker", "E3"),
+        ("unknown-marker", "[E9]"),
+    ]
+
+
+PIECES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                "0.725", "72.5%", "1,234", "1 234", "10^-7", "10⁻⁷", "2.3e-7", "1e999", "1e99999", "×", " × 10^", "-",
+                "–", ".", ",", " ", "twelve", "One of nine", "twenty-five", " million", "k", "%", " percent", "2019",
+                "more than ",
+                "Fig. 3", "Section 2.1", "GPT-4", "3D", "~2~", "[E3]", "[E4]", "[E9]", "“", "”", '"', "\n\n", "\n",
+                "> ", "```",
+                "# ", "Node degree explains most of the edges. It is a strong baseline.", "Previous studies have shown",
+                "<sup>-3</sup>", "$", "\\times", "{", "}", "^", "**", "(", ")", "\ud800", "\u00ad", "½", "٣", "9" * 50,
+            ]
+        ),
+        st.text(max_size=4),
+    ),
+    max_size=30,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(PIECES)
+@example("1e999 1e-999 " + "9" * 400)
+def test_checks_raise_nothing_and_point_at_their_words(text: str) -> None:
+    draft = normalise_markers(text)
+    for trace in trace_numbers(draft, SOURCES, EXPERIMENT):
+        assert 0 <= trace.start < trace.end <= len(draft) and any(c.isalnum() for c in draft[trace.start : trace.end])
+        if trace.origin and trace.origin.evidence_id:
+            assert trace.origin.start is not None and trace.origin.start < (trace.origin.end or 0) <= len(
+                SOURCES[0].text
+            )
+    for run in copied_runs(draft, SOURCES, EXPERIMENT.words()):
+        assert 0 <= run.start < run.end <= len(draft) and run.words > 12
+    assert all(draft[item.start : item.end] == item.text for item in uncited_sentences(draft, EXPERIMENT.words()))
+    for finding in check_draft(Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT):
+        assert finding.rule in SEVERITY and "\n" not in finding.message
+        assert finding.span is None or 0 <= finding.span[0] < finding.span[1] <= len(draft)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.decimals(min_value="0.001", max_value="100000", places=3))
+def test_a_number_is_found_however_it_is_written(value: object) -> None:
+    plain = f"{value:f}"
+    grouped = f"{value:,f}"
+    experiment = Experiment(metrics={"value": float(plain)})
+    for written in (plain, grouped):
+        (trace,) = trace_numbers(f"The value was {written} metres.", (), experiment)
+        assert trace.origin is not None, written
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1," * 3000, "1 " * 3000, "9" * 6000, "10^" * 2000, "Fig. 1, " * 1000, "A-" * 3000, "A" * 6000, "12 × 10" * 900,
+     "one of " * 1000, "1.1." * 1500, '"' * 3000, "“" * 3000, "a b c " * 1500, "~1" * 2000, "```\n" * 1500],
+)  # fmt: skip
+def test_text_made_to_be_slow_is_read(text: str) -> None:
+    # A pattern that backtracks would hang the suite here.
+    claimed_numbers(text)
+    given_numbers(text)
+    copied_runs(text, SOURCES, "")
+    uncited_sentences(text, "")
