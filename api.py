@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from citeloom.citations.export import prepare_folder
+from citeloom.citations.formats import Format
 from citeloom.config import RetrievalMode, Settings, load_settings
 from citeloom.errors import ConfigurationError
 from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
@@ -146,6 +147,7 @@ async def awrite_section(
     library: Workbench,
     *,
     out: Path | str | None = None,
+    formats: Sequence[Format] = (),
     fresh: bool = False,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
@@ -155,7 +157,8 @@ async def awrite_section(
         kind: the section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         library: an open library.
-        out: folder for the three files; none are written when left out.
+        out: folder for the files; none are written when left out.
+        formats: `tex`, `docx` and `html`, written beside the markdown.
         fresh: write anew, without answers of earlier runs.
         on_event: told of each step.
 
@@ -168,7 +171,7 @@ async def awrite_section(
     finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
     if out is None:
         return public_record(finished.record)
-    return await save_section(finished.record, Path(out))
+    return await save_section(finished.record, Path(out), formats)
 
 
 def _documents(given: Sequence[Path | str | Document | BaseLoader]) -> list[Document]:
@@ -221,11 +224,13 @@ def write_section(
     library: Workbench,
     *,
     out: Path | str | None = None,
+    formats: Sequence[Format] = (),
     fresh: bool = False,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """`awrite_section` for code without an event loop."""
-    return _run(awrite_section(kind, experiment, library, out=out, fresh=fresh, on_event=on_event), "awrite_section")
+    work = awrite_section(kind, experiment, library, out=out, formats=formats, fresh=fresh, on_event=on_event)
+    return _run(work, "awrite_section")
 
 
 def _run(work: Coroutine[Any, Any, Result], twin: str) -> Result:

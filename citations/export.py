@@ -61,11 +61,8 @@ class SectionDocument:
 
 def markdown_document(document: SectionDocument) -> str:
     """Heading, text and references; notice and warnings in a comment, unseen in the paper."""
-    title = document.section.replace("_", " ").strip().capitalize()
-    lines = document.text.strip().splitlines()
-    if lines and lines[0].lstrip("# ").strip(":* ").casefold() == title.casefold():
-        lines = lines[1:]  # the writer gave the heading too
-    parts = [f"# {title}", "\n".join(lines).strip()]
+    title = section_title(document.section)
+    parts = [f"# {title}", without_title(document.text, title)]
     if document.references:
         parts.append("## References\n\n" + "\n".join(reference.line for reference in document.references))
     said = [line for line in (document.notice, *document.warnings) if line.strip()]
@@ -74,6 +71,19 @@ def markdown_document(document: SectionDocument) -> str:
         body = "\n".join(" ".join(line.split()).replace("--", "- -") for line in said)
         parts.append(f"<!--\n{body.replace('>', '&gt;')}\n-->")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def section_title(kind: str) -> str:
+    """The heading of a section of this kind."""
+    return kind.replace("_", " ").strip().capitalize()
+
+
+def without_title(text: str, title: str) -> str:
+    """The text without its first line where that is the heading, which the writer gave too."""
+    lines = text.strip().splitlines()
+    if lines and lines[0].lstrip("# ").strip(":* ").casefold() == title.casefold():
+        lines = lines[1:]
+    return "\n".join(lines).strip()
 
 
 def bibliography(papers: Sequence[Paper]) -> str:
@@ -110,15 +120,13 @@ def write_files(out_dir: Path, kind: str, document: SectionDocument) -> dict[str
 
 
 def write_texts(
-    out_dir: Path, kind: str, contents: Mapping[str, str], as_json: Callable[[Mapping[str, str]], str]
+    out_dir: Path, kind: str, contents: Mapping[str, str | bytes], as_json: Callable[[Mapping[str, str]], str]
 ) -> dict[str, str]:
     """Write `contents` by suffix, and last the JSON, which is told where all files are; returns their paths.
 
     Raises InputError when the folder cannot be made or written.
     """
-    from pathvalidate import sanitize_filename
-
-    stem = sanitize_filename(kind, replacement_text="-", platform="universal").strip(". ") or "section"
+    stem = file_stem(kind)
     paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, "json")}
     files = {suffix: str(path) for suffix, path in paths.items()}
     try:
@@ -130,6 +138,13 @@ def write_texts(
     return files
 
 
+def file_stem(kind: str) -> str:
+    """What the files of a section are called, safe on every system."""
+    from pathvalidate import sanitize_filename
+
+    return sanitize_filename(kind, replacement_text="-", platform="universal").strip(". ") or "section"
+
+
 def _not_writable(out_dir: Path, error: OSError) -> InputError:
     return InputError(
         f"{error.filename or out_dir}: cannot be written ({error.strerror or error}).",
@@ -137,13 +152,14 @@ def _not_writable(out_dir: Path, error: OSError) -> InputError:
     )
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file by `text` in one step, on disk before the old one goes; raises OSError."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Replace a file by `content` in one step, on disk before the old one goes; raises OSError."""
+    # "replace": a lone surrogate in a model's answer must not lose the section.
+    written = content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        # "replace": a lone surrogate in a model's answer must not lose the section.
-        with temporary.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(text)
+        with temporary.open("xb") as file:
+            file.write(written)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -55,6 +55,15 @@ class RenderedSentence:
 
 
 @dataclass(frozen=True, slots=True)
+class CitationPlace:
+    """Where a group of citations stands in the rendered text, `text[start:end]`, and the evidence it cites."""
+
+    start: int
+    end: int
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rendered:
     """The section as the reader sees it; `keys` in order of first citation, so `keys[n - 1]` is number n."""
 
@@ -62,6 +71,7 @@ class Rendered:
     keys: tuple[str, ...]
     citations: tuple[Citation, ...]
     sentences: tuple[RenderedSentence, ...]
+    places: tuple[CitationPlace, ...] = ()
     moves: tuple[tuple[int, int], ...] = ()
 
     def moved(self, position: int) -> int:
@@ -86,6 +96,7 @@ def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdic
     numbers = {key: number for number, key in enumerate(keys, 1)}
     pieces: list[str] = []
     moves: list[tuple[int, int]] = []  # from this position of the draft on, the shift of the rendered text
+    places: list[CitationPlace] = []
     done = length = 0
     for start, end, ids in groups:
         cited = [evidence[identifier] for identifier in ids if identifier in evidence]
@@ -94,11 +105,13 @@ def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdic
             shown = f"{shown} {NEEDED}".strip()
         pieces += [text[done:start], shown]
         length += start - done + len(shown)
+        if cited:
+            places.append(CitationPlace(length - len(shown), length, tuple(item.id for item in cited)))
         done = end
         moves.append((end, length - end))
     rendered = "".join([*pieces, text[done:]])
     cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {})
-    return Rendered(rendered, keys, citations, cited_sentences, tuple(moves))
+    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves))
 
 
 def _records(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,6 +57,34 @@ StyleOption = Annotated[
         show_default="key",
     ),
 ]
+
+
+class FileFormat(StrEnum):
+    """What a section can be written as, as the command line takes it."""
+
+    MD = "md"
+    TEX = "tex"
+    DOCX = "docx"
+    HTML = "html"
+
+
+FormatOption = Annotated[
+    list[FileFormat] | None,
+    typer.Option(
+        "--format",
+        help="Also as LaTeX that cites from the .bib, as Word or as HTML; can be given several times.",
+        show_default="md",
+    ),
+]
+CslOption = Annotated[
+    str | None,
+    typer.Option(
+        "--csl",
+        help="Style of the references, and of citations in tex, docx and html: a .csl file or, with the extra "
+        "'styles', a name such as apa, ieee or nature.",
+        show_default="Chicago author-date, and plainnat in tex",
+    ),
+]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Write anew, without answers of earlier runs.")]
 ModelOption = Annotated[
     str | None,
@@ -81,8 +110,9 @@ def register(app: typer.Typer) -> None:
 def _help(kind: str) -> str:
     return (
         f"Write the {kind}: {PURPOSES[kind]}.\n\n"
-        f"Writes {kind}.md, {kind}.bib (the cited entries) and {kind}.json, and prints the text. A killed or paused "
-        "run goes on when the same command is given again; a finished one is not paid for twice.\n\n"
+        f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its passage) "
+        f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
+        "goes on when the same command is given again; a finished one is not paid for twice.\n\n"
         f"exp.json needs: {NEEDS[kind]}. All other fields are optional: paper_concept{{title, description, "
         "open_questions[]}, hypothesis{description, method_combination}, experimental_plan, experiment_code, "
         "execution_result{stdout, stderr, returncode}, metrics{}, plots[{path, caption}], verdict, reasoning, "
@@ -94,7 +124,9 @@ def _command(kind: str) -> Any:
     def section(
         exp: ExpOption,
         out: OutOption = Path(),
+        formats: FormatOption = None,
         cite_style: StyleOption = None,
+        csl: CslOption = None,
         fresh: FreshOption = False,
         model: ModelOption = None,
         base_url: UrlOption = None,
@@ -108,6 +140,7 @@ def _command(kind: str) -> Any:
     ) -> None:
         settings = {
             "cite_style": cite_style,
+            "csl": csl,
             "chat_model": model,
             "chat_base_url": base_url,
             "section_words": words,
@@ -116,7 +149,7 @@ def _command(kind: str) -> Any:
             "max_tokens": max_tokens,
             "max_cost": max_cost,
         }
-        records = run_to_end(_write((kind,), exp, out, fresh, home, settings))
+        records = run_to_end(_write((kind,), exp, out, formats, fresh, home, settings))
         result_json(records[0]) if as_json else _show(records)
 
     section.__name__ = kind
@@ -126,7 +159,9 @@ def _command(kind: str) -> Any:
 def paper(
     exp: ExpOption,
     out: OutOption = Path(),
+    formats: FormatOption = None,
     cite_style: StyleOption = None,
+    csl: CslOption = None,
     fresh: FreshOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
@@ -137,14 +172,20 @@ def paper(
     home: HomeOption = None,
 ) -> None:
     """Write all six sections one after the other; each can be killed and gone on with."""
-    settings: dict[str, Any] = {"cite_style": cite_style, "chat_model": model, "chat_base_url": base_url}
-    settings |= {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    records = run_to_end(_write(tuple(PURPOSES), exp, out, fresh, home, settings))
+    settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "chat_model": model}
+    settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    records = run_to_end(_write(tuple(PURPOSES), exp, out, formats, fresh, home, settings))
     result_json({"sections": records}) if as_json else _show(records)
 
 
 async def _write(
-    kinds: tuple[str, ...], exp: Path, out: Path, fresh: bool, home: Path | None, overrides: dict[str, Any]
+    kinds: tuple[str, ...],
+    exp: Path,
+    out: Path,
+    formats: Sequence[str] | None,
+    fresh: bool,
+    home: Path | None,
+    overrides: dict[str, Any],
 ) -> list[dict[str, Any]]:
     from citeloom.experiment import load_experiment, require_fields
     from citeloom.graph.run import SectionRequest
@@ -156,11 +197,14 @@ async def _write(
     with workbench(settings, found, create=False) as bench:
         bench.joint_budget = len(kinds) > 1
         requests = [SectionRequest(_kind(kind), experiment, str(exp), fresh) for kind in kinds]
-        return [await write_one(request, out, bench) for request in requests]
+        return [await write_one(request, out, bench, formats or ()) for request in requests]
 
 
-async def write_one(request: SectionRequest, out: Path, bench: Workbench) -> dict[str, Any]:
+async def write_one(
+    request: SectionRequest, out: Path, bench: Workbench, formats: Sequence[str] = ()
+) -> dict[str, Any]:
     """One section with its files; says what happened on stderr."""
+    from citeloom.citations.formats import FORMATS
     from citeloom.graph.run import run_section
     from citeloom.graph.saving import save_section
 
@@ -168,7 +212,7 @@ async def write_one(request: SectionRequest, out: Path, bench: Workbench) -> dic
         notice(bench.notice)
     with prepared_folder(out), section_progress(bench.spent_now) as show:
         finished = await run_section(request, bench, on_event=show, on_notice=notice)
-    record = await save_section(finished.record, out)
+    record = await save_section(finished.record, out, [known for known in FORMATS if known in formats])
     for warning in record["warnings"]:
         notice(f"Note: {warning}")
     usage = record["usage"]

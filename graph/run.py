@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from citeloom.citations.csl import style_file
 from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.experiment import Experiment, SectionKind, require_fields
 from citeloom.graph.events import ProgressEvent
 from citeloom.graph.identity import fingerprint, question_of, settings_of_run
 from citeloom.graph.nodes.rendering import rendered
+from citeloom.graph.provenance import provenance
 from citeloom.graph.section_graph import SectionGraph, build_section_graph
+from citeloom.graph.state import SectionState
 from citeloom.graph.workbench import Workbench
 from citeloom.models.journal import Journal
 from citeloom.models.paying import paid_by
@@ -70,6 +73,7 @@ async def run_section(
     gone on with, and other `CiteloomError`s for what cannot be mended by trying again.
     """
     require_fields(request.experiment, request.kind, source=request.source)
+    style_file(bench.settings.csl)  # before anything is paid for
     await bench.require_papers()
     register = await asyncio.to_thread(RunRegister, bench.home.runs)
     run = await asyncio.to_thread(_begin, request, bench, register, on_notice)
@@ -155,7 +159,7 @@ async def _go_on(
     except BaseException as error:
         await asyncio.shield(_note_stop(error, run, bench, register, saver))
         raise
-    record = await _complete(values["result"], run, bench)
+    record = await _complete(values["result"], values, run, bench)
     await asyncio.to_thread(register.mark, run.thread_id, "finished", result=record)
     return SectionResult(record, finished_earlier=False)
 
@@ -174,17 +178,31 @@ async def _note_stop(
 
 
 async def _finished_earlier(run: Run, bench: Workbench, saver: AsyncSqliteSaver) -> SectionResult:
-    """The stored result; in another citation style the text is rendered anew, which takes no model call."""
+    """The stored result; rendered anew, which takes no model call, in another citation style or for the report of
+    a run that was finished before there were any."""
     record = dict(run.result or {})
-    if record.get("cite_style") != bench.settings.cite_style:
+    asked = (bench.settings.cite_style, bench.settings.csl)
+    if (record.get("cite_style"), record.get("csl")) != asked or "report" not in record:
         graph: SectionGraph = build_section_graph(_given(bench)).compile(checkpointer=saver, name="section")
         state = await graph.aget_state({"configurable": {"thread_id": run.thread_id}})
-        record = await _complete(await rendered(state.values, bench), run, bench)  # type: ignore[arg-type]
+        values = cast(SectionState, state.values)
+        record = await _complete(await rendered(values, bench), values, run, bench)
     return SectionResult(record, finished_earlier=True)
 
 
-async def _complete(result: dict[str, Any], run: Run, bench: Workbench) -> dict[str, Any]:
-    return {**result, "thread_id": run.thread_id, "usage": await bench.usage(run.thread_id)}
+async def _complete(result: dict[str, Any], values: Any, run: Run, bench: Workbench) -> dict[str, Any]:
+    """The record to keep. Passages go in here and not in the graph's state, whose checkpoints hold no texts."""
+    return {
+        **result,
+        "thread_id": run.thread_id,
+        "usage": await bench.usage(run.thread_id),
+        "report": {
+            **result["report"],
+            "title": run.title,
+            "library_version": run.library_version,
+            **await asyncio.to_thread(provenance, result, values, bench.library),
+        },
+    }
 
 
 def _given(bench: Workbench) -> Any:

@@ -1,18 +1,21 @@
-"""Writing a section's files: the text, the cited entries, and the record of every citation."""
+"""Writing a section's files: the text in its formats, the cited entries, the evidence report, and the record."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from citeloom.citations.export import prepare_folder, write_texts
+from citeloom.citations.csl import style_file
+from citeloom.citations.evidence_report import evidence_report
+from citeloom.citations.export import file_stem, prepare_folder, write_texts
+from citeloom.citations.formats import ExportError, Format, convert
 
 __all__ = ["prepare_folder", "public_record", "save_section"]
 
-_FILE_CONTENTS = ("markdown", "bibliography")
+_FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript")
 
 
 def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -23,17 +26,47 @@ def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None
     }
 
 
-async def save_section(record: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Write `<section>.md`, `.bib` and `.json`; returns the JSON. Raises `InputError` when it cannot be written.
+async def save_section(record: dict[str, Any], out: Path, formats: Sequence[Format] = ()) -> dict[str, Any]:
+    """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
 
-    A failed write loses nothing: the finished run is in the register, and the same command writes it again.
+    Raises `InputError` when they cannot be written, and `ExportError` for a format that pandoc refuses, after all
+    other files are written. A failed write loses nothing: the finished run is in the register, and the same command
+    writes it again.
     """
 
     def write() -> dict[str, Any]:
         def as_json(files: Mapping[str, str]) -> str:
             return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
 
-        contents = {"md": record["markdown"], "bib": record["bibliography"]}
-        return public_record(record, write_texts(out, record["section"], contents, as_json))
+        made, failed = _converted(record, formats)
+        contents = {
+            "md": record["markdown"],
+            "bib": record["bibliography"],
+            "evidence.html": evidence_report(record),
+            **made,
+        }
+        saved = public_record(record, write_texts(out, record["section"], contents, as_json))
+        if failed:
+            raise failed[0]
+        return saved
 
     return await asyncio.to_thread(write)
+
+
+def _converted(record: Mapping[str, Any], formats: Sequence[Format]) -> tuple[dict[str, bytes], list[ExportError]]:
+    """The contents by format, and the errors of those that could not be made."""
+    made: dict[str, bytes] = {}
+    failed: list[ExportError] = []
+    name = file_stem(record["section"])
+    for target in dict.fromkeys(formats):
+        try:
+            made[target] = convert(
+                record["manuscript"],
+                record["bibliography"],
+                target,
+                csl=style_file(record["csl"]),
+                bibliography_name=name,
+            )
+        except ExportError as error:
+            failed.append(error)
+    return made, failed

@@ -19,7 +19,9 @@ from citeloom.citations import (
     trace_numbers,
 )
 from citeloom.citations import render as render_text
-from citeloom.citations.export import bibliography, markdown_document
+from citeloom.citations.csl import style_file
+from citeloom.citations.export import bibliography, markdown_document, section_title
+from citeloom.citations.formats import manuscript
 from citeloom.documents import Evidence
 from citeloom.graph.briefs import brief_of, draft_of, with_chosen_quotes
 from citeloom.graph.events import progress
@@ -39,7 +41,8 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     """The section's record in the citation style of the settings; takes no model call.
 
     `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
-    when a paper leaves the library.
+    when a paper leaves the library; `manuscript` is what other formats are made of, and `report` is what the evidence
+    report shows beside the record.
     """
     brief, lost = await brief_of(state, bench)
     draft = draft_of(state)
@@ -61,7 +64,10 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     cited = {source.paper.key: source.paper for source in sources}
     papers = [cited[key] for key in shown.keys]
     numbers = {key: shown.number(key) for key in shown.keys}
-    references = await asyncio.to_thread(build_references, papers, style, numbers=numbers)
+    csl = style_file(bench.settings.csl)
+    references = await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
+    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc")
+    notes = [*state.get("warnings", []), *lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",
         section=state["section"],
@@ -78,8 +84,15 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     return {
         **document.as_dict(),
         "cite_style": style,
+        "csl": bench.settings.csl,
         "markdown": markdown_document(document),
         "bibliography": bibliography(papers),
+        "manuscript": manuscript(for_pandoc.text, for_pandoc.places, title=section_title(state["section"])),
+        "report": {
+            "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
+            "notes": list(dict.fromkeys(notes)),
+            "notice": bench.notice,
+        },
     }
 
 

@@ -17,6 +17,7 @@ from citeloom.citations import (
     render,
     sentences_with_markers,
 )
+from citeloom.citations.csl import style_file
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.events import progress
 from citeloom.graph.state import Attempt, SectionState, Update
@@ -116,11 +117,11 @@ async def judged(judge: SupportJudge, draft: Draft, sources: list[Source]) -> li
 
 async def _make_references_ready(draft: Draft, sources: list[Source], bench: Workbench) -> None:
     """Ask for the references that `render` will ask for, which are then at hand; a failure is told there."""
-    style = bench.settings.cite_style
+    style, csl = bench.settings.cite_style, style_file(bench.settings.csl)
     shown = render(draft.text, sources, style)
     cited = {source.paper.key: source.paper for source in sources}
     numbers = {key: shown.number(key) for key in shown.keys}
-    await asyncio.to_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers)
+    await asyncio.to_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers, csl=csl)
 
 
 def _to_mend(attempt: Attempt) -> list[str]:

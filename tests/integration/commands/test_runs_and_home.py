@@ -148,3 +148,20 @@ def test_after_the_library_changed_it_is_a_new_run_and_says_so(
     assert after.json["usage"]["journal_hits"] > 0, "readings of passages that stayed are not paid again"
     resumed = citeloom("runs", "resume", before["thread_id"], "--home", home)
     assert resumed.code == 2 and "another library" in resumed.err
+
+
+def test_formats_and_styles_are_asked_for_by_name_and_again_without_a_run(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    asked = ("--home", home, "discussion", "--exp", exp, "--out", tmp_path / "out", "--json")
+    first = citeloom(*asked, "--format", "tex", "--format", "html")
+    assert first.code == 0, first.err
+    assert {"tex", "html", "md", "evidence.html"} <= set(first.json["files"])
+    again = citeloom(*asked, "--format", "docx", "--csl", "ieee")
+    assert again.code == 0, again.err
+    assert "finished earlier" in again.err and Path(again.json["files"]["docx"]).is_file()
+    assert again.json["references"] != first.json["references"]
+    wrong = citeloom(*asked, "--format", "pdf")
+    assert wrong.code == 2 and "pdf" in wrong.err
+    unknown = citeloom(*asked, "--csl", "no-such-style")
+    assert unknown.code == 2 and "no-such-style" in unknown.errors[0]

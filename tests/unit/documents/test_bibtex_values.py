@@ -43,5 +43,5 @@ PARTS = r"""{\"u} \"u \'e {\'E} \'{e} \'{\i} {\'\i} \c{c} {\v{s}} \H{o} \k{a} \r
 def test_any_value_reads_as_the_decoder_has_it(source: str) -> None:
     decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
     escaped = re.sub(r"(?<!\\)([%&])", r"\\\1", source)
-    decoded = " ".join(decoder.latex_to_text(escaped).split()) if re.search(r"[\\{}$~%&]|--|``|''", source) else source
+    decoded = " ".join(decoder.latex_to_text(escaped).split()) if re.search(r"[\\{}$~%]|--|``|''", source) else source
     assert readable(source) == " ".join(decoded.split())

@@ -1,0 +1,109 @@
+"""The evidence report: one HTML file in which every citation of a section opens the words it rests on.
+
+It asks for nothing outside itself and runs no script. What papers and models wrote is escaped by the template engine;
+should an escape ever be missed, the content security policy still lets no script, request or foreign style through:
+it allows one style sheet, by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateNotFound
+from markupsafe import Markup
+
+from citeloom.citations.report_text import Link, reference_html, section_html, shown_text, standing_apart
+from citeloom.citations.report_view import DOUBTFUL, ReportView, report_view
+
+VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
+    "supported": ("Supported", "The judge found that the passage bears the sentence out."),
+    "partly": ("Partly supported", "The judge found that the passage bears out a part of the sentence."),
+    "unsupported": ("Not supported", "The judge did not find the sentence in the passage."),
+    "contradicted": ("Contradicted", "The judge found that the passage says otherwise."),
+    "on-topic": ("On topic", "Only the topic was compared; whether the passage supports the sentence was not judged."),
+    "off-topic": ("Off topic", "The passage seems to be about something else; only the topic was compared."),
+    "unjudged": ("Not judged", "Nobody has compared the sentence with the passage."),
+}
+COSTS: Final[Mapping[str, str]] = {
+    "llm_calls": "Model calls made",
+    "journal_hits": "Answers taken from the journal",
+    "input_tokens": "Tokens sent",
+    "output_tokens": "Tokens received",
+    "embedded_texts": "Texts embedded at an endpoint",
+    "cost": "Cost",
+}
+
+
+def evidence_report(record: Mapping[str, Any]) -> str:
+    """The report of a finished section, from its record with `report` in it."""
+    view = report_view(record)
+    placed = standing_apart(record["text"], _links(view))
+    style = _style(view)
+    return _template().render(
+        record=record,
+        report=record["report"],
+        view=view,
+        body=section_html(record["text"], placed),
+        anchors={link.anchor for link in placed},
+        style=Markup(style),
+        style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        verdicts=VERDICTS,
+        doubtful=DOUBTFUL,
+        costs=[(COSTS.get(name, name), _amount(value)) for name, value in record["usage"].items() if value is not None],
+    )
+
+
+def _links(view: ReportView) -> list[Link]:
+    """The links of the text, those that matter most first."""
+    cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
+    findings = [
+        Link("finding", number, finding["start"], finding["end"])
+        for number, finding in enumerate(view.findings, 1)
+        if finding["start"] is not None
+    ]
+    numbers = [Link("number", number, trace["start"], trace["end"]) for number, trace in enumerate(view.numbers, 1)]
+    return [*cards, *findings, *numbers]
+
+
+def _style(view: ReportView) -> str:
+    """The style sheet, with a rule that lights up the citation whose card is open."""
+    opened = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}" for card in view.cards)
+    lit = f"{opened} {{ background: var(--lit); }}\n" if opened else ""
+    return _packaged("evidence.css") + lit
+
+
+def _amount(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _packaged(name: str) -> str:
+    return files("citeloom.citations").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+class _Packaged(BaseLoader):
+    """Templates from beside this module, wherever the package was put."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
+        try:
+            return _packaged(template), None, None
+        except FileNotFoundError as error:
+            raise TemplateNotFound(template) from error
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    environment = Environment(
+        loader=_Packaged(),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) or not isinstance(value, str) else shown_text(value),
+    )
+    environment.filters["reference"] = reference_html
+    return environment.get_template("evidence.html")

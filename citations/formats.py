@@ -1,0 +1,123 @@
+"""A section as LaTeX, Word or HTML, by pandoc, with its citations as citations of that format.
+
+What pandoc reads is made here: the section's text, in which everything that could mean more than its characters is
+escaped, and our own citations. So a text that holds `\\input`, HTML, an image or another paper's `[@key]` stays text.
+This module blocks; call it in a thread.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from citeloom.citations.export import without_title
+from citeloom.citations.styles import CitationPlace
+from citeloom.errors import CiteloomError
+
+Format = Literal["tex", "docx", "html"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+
+# All that is read: no raw HTML or TeX, no attributes, no notes, no includes.
+_READER = (
+    "markdown_strict-raw_html-shortcut_reference_links-spaced_reference_links+citations+pipe_tables+tex_math_dollars"
+    "+all_symbols_escapable+backtick_code_blocks+intraword_underscores+lists_without_preceding_blankline"
+)
+_MATH = r"\$\$(?:[^$]+)\$\$|\$(?=\S)[^$\n]*[^\s$\\]\$(?!\d)"
+_KEPT = re.compile(rf"(?P<code>`+)[^`\n]+(?P=code)|(?P<math>{_MATH})")
+_MEANING = re.compile(r"[\[\]@<&]")
+# Commands that read, write or define; a formula of a paper needs none.
+_UNSAFE = re.compile(
+    r"\\(?:input|include|openin|openout|read|write|immediate|[egx]?def|let|futurelet|csname|catcode|special|directlua"
+    r"|usepackage|require|newcommand|renewcommand|loop|output|jobname|scantokens|every|href|url|verb|lst|bibliography"
+    r"|end\s*\{document)",
+)
+_UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class ExportError(CiteloomError):
+    """pandoc could not make a format; the section's other files are there."""
+
+    default_help = "The other files are written; give the command again without this --format."
+
+
+def manuscript(text: str, places: Sequence[CitationPlace], *, title: str) -> str:
+    """The section as pandoc should read it; `text` is rendered in pandoc's style, its citations at `places`."""
+    pieces: list[str] = []
+    done = 0
+    for place in places:
+        # Straight marks around a section's title would be set as two closing ones.
+        citation = re.sub(r'"([^"]*)"', r"“\1”", text[place.start : place.end])
+        pieces += [_escaped(text[done : place.start]), citation]
+        done = place.end
+    body = "".join([*pieces, _escaped(text[done:])])
+    return f"# {title}\n\n{without_title(body, title)}\n"
+
+
+def convert(
+    source: str, bibliography: str, target: Format, *, csl: Path | None = None, bibliography_name: str = "cited"
+) -> bytes:
+    """The file of a format, from a manuscript and the `.bib` of what it cites.
+
+    LaTeX cites by `\\citep` from `bibliography_name`.bib, for the author's own style; with `csl` its citations and
+    references are written out, as they are in the other formats. Raises ExportError when pandoc refuses.
+    """
+    # Imported here: it looks for the binary, and most commands need no format.
+    import pypandoc
+
+    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+        made = Path(folder) / f"section.{target}"
+        cited = Path(folder) / "cited.bib"
+        cited.write_text(bibliography, encoding="utf-8")
+        options = ["--standalone", "--wrap=none", *_CITED_BY[target]]
+        if target == "tex" and csl is None:
+            options += ["--natbib", f"--variable=bibliography:{bibliography_name}", "--variable=biblio-style:plainnat"]
+        else:
+            options += ["--citeproc", f"--bibliography={cited}", "--metadata=link-citations:true"]
+            options += ["--metadata=reference-section-title:References"]
+        if csl is not None:
+            options.append(f"--csl={csl.resolve()}")
+        try:
+            pypandoc.convert_text(
+                source, _WRITERS[target], format=_READER, outputfile=str(made), extra_args=options, sandbox=True
+            )
+            return made.read_bytes()
+        except (RuntimeError, OSError) as error:
+            raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
+
+
+_WRITERS: Final[Mapping[Format, str]] = {"tex": "latex", "docx": "docx", "html": "html"}
+_CITED_BY: Final[Mapping[Format, tuple[str, ...]]] = {
+    "tex": (),
+    "docx": (),
+    "html": ("--mathml", "--metadata=pagetitle:Section"),
+}
+
+
+def _escaped(text: str) -> str:
+    """The text with nothing in it that pandoc would take for a citation, a link, an image or a tag."""
+    text = _UNPRINTED.sub("", text)
+    pieces: list[str] = []
+    done = 0
+    for match in _KEPT.finditer(text):
+        pieces.append(_plain(text[done : match.start()]))
+        formula = match["math"]
+        pieces.append(match[0] if formula is None or _harmless(formula) else _plain(match[0]).replace("$", "\\$"))
+        done = match.end()
+    return "".join([*pieces, _plain(text[done:])])
+
+
+def _plain(text: str) -> str:
+    return _MEANING.sub(r"\\\g<0>", text)
+
+
+def _harmless(formula: str) -> bool:
+    """Whether a formula can only be typeset: no command that acts, and its braces closed."""
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", formula):
+        depth += 1 if brace == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0 and not _UNSAFE.search(formula)

@@ -1,0 +1,212 @@
+"""What the evidence report shows, worked out of a section's record: cards, searches, what was left unused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_BEFORE, _AFTER = 220, 360  # characters of the passage shown at first: the quote must be seen on a phone
+_LISTED_AUTHORS = 4
+_UNKNOWN = {"title": "", "authors": (), "year": None, "venue": "", "doi": ""}  # a paper that has left the library
+# A line break within a paragraph; those of lists, tables, headings and paragraphs are kept.
+_WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
+# Verdicts that a reader should look into.
+DOUBTFUL = frozenset({"partly", "unsupported", "contradicted", "off-topic"})
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A quote in its passage: `before + quote + after` is the passage, the near parts are those beside the quote."""
+
+    before: str
+    quote: str
+    after: str
+
+    @property
+    def near_before(self) -> str:
+        """The end of what stands before, from a word's beginning."""
+        if len(self.before) <= _BEFORE:
+            return self.before
+        return "… " + self.before[-_BEFORE:].partition(" ")[2]
+
+    @property
+    def near_after(self) -> str:
+        """The beginning of what stands after, to a word's end."""
+        if len(self.after) <= _AFTER:
+            return self.after
+        return self.after[:_AFTER].rpartition(" ")[0] + " …"
+
+    @property
+    def shortened(self) -> bool:
+        """Whether the passage goes on beyond what is shown at first."""
+        return len(self.before) > _BEFORE or len(self.after) > _AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A piece of evidence: its record, its paper, the numbers of the searches that gave it and of its cards."""
+
+    record: Mapping[str, Any]
+    paper: Mapping[str, Any]
+    searches: tuple[int, ...]
+    cards: tuple[int, ...]
+
+    @property
+    def authors(self) -> str:
+        """The first authors."""
+        names = self.paper["authors"]
+        return ", ".join(names[:_LISTED_AUTHORS]) + (" et al." if len(names) > _LISTED_AUTHORS else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What a citation rests on: the citation's record, its evidence, and the passage where it is still known."""
+
+    citation: Mapping[str, Any]
+    found: Found
+    excerpt: Excerpt
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One citation as it stands in the text, `start` to `end`, and all that it rests on."""
+
+    number: int
+    start: int
+    end: int
+    shown: str
+    supports: tuple[Support, ...]
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a judge did not find one of the passages to bear the sentence out."""
+        return any(support.citation["verdict"] in DOUBTFUL for support in self.supports)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search with its evidence, best first; `limits` is its scope in words."""
+
+    number: int
+    query: str
+    origin: str
+    limits: str
+    found: tuple[Found, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """All of the report: `unused` is evidence by paper, the best paper first; findings and numbers as recorded."""
+
+    cards: tuple[Card, ...]
+    searches: tuple[Search, ...]
+    unused: tuple[tuple[Found, ...], ...]
+    verdicts: Mapping[str, int]
+    findings: Sequence[Mapping[str, Any]]
+    numbers: Sequence[Mapping[str, Any]]
+
+
+def report_view(record: Mapping[str, Any]) -> ReportView:
+    """The view of a section's record, whose `report` holds places, searches, passages and papers."""
+    report = record["report"]
+    searches = report["searches"]
+    numbers: dict[str, list[int]] = {}
+    for number, search in enumerate(searches, 1):
+        for identifier in search["evidence_ids"]:
+            numbers.setdefault(identifier, []).append(number)
+    cards_of: dict[str, list[int]] = {}
+    for number, place in enumerate(report["places"], 1):
+        for identifier in place["ids"]:
+            cards_of.setdefault(identifier, []).append(number)
+    found = {
+        item["id"]: Found(
+            item,
+            {**_UNKNOWN, **report["papers"].get(item["key"], {})},
+            tuple(numbers.get(item["id"], ())),
+            tuple(cards_of.get(item["id"], ())),
+        )
+        for item in record["evidence"]
+    }
+    verdicts: dict[str, int] = {}
+    for citation in record["citations"]:
+        verdicts[citation["verdict"]] = verdicts.get(citation["verdict"], 0) + 1
+    return ReportView(
+        cards=_cards(record, found),
+        searches=tuple(
+            Search(
+                number,
+                search["query"],
+                search["origin"],
+                _limits(search["scope"]),
+                tuple(found[identifier] for identifier in search["evidence_ids"] if identifier in found),
+            )
+            for number, search in enumerate(searches, 1)
+        ),
+        unused=_by_paper([item for item in found.values() if not item.cards]),
+        verdicts=verdicts,
+        findings=record["findings"],
+        numbers=record["numbers"],
+    )
+
+
+def _cards(record: Mapping[str, Any], found: Mapping[str, Found]) -> tuple[Card, ...]:
+    """A card for each place in the text; a place takes the citations of its sentence, which come in its order."""
+    text, passages = record["text"], record["report"]["passages"]
+    waiting = list(record["citations"])
+    cards: list[Card] = []
+    for number, place in enumerate(record["report"]["places"], 1):
+        supports = []
+        for identifier in place["ids"]:
+            citation = _citation_at(waiting, identifier, text, place)
+            if citation is not None and identifier in found:
+                supports.append(_support(citation, found[identifier], passages.get(identifier, "")))
+        shown = text[place["start"] : place["end"]]
+        cards.append(Card(number, place["start"], place["end"], shown, tuple(supports)))
+    return tuple(cards)
+
+
+def _citation_at(
+    citations: Sequence[Mapping[str, Any]], identifier: str, text: str, place: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """The citation of this evidence whose sentence stands around the place."""
+    for citation in citations:
+        if citation["evidence_id"] != identifier:
+            continue
+        length = len(citation["sentence"])
+        at = text.find(citation["sentence"], max(0, place["end"] - length), place["start"] + length)
+        if at != -1:
+            return citation
+    return None
+
+
+def _support(citation: Mapping[str, Any], found: Found, passage: str) -> Support:
+    quote = citation["quote"]
+    start = citation["start"] if passage[citation["start"] : citation["end"]] == quote else passage.find(quote)
+    if not passage or start == -1:
+        return Support(citation, found, Excerpt("", quote, ""), whole=False)
+    flowing = _WRAPPED.sub(" ", passage)
+    end = start + len(quote)
+    return Support(citation, found, Excerpt(flowing[:start], flowing[start:end], flowing[end:]), whole=True)
+
+
+def _by_paper(items: Sequence[Found]) -> tuple[tuple[Found, ...], ...]:
+    groups: dict[str, list[Found]] = {}
+    for item in sorted(items, key=lambda item: -item.record["combined_score"]):
+        groups.setdefault(item.record["key"], []).append(item)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def _limits(scope: Mapping[str, Any]) -> str:
+    parts = []
+    if scope.get("papers"):
+        parts.append("in " + ", ".join(scope["papers"]))
+    if scope.get("categories"):
+        parts.append("sections: " + ", ".join(name.replace("_", " ") for name in scope["categories"]))
+    if scope.get("years"):
+        parts.append("years {}–{}".format(*scope["years"]))
+    if scope.get("venue"):
+        parts.append(f"venue: {scope['venue']}")
+    return "; ".join(parts)

@@ -1,0 +1,49 @@
+"""Where a section's citations come from: its searches in order, the cited passages whole, the papers behind them.
+
+Kept with the finished run, so that the command given again makes the same report without a look at the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from citeloom.documents import Evidence
+from citeloom.errors import InputError
+from citeloom.graph.briefs import sources_for
+from citeloom.stores.library import Library
+
+
+def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Library) -> dict[str, Any]:
+    """`searches` as they were made, `passages` by the id of the cited evidence, `papers` by key.
+
+    Args:
+        result: the section's record.
+        values: the run's state, which the record was made from.
+        library: which is asked for the texts; blocks.
+
+    A passage that is no longer there is left out: its quote stays in the record.
+    """
+    evidence = [Evidence.from_dict(record) for record in values.get("evidence", [])]
+    cited = {citation["evidence_id"] for citation in result["citations"]}
+    sources, _ = sources_for(library, [item for item in evidence if item.id in cited])
+    return {
+        "searches": [dict(record) for record in values.get("queries", [])],
+        "passages": {source.evidence.id: source.text for source in sources},
+        "papers": {key: found for key in sorted({item.key for item in evidence}) if (found := _paper(library, key))},
+    }
+
+
+def _paper(library: Library, key: str) -> dict[str, Any]:
+    """What a reader is shown of a paper; empty when it has left the library."""
+    try:
+        paper = library.paper(key)
+    except InputError:
+        return {}
+    return {
+        "title": paper.title,
+        "authors": list(paper.authors),
+        "year": paper.year,
+        "venue": paper.venue,
+        "doi": paper.doi,
+    }

@@ -1,0 +1,112 @@
+"""The record of a finished section as the evidence report takes it, made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from citeloom.citations import render
+from citeloom.config import CitationStyle
+from citeloom.documents import Category, Chunk, Evidence, Paper
+from citeloom.models.roles import Source, Verdict, VerdictLabel
+
+BEFORE = "Earlier work looked at networks only. "
+QUOTE = "Node degree explains most of the edges."
+AFTER = " It is a strong baseline."
+DRAFT = "Degree matters [E1][E2]. It lasts on other networks [E2]. Much stays open [citation needed]."
+QUERIES = ("what degree explains", "degrees of other networks")
+
+
+def make_record(
+    draft: str = DRAFT,
+    *,
+    said: str = "",
+    style: CitationStyle = "key",
+    verdicts: tuple[VerdictLabel, VerdictLabel] = ("supported", "unsupported"),
+) -> dict[str, Any]:
+    """A discussion that cites E1 (page 4) and E2 (no pages) but not E3; `said` stands in all that others wrote."""
+    sources = [_source(number, said) for number in (1, 2, 3)]
+    judged = {
+        (sentence, identifier): Verdict(label, f"because {said}")
+        for sentence in draft.replace(". ", ".\n").splitlines()
+        for identifier, label in zip(("E1", "E2"), verdicts, strict=True)
+    }
+    shown = render(draft, sources, style, verdicts=judged)
+    papers = {
+        source.paper.key: {
+            "title": source.paper.title,
+            "authors": list(source.paper.authors),
+            "year": source.paper.year,
+            "venue": source.paper.venue,
+            "doi": source.paper.doi,
+        }
+        for source in sources
+    }
+    return {
+        "thread_id": "discussion-1",
+        "section": "discussion",
+        "text": shown.text,
+        "citations": [citation.as_dict() for citation in shown.citations],
+        "evidence": [source.evidence.as_dict() for source in sources],
+        "references": [{"key": key, "label": key, "text": f"Ada. 2017. “On {said}.”"} for key in shown.keys],
+        "findings": [
+            {"rule": "truncated", "severity": "error", "message": f"The text ends. {said}", "start": None, "end": None},
+            _placed(shown.text, "lasts", rule="copied-run", severity="warning", message=f"Copied from a paper. {said}"),
+        ],
+        "numbers": [
+            {**_placed(shown.text, "lasts"), "text": "lasts", "found": None},
+            {**_placed(shown.text, "stays"), "text": "stays", "found": None},
+            {**_placed(shown.text, "open"), "text": "open", "found": _IN_RESULTS},
+        ],
+        "usage": {"llm_calls": 12, "journal_hits": 3, "input_tokens": 45678, "output_tokens": 901, "cost": None},
+        "warnings": [],
+        "report": {
+            "title": f"Degrees {said}",
+            "library_version": "abc",
+            "notice": "",
+            "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
+            "notes": [f"One paper was left out. {said}"],
+            "searches": [
+                {"query": f"{QUERIES[0]} {said}", "origin": "default", "scope": {}, "evidence_ids": ["E1", "E3"]},
+                {
+                    "query": f"{QUERIES[1]} {said}",
+                    "origin": "custom",
+                    "scope": {"papers": ["b2019"], "years": [2017, 2020]},
+                    "evidence_ids": ["E2", "E1"],
+                },
+            ],
+            "passages": {source.evidence.id: source.text for source in sources[:2]},
+            "papers": papers,
+        },
+    }
+
+
+_IN_RESULTS = {"path": "results.auroc", "start": 10, "end": 14, "how": "rounded"}
+
+
+def _placed(text: str, words: str, **more: str) -> dict[str, Any]:
+    """A record that has its place in the text, the beginning when the words are not there."""
+    start = max(text.find(words), 0)
+    return {**more, "start": start, "end": start + len(words)}
+
+
+def _source(number: int, said: str) -> Source:
+    key = ("a2020", "b2019", "c2018")[number - 1]
+    text = f"{BEFORE}{said}{QUOTE}{said}{AFTER}"
+    page = 4 if number == 1 else None
+    chunk = Chunk(f"{key}:00004", key, 4, text, f"Results {said}", "", Category.EVALUATION, 1, page, 0, len(text), 14)
+    start = len(BEFORE)
+    evidence = Evidence.of(
+        chunk,
+        id=f"E{number}",
+        summary=f"Degree explains most edges. {said}",
+        start=start,
+        end=start + len(said) + len(QUOTE),
+        vector_score=0.71,
+        llm_score=0.82,
+        combined_score=0.776,
+        source_query=f"{QUERIES[number == 2]} {said}",
+    )
+    paper = Paper(
+        key, f"On degree {number} {said}", (f"Ada {said} Lovelace",), 2017, venue=f"Networks {said}", doi=f"10.1/{said}"
+    )
+    return Source(evidence, paper, text)
