@@ -104,7 +104,7 @@ class Settings(BaseSettings):
     max_retries: int = Field(6, ge=0, le=20, description="Tries after the first on 429 and 5xx answers.")
     max_concurrency: int = Field(20, ge=1, le=256, description="Model calls under way at once, per endpoint.")
 
-    max_calls: int | None = Field(None, ge=1, description="Requests to chat models that a run may make in all.")
+    max_calls: int | None = Field(None, ge=1, description="Requests to models that a run may make in all.")
     max_tokens: int | None = Field(None, ge=1, description="Tokens that a run may spend in all.")
     max_cost: float | None = Field(None, gt=0, description="What a run may cost in all, by the prices given.")
     prices: dict[str, Price] = Field(

@@ -15,18 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import (
-    checks,
-    checks_on_papers,
-    endpoint_ingest,
-    evidence,
-    ingest,
-    journal,
-    pdf,
-    retrieval,
-    section,
-    startup,
-)
+from bench import checks, checks_on_papers, endpoint_ingest, evidence, ingest, journal, pdf, retrieval, section, startup
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment

@@ -28,7 +28,7 @@ HomeOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
 MaxCallsOption = Annotated[
     int | None,
-    typer.Option("--max-calls", min=1, help="Requests to chat models; the run pauses before it makes more."),
+    typer.Option("--max-calls", min=1, help="Requests to models; the run pauses before it makes more."),
 ]
 MaxTokensOption = Annotated[
     int | None, typer.Option("--max-tokens", min=1, help="Tokens; the run pauses before it can take more.")

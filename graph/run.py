@@ -19,6 +19,7 @@ from citeloom.graph.section_graph import SectionGraph, build_section_graph
 from citeloom.graph.state import SectionState
 from citeloom.graph.workbench import Workbench
 from citeloom.models.journal import Journal
+from citeloom.models.paying import paid_by
 from citeloom.stores.checkpoints import open_checkpoints
 from citeloom.stores.home import Home
 from citeloom.stores.lock import run_lock, run_under_way
@@ -82,7 +83,8 @@ async def run_section(
         async with open_checkpoints(bench.home.checkpoints) as saver:
             if run.status == "finished" and run.result is not None:
                 return await _finished_earlier(run, bench, saver)
-            return await _go_on(request, run, bench, register, saver, on_event, on_notice)
+            with paid_by(run.thread_id, bench.budget(run.thread_id)):
+                return await _go_on(request, run, bench, register, saver, on_event, on_notice)
 
 
 def _begin(request: SectionRequest, bench: Workbench, register: RunRegister, on_notice: OnNotice) -> Run:

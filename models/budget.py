@@ -103,7 +103,7 @@ class Budget:
         When the request fails, what it cannot have cost is given back; when it is answered, the hold stays until
         the answer is committed with it (`Outcome.hold`), and `settle` has to be called then.
 
-        Raises `BudgetReachedError`, `JournalPausedError`.
+        Raises `BudgetReachedError`, `JournalPausedError`, and `ConfigurationError` when a price is not known.
         """
         if not self._limits:
             yield None
@@ -162,7 +162,7 @@ class Budget:
         landing.land()
 
     def _problem(self, spent: list[Spending], wanted: Hold) -> BudgetReachedError | None:
-        calls = sum(row.paid + row.held_calls for row in spent if row.kind == "chat")
+        calls = sum(row.paid + row.held_calls for row in spent)
         if self._limits.calls is not None and calls + wanted.calls > self._limits.calls:
             return _reached("--max-calls", f"{calls} of {self._limits.calls} calls are made", 2 * self._limits.calls)
         tokens = sum(row.input_tokens + row.output_tokens + row.held_input + row.held_output for row in spent)
@@ -172,6 +172,8 @@ class Budget:
             return _reached("--max-tokens", said, 2 * max(self._limits.tokens, more))
         if self._limits.cost is None:
             return None
+        for model in (wanted.record.model, *(row.model for row in spent)):
+            self.require_price(model)
         cost = total_cost(spent, self._prices, held=True) or 0.0
         next_cost = total_cost([_as_spent(wanted)], self._prices) or 0.0
         if cost + next_cost > self._limits.cost:

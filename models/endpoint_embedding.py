@@ -9,20 +9,24 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from citeloom.config import Settings
 from citeloom.errors import CiteloomError
+from citeloom.models.budget import Budget, Limits
 from citeloom.models.concurrency import all_settled
 from citeloom.models.embedding import Vector, Vectors, normalised
 from citeloom.models.endpoint import check_url, limiter_for
 from citeloom.models.errors import BrokenAnswerError
 from citeloom.models.identity import ModelIdentity, endpoint_name, key_of
 from citeloom.models.journal import Journal
-from citeloom.models.records import CallRecord, Outcome, RunScope
+from citeloom.models.paying import Payer, paying
+from citeloom.models.records import CallRecord, Hold, Outcome, RunScope, Usage
 from citeloom.models.refusals import given_up
 from citeloom.models.retry import CallFailedError, Limiter
 from citeloom.models.weights import count_tokens, count_tokens_each
@@ -34,7 +38,17 @@ BATCH: Final = 64  # texts in a request
 BATCHES_AT_ONCE: Final = 8
 
 TextKind = Literal["document", "query"]
-VectorSource = Callable[[Sequence[str], TextKind], Awaitable[Sequence[Sequence[float]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors as they came, and the tokens that were counted for them."""
+
+    rows: Sequence[Sequence[float]]
+    tokens: int = 0
+
+
+VectorSource = Callable[[Sequence[str], TextKind], Awaitable[Embedded]]
 
 
 class JournaledEmbedding:
@@ -58,6 +72,7 @@ class JournaledEmbedding:
         self._scope = scope
         self._limiter = limiter
         self._dimensions: int | None = None
+        self._unlimited = Budget(Limits(), {}, journal)
 
     @property
     def dimensions(self) -> int | None:
@@ -75,7 +90,8 @@ class JournaledEmbedding:
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, d].
 
-        Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError` and `JournalPausedError`.
+        Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError`, `BudgetReachedError` and
+        `JournalPausedError`.
         """
         batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
 
@@ -116,24 +132,43 @@ class JournaledEmbedding:
             for text in texts
         ]
 
+        payer = paying() or Payer(self._scope.run_id, self._unlimited)
+        granted: list[Hold] = []
+
         async def ask(positions: Sequence[int]) -> list[Outcome]:
             # Servers refuse an empty text.
             wanted = [texts[position] if texts[position].strip() else "-" for position in positions]
-            return [Outcome(_payload(row)) for row in await self._limiter.run(lambda: self._ask(wanted, kind))]
+            size = sum(len(text.encode("utf-8", "replace")) + 8 for text in wanted)
+            most = Hold(payer.run, records[positions[0]], len(wanted), size, 0)
+
+            @asynccontextmanager
+            async def admission() -> AsyncIterator[None]:
+                async with payer.budget.reserved(most) as hold:
+                    yield
+                granted.extend([hold] if hold else [])
+
+            rows, tokens = await self._limiter.run(lambda: self._ask(wanted, kind), admission)
+            # A request is billed as a whole; its tokens are counted with the first of its texts.
+            first = Outcome(_payload(rows[0]), tokens, 0, next(iter(granted), None))
+            return [first, *(Outcome(_payload(row)) for row in rows[1:])]
 
         try:
-            replays = await self._journal.once_each(records, self._scope, ask)
+            replays = await self._journal.once_each(records, RunScope(payer.run), ask)
         except CallFailedError as failed:
-            used = await self._journal.usage(self._scope)
+            used = Usage.of(await self._journal.spending([payer.run, self._scope.run_id]))
             answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
             raise given_up(failed, identity, answered=answered) from failed
+        finally:
+            for _ in granted:
+                payer.budget.settle()
         vectors = [_vector(replay.payload) for replay in replays]
         self._dimensions = len(vectors[0])
         return vectors
 
-    async def _ask(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+    async def _ask(self, texts: Sequence[str], kind: TextKind) -> tuple[Vectors, int]:
         try:
-            rows = np.asarray(await self._source(texts, kind), dtype=np.float32)
+            embedded = await self._source(texts, kind)
+            rows = np.asarray(embedded.rows, dtype=np.float32)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise BrokenAnswerError(f"vectors that cannot be read: {error}") from error
         if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
@@ -142,7 +177,7 @@ class JournaledEmbedding:
             raise BrokenAnswerError(f"vectors of {rows.shape[1]} numbers instead of {self._dimensions}")
         if not np.isfinite(rows).all():
             raise BrokenAnswerError("a vector with a number that is not finite")
-        return normalised(rows)
+        return normalised(rows), embedded.tokens
 
 
 def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope) -> JournaledEmbedding:
@@ -158,7 +193,7 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
     )
     check_url(url, identity.url_setting)
 
-    async def source(texts: Sequence[str], _: TextKind) -> Sequence[Sequence[float]]:
+    async def source(texts: Sequence[str], _: TextKind) -> Embedded:
         from citeloom.models.connections import openai_client
 
         client = openai_client(url, key, settings.request_timeout)
@@ -166,7 +201,8 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         answer: Any = await client.post("/embeddings", cast_to=object, body=body)
         data = answer["data"]
-        return [item["embedding"] for item in sorted(data, key=lambda item: item.get("index", 0))]
+        rows = [item["embedding"] for item in sorted(data, key=lambda item: item.get("index", 0))]
+        return Embedded(rows, int((answer.get("usage") or {}).get("prompt_tokens") or 0))
 
     limiter = limiter_for(settings, identity)
     return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
@@ -180,10 +216,10 @@ def embedding_for(
     names = (getattr(embeddings, name, None) for name in ("model", "model_name", "model_id"))
     identity = ModelIdentity(kind, next((name for name in names if isinstance(name, str)), "unnamed"))
 
-    async def source(texts: Sequence[str], kind: TextKind) -> Sequence[Sequence[float]]:
+    async def source(texts: Sequence[str], kind: TextKind) -> Embedded:
         if kind == "query":
-            return [await embeddings.aembed_query(text) for text in texts]
-        return await embeddings.aembed_documents(list(texts))
+            return Embedded([await embeddings.aembed_query(text) for text in texts])
+        return Embedded(await embeddings.aembed_documents(list(texts)))
 
     limiter = limiter_for(settings, identity)
     return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from citeloom.config import Settings
+from citeloom.errors import ConfigurationError
+from citeloom.models.budget import Budget, BudgetReachedError, Limits
 from citeloom.models.endpoint_embedding import BATCH, embedding_for, endpoint_embedding
 from citeloom.models.errors import EndpointLostError, EndpointRefusedError
 from citeloom.models.journal import Journal
+from citeloom.models.paying import paid_by
 from citeloom.models.records import RunScope, Usage
 from citeloom.models.retry import Limiter
 from tests.support.fake_clock import FakeClock
@@ -53,7 +57,8 @@ async def test_no_text_is_paid_for_twice_however_it_is_batched(journal: Journal)
     assert [len(body["input"]) for body in server.requests] == [10, 5]
     np.testing.assert_array_equal(first[5:10], second[:5])
     np.testing.assert_array_equal(first[0], first[10])
-    assert await journal.usage(RUN) == Usage(embedded_texts=15)
+    counted = sum(len(text.split()) for text in TEXTS[:15])
+    assert await journal.usage(RUN) == Usage(embedded_texts=15, input_tokens=counted)
 
 
 async def test_nothing_to_embed(journal: Journal) -> None:
@@ -133,3 +138,38 @@ async def test_any_langchain_embeddings_can_be_handed_in(journal: Journal) -> No
     np.testing.assert_allclose(rows[0], np.array([3, 1]) / np.sqrt(10), atol=1e-6)
     np.testing.assert_allclose(query, np.array([1, 3]) / np.sqrt(10), atol=1e-6)
     assert model.name.startswith("other at ")
+
+
+async def test_what_a_run_embeds_is_bounded_by_its_budget(journal: Journal) -> None:
+    with FakeOpenAI() as server:
+        model = endpoint_embedding(settings(server), journal=journal, scope=RUN)
+        with paid_by("section", Budget(Limits(calls=3), {}, journal, "section")):
+            outcomes = await asyncio.gather(*(model.embed_query(text) for text in TEXTS[:9]), return_exceptions=True)
+        assert server.calls() == 3
+        assert sum(isinstance(outcome, BudgetReachedError) for outcome in outcomes) == 6
+        # Outside of the run nothing is limited, and what it embedded is there for all.
+        await asyncio.gather(*(model.embed_query(text) for text in TEXTS[:9]))
+        assert server.calls() == 9
+    assert (await journal.usage(RunScope("section"))).embedded_texts == 3
+    assert (await journal.usage(RUN)).embedded_texts == 6
+
+
+async def test_tokens_of_embeddings_count_too(journal: Journal) -> None:
+    with FakeOpenAI() as server:
+        model = endpoint_embedding(settings(server), journal=journal, scope=RUN)
+        with paid_by("section", Budget(Limits(tokens=100), {}, journal, "section")):
+            await asyncio.gather(*(model.embed_query(text) for text in TEXTS), return_exceptions=True)
+    used = await journal.usage(RunScope("section"))
+    assert 0 < used.input_tokens <= 100
+    assert used.embedded_texts == server.calls()
+
+
+async def test_a_cost_cannot_be_held_without_the_price_of_the_embedding(journal: Journal) -> None:
+    with FakeOpenAI() as server:
+        model = endpoint_embedding(settings(server), journal=journal, scope=RUN)
+        with (
+            paid_by("section", Budget(Limits(cost=1.0), {}, journal, "section")),
+            pytest.raises(ConfigurationError, match=r"CITELOOM_PRICES.*some-embedder"),
+        ):
+            await model.embed_query("ducks")
+    assert server.calls() == 0
