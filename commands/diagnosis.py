@@ -63,7 +63,11 @@ async def _mended(library: Library, settings: Settings) -> list[Finding]:
 
     with ingest_progress() as show:
         done, refused = await make_whole(
-            library, on_event=show, chunk_tokens=settings.chunk_tokens, chunk_overlap=settings.chunk_overlap
+            library,
+            on_event=show,
+            chunk_tokens=settings.chunk_tokens,
+            chunk_overlap=settings.chunk_overlap,
+            pdf_reader=settings.pdf_reader,
         )
     for refusal in refused:
         notice(f"Refused: {refusal.path}: {refusal.reason}")
@@ -88,6 +92,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
                 on_event=show,
                 chunk_tokens=settings.chunk_tokens,
                 chunk_overlap=settings.chunk_overlap,
+                pdf_reader=settings.pdf_reader,
             )
         )
     for warning in report.warnings:
