@@ -33,7 +33,7 @@ def reader_version() -> str:
     except metadata.PackageNotFoundError:
         raise InputError(
             f"CITELOOM_PDF_READER is {OPENDATALOADER}, but the package {_PACKAGE} is not installed.",
-            help=f"Install it with: pip install 'citeloom[{OPENDATALOADER}]'; or {_OTHERWISE}.",
+            help=f"Install it in Citeloom's folder: pip install -e '.[{OPENDATALOADER}]'; or {_OTHERWISE}.",
         ) from None
 
 

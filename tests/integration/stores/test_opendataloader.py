@@ -133,7 +133,7 @@ async def test_without_the_package_too(pdf: Path, library: Library, monkeypatch:
     monkeypatch.setattr(opendataloader, "_PACKAGE", "no-such-package-anywhere")
     with pytest.raises(InputError, match="is not installed") as caught:
         await ingest(library, [pdf], pdf_reader="opendataloader")
-    assert "citeloom[opendataloader]" in caught.value.help
+    assert "pip install -e '.[opendataloader]'" in caught.value.help
     assert library.papers() == [] and not library.home.converted.exists()
 
 
