@@ -62,5 +62,5 @@ def _read_with_java(path: Path, seconds: float) -> dict[str, Any]:
     said = read_layout(path, java, seconds)
     try:
         return asdict(text_of(said, own))
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
         raise PdfRefusedError(f"was read by opendataloader-pdf in a form that is not known ({error})") from error
