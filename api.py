@@ -104,6 +104,7 @@ async def aingest(
         prune=prune,
         chunk_tokens=library.settings.chunk_tokens,
         chunk_overlap=library.settings.chunk_overlap,
+        pdf_reader=library.settings.pdf_reader,
     )
     return report.as_dict()
 

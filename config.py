@@ -25,6 +25,7 @@ from pydantic_settings import (
 from citeloom.errors import ConfigurationError
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
+PdfReader = Literal["pdf-oxide", "opendataloader"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer"]
 
@@ -135,6 +136,9 @@ class Settings(BaseSettings):
 
     chunk_tokens: int = Field(400, ge=100, le=480, description="Tokens that a chunk aims at.")
     chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")
+    pdf_reader: PdfReader = Field(
+        "pdf-oxide", description="What reads PDFs; 'opendataloader' needs the extra of that name, and Java."
+    )
 
     @classmethod
     def settings_customise_sources(

@@ -9,7 +9,7 @@ import typer
 
 from citeloom.commands.console import notice, result, result_json
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
-from citeloom.errors import DONE_WITH_REFUSALS
+from citeloom.errors import DONE_WITH_REFUSALS, InputError
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def doctor(
                 "version": library.version(),
             }
             done = run_to_end(_mended(library, settings)) if mend else []
-            record["findings"] = [asdict(finding) for finding in [*done, *examine(library)]]
+            record["findings"] = [asdict(finding) for finding in [*done, *examine(library), *_reader(settings)]]
     if as_json:
         result_json(record)
     else:
@@ -57,13 +57,30 @@ def doctor(
         raise typer.Exit(1)
 
 
+def _reader(settings: Settings) -> list[Finding]:
+    """Whether the PDF reader that was asked for can run; ours always can."""
+    from citeloom.stores.doctor import Finding
+    from citeloom.stores.opendataloader import OPENDATALOADER, reader_version, require_java
+
+    if settings.pdf_reader != OPENDATALOADER:
+        return []
+    try:
+        return [Finding("fine", "PDF reader", f"{OPENDATALOADER} {reader_version()} with {require_java()}")]
+    except InputError as error:
+        return [Finding("problem", "PDF reader", error.message.rstrip("."), error.help)]
+
+
 async def _mended(library: Library, settings: Settings) -> list[Finding]:
     from citeloom.commands.console import ingest_progress
     from citeloom.stores.rebuild import make_whole
 
     with ingest_progress() as show:
         done, refused = await make_whole(
-            library, on_event=show, chunk_tokens=settings.chunk_tokens, chunk_overlap=settings.chunk_overlap
+            library,
+            on_event=show,
+            chunk_tokens=settings.chunk_tokens,
+            chunk_overlap=settings.chunk_overlap,
+            pdf_reader=settings.pdf_reader,
         )
     for refusal in refused:
         notice(f"Refused: {refusal.path}: {refusal.reason}")
@@ -88,6 +105,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
                 on_event=show,
                 chunk_tokens=settings.chunk_tokens,
                 chunk_overlap=settings.chunk_overlap,
+                pdf_reader=settings.pdf_reader,
             )
         )
     for warning in report.warnings:

@@ -83,6 +83,7 @@ async def _ingest(
                 on_event=show,
                 chunk_tokens=settings.chunk_tokens,
                 chunk_overlap=settings.chunk_overlap,
+                pdf_reader=settings.pdf_reader,
             )
     for warning in report.warnings:
         notice(f"Warning: {warning}")

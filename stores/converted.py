@@ -23,9 +23,9 @@ class ConvertedFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def get(self, file: Path) -> dict[str, Any] | None:
-        """What was kept of the file as it is now; raises OSError when the file cannot be read."""
-        stamp = _stamp(file)
+    def get(self, file: Path, reader: str = "") -> dict[str, Any] | None:
+        """What `reader` (our own when empty) read from the file as it is now; raises OSError when it cannot be read."""
+        stamp = _stamp(file, reader)
         try:
             entry = json.loads(self._entry(file).read_bytes())
         except (OSError, ValueError):
@@ -33,13 +33,13 @@ class ConvertedFiles:
         kept = entry.get("read") if isinstance(entry, dict) and entry.get("stamp") == stamp else None
         return kept if isinstance(kept, dict) else None
 
-    def put(self, file: Path, read: dict[str, Any]) -> None:
-        """Keep what was read from the file, whole or not at all; a folder that cannot be written keeps nothing."""
+    def put(self, file: Path, read: dict[str, Any], reader: str = "") -> None:
+        """Keep what `reader` read from the file, whole or not at all; a folder that cannot be written keeps nothing."""
         entry = self._entry(file)
         beside = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps({"stamp": _stamp(file), "read": read}), encoding="utf-8")
+            beside.write_text(json.dumps({"stamp": _stamp(file, reader), "read": read}), encoding="utf-8")
             beside.replace(entry)
         except OSError:
             with contextlib.suppress(OSError):
@@ -55,5 +55,6 @@ class ConvertedFiles:
         return self._folder / f"{hashlib.sha256(path).hexdigest()[:32]}.json"
 
 
-def _stamp(file: Path) -> str:
-    return f"{READING_VERSION}:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+def _stamp(file: Path, reader: str) -> str:
+    version = f"{READING_VERSION}:{reader}" if reader else READING_VERSION
+    return f"{version}:{hashlib.sha256(file.read_bytes()).hexdigest()}"

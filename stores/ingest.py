@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from citeloom.config import PdfReader
 from citeloom.documents.model import Paper
 from citeloom.stores.changes import removal
 from citeloom.stores.converted import ConvertedFiles
@@ -41,6 +42,7 @@ async def ingest(
     on_event: OnEvent | None = None,
     chunk_tokens: int = 400,
     chunk_overlap: int = 100,
+    pdf_reader: PdfReader = "pdf-oxide",
 ) -> IngestReport:
     """Take in all papers under `paths`; what is there already and unchanged costs nothing.
 
@@ -55,13 +57,15 @@ async def ingest(
         on_event: told of each step, on the thread of the event loop.
         chunk_tokens: tokens that a chunk aims at.
         chunk_overlap: tokens that neighbouring chunks share.
+        pdf_reader: what reads PDFs.
 
-    Raises `InputError` before anything is changed when a path or the `.bib` is missing, nothing is found, or
-    the library was made with another embedding model; whatever the embedding raises, with what is done kept.
+    Raises `InputError` before anything is changed when a path or the `.bib` is missing, nothing is found, the
+    PDF reader or its Java is not installed, or the library was made with another embedding model; whatever the
+    embedding raises, with what is done kept.
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
-    sources = await asyncio.to_thread(read_sources, list(paths), bib, list(documents), converted)
+    sources = await asyncio.to_thread(read_sources, list(paths), bib, list(documents), converted, pdf_reader)
     report = await take_in(
         library,
         sources,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
+from citeloom.config import PdfReader
 from citeloom.documents.bibliography import Refusal
 from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.doctor import Finding, differences, some
@@ -29,21 +30,27 @@ async def rebuild(
     on_event: OnEvent | None = None,
     chunk_tokens: int = 400,
     chunk_overlap: int = 100,
+    pdf_reader: PdfReader = "pdf-oxide",
 ) -> IngestReport:
     """Index every paper anew, or those with the keys `only`.
 
     A kill leaves each paper as it was or as it will be, and the next run goes on. Refused are papers whose file is
     gone or cannot be read and whose passages are not whole. Raises `InputError` when the library was made with
-    another embedding model, and whatever the embedding raises.
+    another embedding model or the PDF reader or its Java is not installed, and whatever the embedding raises.
     """
     await mend(library)
     lacking = (await asyncio.to_thread(differences, library)).lacking
-    sources = await asyncio.to_thread(_kept_sources, library, lacking, only)
+    sources = await asyncio.to_thread(_kept_sources, library, lacking, only, pdf_reader)
     return await take_in(library, sources, anew=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap))
 
 
 async def make_whole(
-    library: Library, *, on_event: OnEvent | None = None, chunk_tokens: int = 400, chunk_overlap: int = 100
+    library: Library,
+    *,
+    on_event: OnEvent | None = None,
+    chunk_tokens: int = 400,
+    chunk_overlap: int = 100,
+    pdf_reader: PdfReader = "pdf-oxide",
 ) -> tuple[list[Finding], tuple[Refusal, ...]]:
     """Mend, and index anew the papers that lack something; refused are those whose file is gone or not readable.
 
@@ -54,7 +61,12 @@ async def make_whole(
     if not lacking:
         return done, ()
     report = await rebuild(
-        library, only=lacking, on_event=on_event, chunk_tokens=chunk_tokens, chunk_overlap=chunk_overlap
+        library,
+        only=lacking,
+        on_event=on_event,
+        chunk_tokens=chunk_tokens,
+        chunk_overlap=chunk_overlap,
+        pdf_reader=pdf_reader,
     )
     if report.updated:
         embedded = f"{report.chunks_embedded} chunks embedded"
@@ -62,7 +74,9 @@ async def make_whole(
     return [*done, *await mend(library)], report.refused
 
 
-def _kept_sources(library: Library, lacking: frozenset[str], only: Collection[str] | None) -> Sources:
+def _kept_sources(
+    library: Library, lacking: frozenset[str], only: Collection[str] | None, pdf_reader: PdfReader
+) -> Sources:
     kept = ConvertedFiles(library.home.converted)
     found: list[Source] = []
     refused: list[Refusal] = []
@@ -71,7 +85,7 @@ def _kept_sources(library: Library, lacking: frozenset[str], only: Collection[st
         if only is not None and paper.key not in only:
             continue
         try:
-            found.append(read_again(paper, kept))
+            found.append(read_again(paper, kept, pdf_reader))
         except SourceRefusedError as error:
             if paper.key in lacking:
                 refused.append(Refusal(paper.source, f"{error}, and passages of {paper.key} are missing; ingest it"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from citeloom.config import PdfReader
 from citeloom.documents.bibliography import Bibliography, Refusal, read_bibliography
 from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
@@ -53,11 +54,15 @@ class SourceRefusedError(Exception):
 
 
 def read_sources(
-    paths: Sequence[Path], bib: Path | None, documents: Sequence[Document] = (), kept: ConvertedFiles | None = None
+    paths: Sequence[Path],
+    bib: Path | None,
+    documents: Sequence[Document] = (),
+    kept: ConvertedFiles | None = None,
+    pdf_reader: PdfReader = "pdf-oxide",
 ) -> Sources:
     """Read all papers under `paths` and in `documents`; `kept` spares the unchanged PDF and other files.
 
-    Raises `InputError` when there are none, or a path or `bib` is missing.
+    Raises `InputError` when there are none, when a path or `bib` is missing, or what the PDF reader needs.
     """
     if not paths and not documents:
         raise InputError("No path was given.", help="Name the folder that holds your papers.")
@@ -84,7 +89,7 @@ def read_sources(
     found: dict[str, Source] = {}
     items: list[Path | Given] = [*files, *given]
     for item in items:
-        read = _read(item, bibliography, kept) if isinstance(item, Path) else read_given(item, bibliography)
+        read = _read(item, bibliography, kept, pdf_reader) if isinstance(item, Path) else read_given(item, bibliography)
         if isinstance(read, Refusal):
             refused.append(read)
             continue
@@ -163,12 +168,14 @@ def _differ(file: Path, other: Path) -> bool:
     return file.suffix.lower() != other.suffix.lower()
 
 
-def _read(file: Path, bibliography: Bibliography, kept: ConvertedFiles | None) -> tuple[Source, list[str]] | Refusal:
+def _read(
+    file: Path, bibliography: Bibliography, kept: ConvertedFiles | None, pdf_reader: PdfReader
+) -> tuple[Source, list[str]] | Refusal:
     """A paper and what there is to say about it, or why it is not taken."""
     if printable(str(file)) != str(file):
         return Refusal(printable(str(file)), "has a name that is no text; rename it")
     try:
-        parsed = _parsed(file, kept)
+        parsed = _parsed(file, kept, pdf_reader)
     except SourceRefusedError as error:
         return Refusal(str(file), str(error))
     front = parsed.front_matter
@@ -177,7 +184,7 @@ def _read(file: Path, bibliography: Bibliography, kept: ConvertedFiles | None) -
     return Source(file, parsed, paper, folder=file.parent), said
 
 
-def _parsed(file: Path, kept: ConvertedFiles | None) -> ParsedPaper:
+def _parsed(file: Path, kept: ConvertedFiles | None, pdf_reader: PdfReader) -> ParsedPaper:
     """The file by its ending; raises `SourceRefusedError`."""
     ending = file.suffix.lower()
     try:
@@ -186,7 +193,7 @@ def _parsed(file: Path, kept: ConvertedFiles | None) -> ParsedPaper:
         if ending in MARKDOWN:
             return parse_markdown(read_text(file))
         if ending == PDF:
-            return read_pdf_apart(file, kept)
+            return read_pdf_apart(file, kept, reader=pdf_reader)
         if ending in FORMATS:
             return parse_markdown(_converted(file, kept))
     except (PdfRefusedError, ConversionError) as error:
@@ -232,12 +239,12 @@ def read_text(file: Path) -> str:
     return text
 
 
-def read_again(paper: Paper, kept: ConvertedFiles) -> Source:
+def read_again(paper: Paper, kept: ConvertedFiles, pdf_reader: PdfReader) -> Source:
     """A paper's file with the metadata that the library has of it; raises `SourceRefusedError`."""
     file = Path(paper.source)
     if not file.is_file():
         raise SourceRefusedError("is gone")
-    read = _read(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}), kept)
+    read = _read(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}), kept, pdf_reader)
     if isinstance(read, Refusal):
         raise SourceRefusedError(read.reason)
     source, _ = read

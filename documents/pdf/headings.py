@@ -18,8 +18,8 @@ from citeloom.documents.pdf.pieces import LARGER, NUMBERED, Piece, looks_like_he
 
 _LONGEST_HEADING = 220  # characters
 _HEADING_WORDS = 30
-_TITLE_PAGES = 5  # on one of them the abstract or introduction begins; lists of authors can be long
-_DEEPEST = 6
+TITLE_PAGES = 5  # on one of them the abstract or introduction begins; lists of authors can be long
+DEEPEST = 6
 _REFERENCES = re.compile(r"references?(?: list| cited)?|bibliography|(?:literature|works) cited")
 _LETTERED = re.compile(r"^([A-Z])\s+(?=\S*[^\W\d_])")
 _SIGNS = frozenset("+~<>")  # a heading may have them, a formula has others
@@ -32,7 +32,7 @@ def find_title(pieces: Sequence[Piece], body: float) -> tuple[Piece | None, Piec
         (
             piece
             for piece in pieces
-            if piece.page < _TITLE_PAGES and _is_heading(piece, body) and said_outright(piece.text) in _OPENING
+            if piece.page < TITLE_PAGES and _is_heading(piece, body) and begins_text(piece.text)
         ),
         None,
     )
@@ -51,15 +51,19 @@ def find_title(pieces: Sequence[Piece], body: float) -> tuple[Piece | None, Piec
 def _is_heading(piece: Piece, body: float) -> bool:
     if piece.table or not all(looks_like_heading(line, body) for line in piece.lines):
         return False
-    text = piece.text
+    return reads_as_heading(piece.text, larger=piece.size > LARGER * body)
+
+
+def reads_as_heading(text: str, *, larger: bool) -> bool:
+    """Whether the words can be a heading's; `larger` when their letters are than those of the running text."""
     if len(text) > _LONGEST_HEADING or len(text.split()) > _HEADING_WORDS or CAPTION.match(text):
         return False
     if sum(character.isalpha() for character in text) < max(3, 0.5 * len(text.replace(" ", ""))):
         return False
     if text.endswith("-") or any(unicodedata.category(character) == "Sm" for character in set(text) - _SIGNS):
         return False
-    starts = text[0].isupper() or text[0].isdigit() or piece.size > LARGER * body
-    return starts and not re.search(r"[,;=]$", text) and (piece.size > LARGER * body or not re.search(r"\w\.$", text))
+    starts = text[0].isupper() or text[0].isdigit() or larger
+    return starts and not re.search(r"[,;=]$", text) and (larger or not re.search(r"\w\.$", text))
 
 
 def levelled(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, body: float) -> list[Piece]:
@@ -74,14 +78,24 @@ def levelled(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, 
         if listed is not None and (piece.size < listed.size - 0.2 or piece.bold != listed.bold):
             continue
         headings.add(index)
-        listed = piece if _REFERENCES.fullmatch(plain_title(piece.text)) else None
-    headings -= _listed_in_contents([(index, pieces[index].text) for index in sorted(headings)])
+        listed = piece if lists_references(piece.text) else None
+    headings -= listed_in_contents([(index, pieces[index].text) for index in sorted(headings)])
     sizes = sorted({round(pieces[index].size * 2) / 2 for index in headings}, reverse=True)
     letters = _counting([pieces[index].text for index in headings])
     return [
         replace(piece, level=1 if piece is title else _level(piece, sizes, letters) if index in headings else 0)
         for index, piece in enumerate(pieces)
     ]
+
+
+def lists_references(heading: str) -> bool:
+    """Whether the reference list stands under it."""
+    return _REFERENCES.fullmatch(plain_title(heading)) is not None
+
+
+def begins_text(heading: str) -> bool:
+    """Whether a paper's own text begins with it: what stands before are names and addresses."""
+    return said_outright(heading) in _OPENING
 
 
 def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
@@ -92,7 +106,7 @@ def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
     return below.page == pieces[index].page and below.text[:1].islower() and abs(below.size - pieces[index].size) < 0.5
 
 
-def _listed_in_contents(headings: Sequence[tuple[int, str]]) -> set[int]:
+def listed_in_contents(headings: Sequence[tuple[int, str]]) -> set[int]:
     """Indices of the lines of a table of contents: other headings with a page number behind."""
     titles = {text.casefold() for _, text in headings}
     return {
@@ -108,11 +122,17 @@ def _counting(titles: Iterable[str]) -> frozenset[str]:
     return frozenset(letter for letter in bare if chr(ord(letter) - 1) in bare or chr(ord(letter) + 1) in bare)
 
 
+def numbered_level(title: str) -> int | None:
+    """The level that "3.2" before a heading says; None without a number."""
+    numbered = NUMBERED.match(title)
+    return min(DEEPEST, 2 + (numbered.group(1) or "").count(".")) if numbered else None
+
+
 def _level(piece: Piece, sizes: Sequence[float], letters: Collection[str]) -> int:
-    numbered = NUMBERED.match(piece.text)
-    if numbered:
-        return min(_DEEPEST, 2 + (numbered.group(1) or "").count("."))
+    numbered = numbered_level(piece.text)
+    if numbered is not None:
+        return numbered
     lettered = _LETTERED.match(piece.text)
     if lettered and lettered.group(1) in letters:
         return 2
-    return min(_DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))
+    return min(DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))

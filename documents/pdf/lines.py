@@ -20,7 +20,7 @@ _COLUMN = 0.25  # of the page's width: a line of a column is longer
 _BOLD = 1.165  # times as wide as plain letters, about
 _SMALL = 0.85  # times the letter size: smaller runs may be raised or lowered
 _MARGIN = 0.1  # of the page's height: where running heads and page numbers stand
-_ON_PAGES = 3  # a line at the head of so many pages is a running head
+ON_PAGES = 3  # a line at the head of so many pages is a running head
 _LINES_ENOUGH = 8  # for a column
 _CROSSING = 0.35  # of the lines: more across the middle, and the page has one column
 
@@ -48,7 +48,7 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
         line
         for page, lines in zip(pages, found, strict=True)
         for line in lines
-        if not (_at_edge(page, line) and (_pattern(line.text) in running or _is_number(line.text)))
+        if not (_at_edge(page, line) and (without_numbers(line.text) in running or is_number(line.text)))
         and not (line.text == str(line.page + 1) and line.y == min(other.y for other in lines))
     ]
     mended = damaged_words(line.text for line in kept) if lost else {}
@@ -186,12 +186,13 @@ def _at_edge(page: Page, line: Line) -> bool:
     return not line.table and not _MARGIN * page.height < line.y < (1 - _MARGIN) * page.height
 
 
-def _pattern(text: str) -> str:
+def without_numbers(text: str) -> str:
     """The same for "Page 3 of 9" and "Page 4 of 9"."""
     return re.sub(r"\d+", "#", text).casefold().strip()
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether it is the number of a page."""
     return bool(re.fullmatch(r"[-–—\s]*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?[-–—\s]*", text, re.IGNORECASE))
 
 
@@ -199,5 +200,5 @@ def _running(pages: Sequence[Page], found: Sequence[Sequence[Line]]) -> set[str]
     """What stands at the same edge of several pages, numbers aside."""
     seen: Counter[str] = Counter()
     for page, lines in zip(pages, found, strict=True):
-        seen.update({_pattern(line.text) for line in lines if _at_edge(page, line)})
-    return {pattern for pattern, count in seen.items() if count >= _ON_PAGES and len(pattern) < 200}
+        seen.update({without_numbers(line.text) for line in lines if _at_edge(page, line)})
+    return {pattern for pattern, count in seen.items() if count >= ON_PAGES and len(pattern) < 200}

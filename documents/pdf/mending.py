@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _SPACE = 0.16  # times the letter size
@@ -40,15 +40,40 @@ def lost_ligatures(texts: Iterable[str]) -> bool:
 
 def damaged_words(texts: Iterable[str]) -> dict[str, str]:
     """Words that have lost a ligature without a hole ("dierent"), by how the same text has them elsewhere."""
-    words = {word.casefold() for text in texts for word in _WORD.findall(text)}
-    whole: dict[str, set[str]] = {}
+    words = _words_of(texts)
+    found = (
+        (damaged, word)
+        for damaged, word in _with_ligature(words)
+        if damaged in words
+        and damaged not in _WHOLE
+        and (len(damaged) >= _MENDED or (len(damaged) > 2 and not re.search("[aeiouy]", damaged)))
+    )
+    return _unambiguous(found)
+
+
+def words_made_whole(texts: Iterable[str], whole: Iterable[str]) -> dict[str, str]:
+    """Words of `texts` that have lost a ligature ("xed"), by another reading of the same pages, which lacks none."""
+    words, known = _words_of(texts), _words_of(whole)
+    found = ((damaged, word) for damaged, word in _with_ligature(known) if damaged in words and damaged not in known)
+    return _unambiguous(found)
+
+
+def _words_of(texts: Iterable[str]) -> set[str]:
+    return {word.casefold() for text in texts for word in _WORD.findall(text)}
+
+
+def _with_ligature(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each word with a ligature, behind what it is without."""
     for word in words:
         for ligature in _LIGATURE_IN.finditer(word):
-            damaged = word[: ligature.start()] + word[ligature.end() :]
-            telling = len(damaged) >= _MENDED or (len(damaged) > 2 and not re.search("[aeiouy]", damaged))
-            if damaged in words and telling and damaged not in _WHOLE:
-                whole.setdefault(damaged, set()).add(word)
-    return {damaged: found.pop() for damaged, found in whole.items() if len(found) == 1}
+            yield word[: ligature.start()] + word[ligature.end() :], word
+
+
+def _unambiguous(found: Iterable[tuple[str, str]]) -> dict[str, str]:
+    whole: dict[str, set[str]] = {}
+    for damaged, word in found:
+        whole.setdefault(damaged, set()).add(word)
+    return {damaged: words.pop() for damaged, words in whole.items() if len(words) == 1}
 
 
 def with_words(text: str, mended: Mapping[str, str]) -> str:

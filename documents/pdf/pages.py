@@ -12,10 +12,10 @@ from typing import Any
 
 # A piece of text that is so much higher than its letters runs up the margin (the stamp of a preprint server).
 _UPRIGHT = 3.0
-_LEAST_ROWS = 2
+LEAST_ROWS = 2
 FEW_LETTERS = 30
 _LEAST_FILLED = 0.5
-_LONGEST_CELL = 200  # characters; what the library takes for a table with such cells is running text
+LONGEST_CELL = 200  # characters; what the library takes for a table with such cells is running text
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ def _table(found: dict[str, Any]) -> Table | None:
     columns = max((len(row) for row in rows), default=0)
     cells = [cell for row in rows for cell in row]
     filled = sum(bool(cell) for cell in cells)
-    if len(rows) < _LEAST_ROWS or columns < _LEAST_ROWS or filled <= _LEAST_FILLED * len(rows) * columns:
+    if len(rows) < LEAST_ROWS or columns < LEAST_ROWS or filled <= _LEAST_FILLED * len(rows) * columns:
         return None
-    if max(map(len, cells)) > _LONGEST_CELL:
+    if max(map(len, cells)) > LONGEST_CELL:
         return None
     x, y, width, height = found["bbox"]
     return Table(x, y, width, height, table_markdown(rows))

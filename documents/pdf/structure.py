@@ -50,14 +50,19 @@ def structure(lines: Sequence[Line], page_count: int) -> PdfText:
     """The text of a paper from its lines in reading order."""
     body = body_size(lines)
     hyphens = Hyphens(plain(line.text) for line in lines if not line.table)
-    pieces = [piece for found in gathered(lines, body) if not _is_scale(piece := written(found, hyphens))]
+    pieces = [piece for found in gathered(lines, body) if not is_scale(piece := written(found, hyphens))]
     title, opens = find_title(pieces, body)
-    pieces = levelled(pieces, title, opens, body)
-    pieces = list(_continued(pieces, body, hyphens))
-    return _assembled(pieces, page_count, opens is not None)
+    return put_together(levelled(pieces, title, opens, body), body, hyphens, page_count, opens is not None)
 
 
-def _is_scale(piece: Piece) -> bool:
+def put_together(
+    pieces: Sequence[Piece], body: float, hyphens: Hyphens, page_count: int, opens_with_names: bool
+) -> PdfText:
+    """The text of a paper from pieces with their levels, in reading order; `body` is the size of the running text."""
+    return _assembled(list(_continued(pieces, body, hyphens)), page_count, opens_with_names)
+
+
+def is_scale(piece: Piece) -> bool:
     """Whether it is the numbers along the axis of a figure, with letters for names at most."""
     words = piece.text.split()
     numbers = sum(bool(_NUMBER.fullmatch(word)) for word in words)
