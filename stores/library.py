@@ -239,23 +239,6 @@ class Library:
             total += row.tokens
         return self.chunks(taken)
 
-    def nearest(
-        self,
-        vector: Vector,
-        k: int,
-        *,
-        keys: Collection[str] | None = None,
-        categories: Collection[Category] | None = None,
-        years: tuple[int, int] | None = None,
-        venue: str | None = None,
-    ) -> list[tuple[Chunk, float]]:
-        """The `k` nearest chunks with their cosine (-1 to 1), best first; fewer when the scope holds fewer.
-
-        `years` are the first and the last, both included, `venue` a part of its name; None sets no limit.
-        """
-        best = dict(self.nearest_ids(vector, k, keys=keys, categories=categories, years=years, venue=venue))
-        return [(chunk, best[chunk.id]) for chunk in self.chunks(list(best))]
-
     def nearest_ids(
         self,
         vector: Vector,
@@ -266,7 +249,10 @@ class Library:
         years: tuple[int, int] | None = None,
         venue: str | None = None,
     ) -> list[tuple[str, float]]:
-        """As `nearest`, without fetching the texts."""
+        """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
+
+        `years` are the first and the last, both included, `venue` a part of its name; None sets no limit.
+        """
         return self._nearest.ids(vector, k, keys_within(self.records(), keys, years, venue), categories)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
@@ -287,7 +273,7 @@ class Library:
     ) -> list[tuple[str, float]]:
         """Ids and BM25 scores of the `k` chunks that match the terms best (see `FullText.analyze`), best first.
 
-        The scope is that of `nearest`, and `ids` those of single chunks. Raises `FullTextError` when there is
+        The scope is that of `nearest_ids`, and `ids` those of single chunks. Raises `FullTextError` when there is
         no index, or none that can be read.
         """
         if not self.records():

@@ -15,6 +15,7 @@ from citeloom.documents.model import Category
 from citeloom.documents.sentences import sentence_spans
 from citeloom.stores.doctor import examine
 from citeloom.stores.library import Library
+from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
 
@@ -105,8 +106,10 @@ def test_the_library_is_whole(corpus_library: Library) -> None:
 )
 def test_a_question_finds_its_paper(corpus_library: Library, question: str, key: str) -> None:
     vector = asyncio.run(corpus_library.embedding.embed_query(question))
-    near = corpus_library.nearest(vector, 5)
+    near = nearest(corpus_library, vector, 5)
     assert near[0][0].key == key
     assert key in {near.paper.key for near in corpus_library.nearest_papers(vector, 2)}
-    exact = corpus_library.nearest(vector, 5, keys=[paper.key for paper in corpus_library.papers()], years=(1900, 2100))
+    exact = nearest(
+        corpus_library, vector, 5, keys=[paper.key for paper in corpus_library.papers()], years=(1900, 2100)
+    )
     assert [chunk.id for chunk, _ in exact] == [chunk.id for chunk, _ in near]

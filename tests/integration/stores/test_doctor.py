@@ -20,6 +20,7 @@ from citeloom.stores.library import Library
 from citeloom.stores.rebuild import make_whole
 from tests.integration.stores.conftest import paper_text, sentences
 from tests.integration.stores.test_rebuild import image
+from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
 Damage = Callable[[Library], object]
@@ -32,7 +33,7 @@ def problems(library: Library) -> list[str]:
 async def everything(library: Library) -> dict[str, Any]:
     """All that a user could notice: texts, vectors, counts, notes, and what searches answer."""
     query = await library.embedding.embed_query("loom history, compiler outcome, zebrafish")
-    near = library.nearest(query, 50)
+    near = nearest(library, query, 50)
     return {
         **image(library),
         "notes": [library.note(paper.key) for paper in library.papers()],

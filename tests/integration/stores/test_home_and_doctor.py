@@ -14,6 +14,7 @@ from citeloom.stores.home import Home, find_home
 from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
 from citeloom.stores.mending import mend
+from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
 
@@ -101,7 +102,7 @@ async def test_orphans_are_found_and_dropped(library: Library, papers: Path) -> 
     db.close()
     assert "records of no paper" in problems(library)[0]
     query = await library.embedding.embed_query("loom outcome")
-    assert {chunk.key for chunk, _ in library.nearest(query, 5)} == {"grace2021"}
+    assert {chunk.key for chunk, _ in nearest(library, query, 5)} == {"grace2021"}
     await mend(library)
     assert problems(library) == []
     assert library.store.summary_keys() == {"grace2021"}

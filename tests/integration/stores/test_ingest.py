@@ -17,6 +17,7 @@ from citeloom.stores.library import Library
 from citeloom.stores.progress import Embedded, Planned, Stored
 from citeloom.stores.vector_cache import VectorCache
 from tests.integration.stores.conftest import BIB, paper_text
+from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
 
@@ -110,7 +111,7 @@ async def test_changed_metadata_embeds_nothing(library: Library, papers: Path) -
     assert (report.updated, report.chunks_embedded, len(embedded(library))) == (("ada2020",), 0, before)
     assert library.paper("ada2020").year == 1843
     assert library.version() != version
-    near = library.nearest(library.store.get_vectors(["ada2020:00000"])["ada2020:00000"], 3, years=(1840, 1850))
+    near = nearest(library, library.store.get_vectors(["ada2020:00000"])["ada2020:00000"], 3, years=(1840, 1850))
     assert {chunk.key for chunk, _ in near} == {"ada2020"}
 
 
@@ -375,17 +376,17 @@ async def test_as_many_papers_are_embedded_with_one_call_as_an_endpoint_takes(
 async def test_scopes_give_only_what_they_hold(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     query = await library.embedding.embed_query("compiler procedure trials")
-    near = library.nearest(query, 4)
+    near = nearest(library, query, 4)
     assert near[0][0].key == "grace2021"
     assert [score for _, score in near] == sorted((score for _, score in near), reverse=True)
-    exact = {chunk.id: score for chunk, score in library.nearest(query, 4, keys=["ada2020", "grace2021"])}
+    exact = {chunk.id: score for chunk, score in nearest(library, query, 4, keys=["ada2020", "grace2021"])}
     assert exact == pytest.approx({chunk.id: score for chunk, score in near}, abs=1e-4)
-    assert {c.key for c, _ in library.nearest(query, 50, keys=["ada2020"])} == {"ada2020"}
-    methods = library.nearest(query, 50, categories=[Category.METHOD])
+    assert {c.key for c, _ in nearest(library, query, 50, keys=["ada2020"])} == {"ada2020"}
+    methods = nearest(library, query, 50, categories=[Category.METHOD])
     assert methods and all(chunk.category is Category.METHOD for chunk, _ in methods)
-    assert {c.key for c, _ in library.nearest(query, 50, years=(2021, 2030))} == {"grace2021"}
-    assert library.nearest(query, 5, keys=["nobody"]) == []
-    assert len(library.nearest(query, 10_000)) == library.chunk_count()
+    assert {c.key for c, _ in nearest(library, query, 50, years=(2021, 2030))} == {"grace2021"}
+    assert nearest(library, query, 5, keys=["nobody"]) == []
+    assert len(nearest(library, query, 10_000)) == library.chunk_count()
     assert [near.paper.key for near in library.nearest_papers(query, 5)] == ["grace2021", "ada2020"]
 
 
@@ -394,9 +395,9 @@ async def test_large_scopes_are_searched_through_the_index(
 ) -> None:
     await ingest(library, [papers])
     query = await library.embedding.embed_query("loom outcome")
-    exact = library.nearest(query, 3, categories=[Category.METHOD], years=(2021, 2021))
+    exact = nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021))
     monkeypatch.setattr("citeloom.stores.nearest._EXACT_LIMIT", 0)
-    widened = library.nearest(query, 3, categories=[Category.METHOD], years=(2021, 2021))
+    widened = nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021))
     assert [chunk.id for chunk, _ in widened] == [chunk.id for chunk, _ in exact]
 
 

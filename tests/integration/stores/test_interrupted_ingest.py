@@ -19,6 +19,7 @@ from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
 from citeloom.stores.progress import Waiting
+from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "support" / "interrupted_ingest.py"
@@ -162,11 +163,11 @@ async def test_a_reader_sees_what_another_process_wrote(
     library = open_library()
     await ingest(library, [papers / "ada2020.md"])
     query = await library.embedding.embed_query("compiler procedure trials")
-    assert {chunk.key for chunk, _ in library.nearest(query, 3)} == {"ada2020"}
+    assert {chunk.key for chunk, _ in nearest(library, query, 3)} == {"ada2020"}
     with start(home, papers, "wait", "Nothing", 1) as process:
         assert process.wait() == 0
     assert [paper.key for paper in library.papers()] == ["ada2020", "grace2021"]
-    assert library.nearest(query, 3)[0][0].key == "grace2021"
+    assert nearest(library, query, 3)[0][0].key == "grace2021"
     assert np.allclose(np.linalg.norm(library.store.get_vectors(["grace2021:00000"])["grace2021:00000"]), 1, atol=1e-5)
 
 
@@ -174,12 +175,12 @@ async def test_threads_may_share_a_library(papers: Path, open_library: Callable[
     library = open_library()
     await ingest(library, [papers])
     query = await library.embedding.embed_query("loom outcome")
-    wanted = [chunk.id for chunk, _ in library.nearest(query, 5)]
+    wanted = [chunk.id for chunk, _ in nearest(library, query, 5)]
 
     def read(number: int) -> list[str]:
         library.window(f"ada2020:{number % 4:05d}")
-        library.nearest(query, 5, keys=["ada2020"])
-        return [chunk.id for chunk, _ in library.nearest(query, 5)]
+        nearest(library, query, 5, keys=["ada2020"])
+        return [chunk.id for chunk, _ in nearest(library, query, 5)]
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(read, range(40))) == [wanted] * 40

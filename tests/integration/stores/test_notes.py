@@ -17,6 +17,7 @@ from citeloom.stores.rebuild import rebuild
 from citeloom.tools.funnel import shortlist
 from citeloom.tools.reading import read_summaries
 from tests.integration.stores.test_interrupted_ingest import contents, start
+from tests.support.nearest import nearest
 
 NOTE = "Reread before the grant proposal: zebrafish arguments, borrowed from Menabrea's lecture."
 QUERY = "zebrafish lecture for the grant proposal"
@@ -52,8 +53,8 @@ async def test_a_paper_is_found_by_the_note_on_it_and_nothing_is_cited_from_it(
     assert (await matches(library))[0] == ("ada2020", NOTE)
     assert (await matches(library, "We study loom"))[0] == ("ada2020", "")
     assert library.matching(library.fulltext.analyze("zebrafish"), 10) == []
-    nearest = library.nearest(await library.embedding.embed_query(NOTE), library.chunk_count())
-    assert not any("zebrafish" in chunk.text for chunk, _ in nearest)
+    near = nearest(library, await library.embedding.embed_query(NOTE), library.chunk_count())
+    assert not any("zebrafish" in chunk.text for chunk, _ in near)
     assert problems(library) == []
     shortlisted = await shortlist(library, QUERY, 1)
     assert [(item.paper.key, item.note) for item in shortlisted] == [("ada2020", NOTE)]

@@ -19,6 +19,7 @@ from citeloom.stores.opendataloader import read_layout, require_java
 from citeloom.stores.pdf_process import read_pdf_apart
 from citeloom.stores.rebuild import rebuild
 from tests.support import cli_process
+from tests.support.nearest import nearest
 from tests.support.pdf_pages import pages_by_pdfium, share_on, words
 
 QUOTE = "the samples are clustered based on not only a distance metric calculated from the features"
@@ -67,7 +68,7 @@ async def test_a_real_paper_is_found_on_its_page(pdf: Path, library: Library) ->
     headings = {section.title: section.level for section in library.sections("tree")}
     assert headings["Introduction"] == headings["Methods"] == headings["Abstract"] == 2
     assert headings["Availability and implementation"] == 3
-    ((found, _), *_) = library.nearest(await library.embedding.embed_query(QUOTE), 1)
+    ((found, _), *_) = nearest(library, await library.embedding.embed_query(QUOTE), 1)
     assert found.key == "tree"
     pages = pages_by_pdfium(pdf)
     chunks = library.paper_chunks("tree")

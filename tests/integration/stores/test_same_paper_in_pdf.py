@@ -16,6 +16,7 @@ from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
 from citeloom.stores.vector_cache import VectorCache
 from tests.conftest import ROOT
+from tests.support.nearest import nearest
 
 KEYS = ("le2020treeheatr", "lee2022ten", "zietz2018network")
 
@@ -59,7 +60,7 @@ def test_the_same_search_finds_the_same_paper(libraries: list[Library], shared_d
 
     def best(library: Library, query: str) -> str:
         vector = asyncio.run(library.embedding.embed_query(query))
-        return library.nearest(vector, 1)[0][0].key
+        return nearest(library, vector, 1)[0][0].key
 
     differ = [query for query in queries if len({best(library, query) for library in libraries}) > 1]
     assert len(differ) <= 0.05 * len(queries), differ

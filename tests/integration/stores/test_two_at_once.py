@@ -16,6 +16,7 @@ from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
 from tests.integration.stores.test_interrupted_ingest import contents, start
 from tests.support import cli_process
+from tests.support.nearest import nearest
 from tests.support.sample_library import SAMPLES
 from tests.support.word_embedding import WordEmbedding
 
@@ -67,11 +68,11 @@ async def seen_whole(library: Library) -> set[str]:
     query = await library.embedding.embed_query("trials measured")
     terms = library.fulltext.analyze("series of trials")
     assert {chunk.id for key in keys for chunk in library.paper_chunks(key)} == every
-    assert {chunk.id for chunk, _ in library.nearest(query, 1000)} == every
+    assert {chunk.id for chunk, _ in nearest(library, query, 1000)} == every
     assert {name for name, _ in library.matching(terms, 1000)} == every
     assert {near.paper.key for near in library.nearest_papers(query, 1000)} == keys
     for few in (1, 3):
-        assert len(library.matching(terms, few)) == len(library.nearest(query, few)) == min(few, len(every))
+        assert len(library.matching(terms, few)) == len(nearest(library, query, few)) == min(few, len(every))
     return keys
 
 

@@ -17,6 +17,7 @@ from citeloom.tools.assembly import PaperContext, assemble_context
 from citeloom.tools.funnel import FunnelLimits, funnel, shortlist
 from citeloom.tools.routing import Route, route
 from citeloom.tools.scope import Scope
+from tests.support.nearest import nearest
 from tests.support.sample_library import THREE, index_samples
 from tests.support.word_embedding import WordEmbedding
 
@@ -31,8 +32,8 @@ class ByVector:
     async def __call__(self, query: str, k: int, scope: Scope) -> Sequence[Candidate]:
         self.asked.append((k, scope))
         vector = await self.library.embedding.embed_query(query)
-        near = self.library.nearest(
-            vector, k, keys=list(scope.papers) or None, categories=list(scope.categories) or None
+        near = nearest(
+            self.library, vector, k, keys=list(scope.papers) or None, categories=list(scope.categories) or None
         )
         return [Candidate(chunk, self.library.paper(chunk.key), max(0.0, score)) for chunk, score in near]
 

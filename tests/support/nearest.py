@@ -1,0 +1,15 @@
+"""The chunks that a library finds nearest to a vector, whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from citeloom.documents import Chunk
+from citeloom.models.embedding import Vector
+from citeloom.stores.library import Library
+
+
+def nearest(library: Library, vector: Vector, k: int, **limits: Any) -> list[tuple[Chunk, float]]:
+    """The `k` nearest chunks with their cosine, best first; `limits` are those of `Library.nearest_ids`."""
+    best = dict(library.nearest_ids(vector, k, **limits))
+    return [(chunk, best[chunk.id]) for chunk in library.chunks(list(best))]
