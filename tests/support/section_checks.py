@@ -125,9 +125,9 @@ def _plain(text: str) -> str:
 
 
 def check_files(record: dict[str, Any], folder: Path) -> None:
-    """Assert that the three files are there, parse, and hold exactly the cited entries."""
+    """Assert that the four files are there, parse, and hold exactly the cited entries."""
     name = f"{record['thread_id']} ({record['section']})"
-    assert record["files"].keys() == {"md", "bib", "json"}, name
+    assert record["files"].keys() == {"md", "bib", "evidence.html", "json"}, name
     cited = {citation["key"] for citation in record["citations"]}
     library = bibtexparser.parse_file(str(folder / record["files"]["bib"]), parse_stack=[])
     assert not library.failed_blocks, name
