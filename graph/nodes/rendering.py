@@ -15,6 +15,8 @@ from citeloom.citations import (
     SectionDocument,
     build_references,
     check_draft,
+    flag_findings,
+    flag_sources,
     neutralise,
     trace_numbers,
 )
@@ -23,7 +25,7 @@ from citeloom.citations.csl import style_file
 from citeloom.citations.export import bibliography, markdown_document, section_title
 from citeloom.citations.formats import manuscript
 from citeloom.documents import Evidence
-from citeloom.graph.briefs import brief_of, draft_of, with_chosen_quotes
+from citeloom.graph.briefs import brief_of, draft_of, read_beside, with_chosen_quotes
 from citeloom.graph.events import progress
 from citeloom.graph.state import SectionState, Update
 from citeloom.graph.workbench import Workbench
@@ -55,6 +57,9 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         check_draft, final, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys
     )
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
+    read = await asyncio.to_thread(read_beside, bench.library, state.get("messages", []))
+    flags = await asyncio.to_thread(flag_sources, sources, read)
+    left = (*left, *flag_findings(flags))
     verdicts = {
         (record["sentence"], record["evidence_id"]): Verdict(record["label"], record["reason"])
         for record in state.get("verdicts", [])
@@ -83,6 +88,7 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     )
     return {
         **document.as_dict(),
+        "suspicious": [flag.as_dict() for flag in flags],
         "cite_style": style,
         "csl": bench.settings.csl,
         "markdown": markdown_document(document),
