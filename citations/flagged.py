@@ -121,9 +121,9 @@ def _of_paper(key: str, paper: Paper) -> list[Flag]:
         ("abstract", paper.abstract),
     )
     flags = list(_flags(key, None, None, fields))
-    told = {flag.text for flag in flags}
-    entry = [flag for flag in _flags(key, None, None, [("bibliography entry", paper.bibtex)]) if flag.text not in told]
-    return flags + entry
+    told = [flag.text for flag in flags]
+    entry = _flags(key, None, None, [("bibliography entry", paper.bibtex)])
+    return flags + [flag for flag in entry if not any(flag.text in other for other in told)]
 
 
 def _flag(key: str, evidence_id: str | None, chunk_id: str | None, where: str, text: str, item: Suspicion) -> Flag:

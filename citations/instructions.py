@@ -16,7 +16,7 @@ from citeloom.citations.folding import fold
 _MODEL = r"(?:AI|LLM|GPT|chatbot|(?:large )?language model|(?:AI )?assistant|AI (?:agent|model|reviewer|system))s?"
 # Where an imperative may stand; "participants were asked to ignore" is none.
 _ORDER = (
-    r"(?:(?:^|[.!?:;,>)\]}\u2013\u2014])\s*|\b(?:please|and|then|now|always|kindly"
+    r"(?:(?:^|[.!?:;,>()\[\]{}\u2013\u2014])\s*|\b(?:please|and|then|now|always|kindly"
     rf"|you (?:must|should|shall|will|have to)(?: now)?|{_MODEL},? (?:to|must|should))\s+)"
 )
 _SAME = r"[^.!?\n]"  # a sentence goes on
@@ -84,12 +84,14 @@ _UNSEEN_STYLE = re.compile(
     r"|display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?![.\d]))[^<>]*>[^<]*",
     re.IGNORECASE,
 )
+_LEAD = re.compile(r"[\s.!?:;,>()\[\]{}\u2013\u2014]*")
+_REST = re.compile(r"[^.!?\n\u3002<`]{0,160}[.!?\u3002]?")  # of the sentence, as far as it can be shown
 _UNSEEN_LETTERS = re.compile("[\U000e0020-\U000e007e]{3,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """`text[start:end]` of a source seems to be an order; `why` completes "a passage that ..."."""
+    """`text[start:end]` seems to be an order, to the end of its sentence; `why` completes "a passage that ..."."""
 
     start: int
     end: int
@@ -124,5 +126,7 @@ def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:
     for why, rules in _RULES:
         for rule in rules:
             for match in rule.finditer(view.text):
-                start, end = view.span(*match.span())
+                lead, rest = _LEAD.match(match[0]), _REST.match(view.text, match.end())
+                first = match.start() + (lead.end() if lead and lead.end() < len(match[0]) else 0)
+                start, end = view.span(first, rest.end() if rest else match.end())
                 yield Suspicion(offset + start, offset + end, why + where)

@@ -59,7 +59,7 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     read = await asyncio.to_thread(read_beside, bench.library, state.get("messages", []))
     flags = await asyncio.to_thread(flag_sources, sources, read)
-    left = (*left, *flag_findings(flags))
+    flagged = flag_findings(flags)
     verdicts = {
         (record["sentence"], record["evidence_id"]): Verdict(record["label"], record["reason"])
         for record in state.get("verdicts", [])
@@ -81,9 +81,15 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         evidence=[Evidence.from_dict(record) for record in state.get("evidence", [])],
         papers=papers,
         references=references.entries,
-        findings=[*(replace(finding, span=None) for finding in marked), *(_moved(finding, shown) for finding in left)],
+        findings=[
+            *(replace(finding, span=None) for finding in marked),
+            *(_moved(finding, shown) for finding in left),
+            *flagged,
+        ],
         numbers=[replace(trace, start=shown.moved(trace.start), end=shown.moved(trace.end)) for trace in traces],
-        warnings=_warnings(state, lost, _told(marked, left), draft.notes, references.warnings),
+        warnings=_warnings(
+            state, lost, _told(marked, left), _told_of_sources(flagged), draft.notes, references.warnings
+        ),
         notice=bench.notice,
     )
     return {
@@ -113,6 +119,10 @@ def _told(marked: Sequence[Finding], left: Sequence[Finding]) -> list[str]:
         *(f"Marked in the text: {finding.message}" for finding in marked),
         *(f"{'Note' if finding.severity == 'note' else 'Left in the text'}: {finding.message}" for finding in left),
     ]
+
+
+def _told_of_sources(flagged: Sequence[Finding]) -> list[str]:
+    return [f"Suspicious source: {finding.message}" for finding in flagged]
 
 
 def _warnings(state: SectionState, *more: Any) -> list[str]:
