@@ -12,7 +12,6 @@ import bibtexparser
 import pytest
 
 from citeloom.experiment import SECTION_KINDS, load_experiment
-from citeloom.graph.nodes.writing import experiment_text
 from citeloom.stores.library import Library
 from tests.support.cli_process import Finished, run
 from tests.support.section_checks import check_files, check_quotations, check_section
@@ -61,7 +60,7 @@ def test_a_section_rests_on_the_library_alone(
     check_section(record, corpus_library)
     check_files(record, folder)
     exp = load_experiment(shared_dir / "experiments" / f"{experiment}.json")
-    quoted = check_quotations(record, corpus_library, experiment_text(exp))
+    quoted = check_quotations(record, corpus_library, exp.words())
     bibliography = bibtexparser.parse_file(str(shared_dir / "corpus" / "library.bib"), parse_stack=[])
     keys = {citation["key"] for citation in record["citations"]}
     assert keys <= {entry.key for entry in bibliography.entries}

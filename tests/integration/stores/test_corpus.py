@@ -1,21 +1,16 @@
-"""The 57 real papers: how they are cut, what is kept out of search, and what is found with the bundled model."""
+"""The 57 real papers: how they are cut, and what is kept out of search."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from pathlib import Path
 
 import pytest
 
-from citeloom.documents.bibliography import parse_bibliography
 from citeloom.documents.chunking import chunk_paper
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
-from citeloom.documents.model import Category
+from citeloom.documents.model import Category, Chunk
 from citeloom.documents.sentences import sentence_spans
-from citeloom.stores.doctor import examine
-from citeloom.stores.library import Library
-from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
 
@@ -25,10 +20,14 @@ def parsed(shared_dir: Path) -> dict[str, ParsedPaper]:
     return {file.stem: parse_markdown(file.read_bytes().decode("utf-8")) for file in files}
 
 
+def chunks_of(key: str, paper: ParsedPaper) -> list[Chunk]:
+    return chunk_paper(key, paper, WordEmbedding().count_tokens_each)
+
+
 def test_every_span_of_every_paper_is_exact(parsed: dict[str, ParsedPaper]) -> None:
     assert len(parsed) == 57
     for key, paper in parsed.items():
-        chunks = chunk_paper(key, paper, WordEmbedding().count_tokens_each)
+        chunks = chunks_of(key, paper)
         assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
         assert all(chunk.text == paper.text[chunk.start : chunk.end] == chunk.text.strip() for chunk in chunks)
         assert all(a.end <= b.start for a, b in zip(paper.sections, paper.sections[1:], strict=False))
@@ -69,47 +68,13 @@ def test_every_paper_with_an_abstract_or_introduction_shows_it(parsed: dict[str,
         ("fert2025reservoir", "use this template"),
     ],
 )
-def test_what_is_no_statement_of_the_paper_is_not_searched(corpus_library: Library, key: str, words: str) -> None:
-    assert not [chunk.id for chunk in corpus_library.paper_chunks(key) if words in chunk.text]
+def test_what_is_no_statement_of_the_paper_is_not_searched(
+    parsed: dict[str, ParsedPaper], key: str, words: str
+) -> None:
+    assert not [chunk.id for chunk in chunks_of(key, parsed[key]) if words in chunk.text]
 
 
-def test_letters_to_reviewers_end_the_search(corpus_library: Library) -> None:
-    letters = next(s for s in corpus_library.sections("nicholson2021examining") if s.title == "Response to Reviewers")
-    assert all(chunk.end <= letters.start for chunk in corpus_library.paper_chunks("nicholson2021examining"))
-
-
-def test_the_library_is_whole(corpus_library: Library) -> None:
-    papers = corpus_library.papers()
-    assert len(papers) == 57
-    assert [finding for finding in examine(corpus_library) if finding.level == "problem"] == []
-    assert 2500 < corpus_library.chunk_count() < 4000
-    sizes = [chunk.tokens for paper in papers for chunk in corpus_library.paper_chunks(paper.key)]
-    assert sum(size > 500 for size in sizes) < 0.02 * len(sizes)
-    assert max(sizes) <= 800
-    for paper in papers:
-        assert paper.year and paper.authors and paper.title
-        assert list(parse_bibliography(paper.bibtex, source="entry").papers) == [paper.key]
-        assert corpus_library.summary(paper.key)
-        assert corpus_library.introduction(paper.key)
-
-
-@pytest.mark.parametrize(
-    ("question", "key"),
-    [
-        ("estimating divergence times with a relaxed molecular clock", "drummond2006relaxed"),
-        ("tractography with an ensemble of parameters in diffusion MRI", "takemura2016ensemble"),
-        ("why most published research findings are false", "ioannidis2005published"),
-        ("estimating glomerular filtration rate with a neural network", "liu2013improved"),
-        ("prioritizing drugs for repurposing with a heterogeneous network", "himmelstein2017systematic"),
-        ("statistical power of cluster randomized trials when clusters vary in size", "lauer2015effect"),
-    ],
-)
-def test_a_question_finds_its_paper(corpus_library: Library, question: str, key: str) -> None:
-    vector = asyncio.run(corpus_library.embedding.embed_query(question))
-    near = nearest(corpus_library, vector, 5)
-    assert near[0][0].key == key
-    assert key in {near.paper.key for near in corpus_library.nearest_papers(vector, 2)}
-    exact = nearest(
-        corpus_library, vector, 5, keys=[paper.key for paper in corpus_library.papers()], years=(1900, 2100)
-    )
-    assert [chunk.id for chunk, _ in exact] == [chunk.id for chunk, _ in near]
+def test_letters_to_reviewers_end_the_search(parsed: dict[str, ParsedPaper]) -> None:
+    paper = parsed["nicholson2021examining"]
+    letters = next(section for section in paper.sections if section.title == "Response to Reviewers")
+    assert all(chunk.end <= letters.start for chunk in chunks_of("nicholson2021examining", paper))

@@ -1,41 +1,26 @@
-"""Papers first, then their chunks: over the sample library with made-up vectors, and over the real papers."""
+"""Papers first, then their chunks, over the sample library with made-up vectors; chunks back in their paper."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from citeloom.documents import Category, Chunk, chunk_id
-from citeloom.models.roles import Candidate
 from citeloom.stores.home import Home
+from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.tools.assembly import PaperContext, assemble_context
 from citeloom.tools.funnel import FunnelLimits, funnel, shortlist
-from citeloom.tools.routing import Route, route
+from citeloom.tools.routing import Route
 from citeloom.tools.scope import Scope
-from tests.support.nearest import nearest
+from tests.support.nearest import ByVector
 from tests.support.sample_library import THREE, index_samples
 from tests.support.word_embedding import WordEmbedding
-
-
-class ByVector:
-    """A chunk search that remembers what it was asked."""
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-        self.asked: list[tuple[int, Scope]] = []
-
-    async def __call__(self, query: str, k: int, scope: Scope) -> Sequence[Candidate]:
-        self.asked.append((k, scope))
-        vector = await self.library.embedding.embed_query(query)
-        near = nearest(
-            self.library, vector, k, keys=list(scope.papers) or None, categories=list(scope.categories) or None
-        )
-        return [Candidate(chunk, self.library.paper(chunk.key), max(0.0, score)) for chunk, score in near]
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +29,15 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     home = Home(tmp_path_factory.mktemp("samples") / ".citeloom")
     index_samples(home.root, embedding)
     library = Library.open(home, embedding)
+    yield library
+    library.close()
+
+
+@pytest.fixture(scope="module")
+def real_paper(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    """A library of one long real paper."""
+    library = Library.open(Home(tmp_path_factory.mktemp("one") / ".citeloom"), WordEmbedding())
+    asyncio.run(ingest(library, [shared_dir / "corpus" / "papers" / "himmelstein2017systematic.md"]))
     yield library
     library.close()
 
@@ -89,27 +83,6 @@ async def test_an_unknown_key_is_named_and_an_empty_library_gives_nothing(sample
     assert (found.papers, found.chunks) == ((), ())
 
 
-async def test_both_tracks_on_the_real_papers(corpus_library: Library) -> None:
-    """Track A: the numbers of one paper. Track B: a topic over several."""
-    papers = corpus_library.papers()
-    question = "What accuracy does Liu et al. (2013) report for the artificial neural network?"
-    one = route(question, papers)
-    assert one == Route("one_paper", ("liu2013improved",), (Category.EVALUATION,))
-    found = await funnel(corpus_library, ByVector(corpus_library), question, one)
-    assert {candidate.chunk.key for candidate in found.chunks} == {"liu2013improved"}
-    assert found.chunks[0].chunk.category is Category.EVALUATION
-
-    topic = "How are knowledge graphs of diseases and drugs built from the literature?"
-    survey = route(topic, papers)
-    assert survey.track == "survey" and not survey.papers
-    wide = await funnel(corpus_library, ByVector(corpus_library), topic, survey)
-    assert {"nicholson2020constructing", "nicholson2022expanding", "himmelstein2017systematic"} <= {
-        item.paper.key for item in wide.papers
-    }
-    assert len(wide.papers) == 8 and len(wide.chunks) == 15
-    assert {candidate.chunk.key for candidate in wide.chunks} <= {item.paper.key for item in wide.papers}
-
-
 def spans(context: PaperContext) -> list[tuple[int, int]]:
     return [(passage.start, passage.end) for passage in context.passages]
 
@@ -129,20 +102,20 @@ def whole_text(library: Library, key: str) -> Callable[[int, int], str]:
 
 @pytest.mark.parametrize("window", [0, 1, 3])
 @pytest.mark.parametrize("introduction", [0, 500])
-def test_no_words_are_shown_twice_and_none_are_lost(corpus_library: Library, window: int, introduction: int) -> None:
-    key = "himmelstein2017systematic"
-    count = corpus_library.chunk_count(key)
+def test_no_words_are_shown_twice_and_none_are_lost(real_paper: Library, window: int, introduction: int) -> None:
+    [key] = real_paper.records()
+    count = real_paper.chunk_count(key)
     found = [chunk_id(key, index) for index in (count // 2, 3, 4, 0, count - 1, count // 2 + 2)]
-    [context] = assemble_context(corpus_library, found, window=window, introduction_tokens=introduction)
+    [context] = assemble_context(real_paper, found, window=window, introduction_tokens=introduction)
     assert {identifier for passage in context.passages for identifier in passage.found} == set(found)
     for one in found:
-        assert {chunk.id for chunk in corpus_library.window(one, window)} <= chunks_in(context)
+        assert {chunk.id for chunk in real_paper.window(one, window)} <= chunks_in(context)
     if introduction:
-        assert {chunk.id for chunk in corpus_library.introduction(key, introduction)} <= chunks_in(context)
+        assert {chunk.id for chunk in real_paper.introduction(key, introduction)} <= chunks_in(context)
     in_order = spans(context)
     assert in_order == sorted(in_order)
     assert all(left[1] <= right[0] for left, right in itertools.pairwise(in_order))
-    text_of = whole_text(corpus_library, key)
+    text_of = whole_text(real_paper, key)
     for passage in context.passages:
         assert passage.text.split() == text_of(passage.start, passage.end).split()
 
