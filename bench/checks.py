@@ -17,6 +17,7 @@ from bench.papers import ROOT
 from citeloom.citations.copied import copied_runs
 from citeloom.citations.coverage import uncited_sentences
 from citeloom.citations.foreign import find_foreign
+from citeloom.citations.instructions import suspicious
 from citeloom.citations.markers import sentences
 from citeloom.citations.names import NamedSource
 from citeloom.citations.numbers import trace_numbers
@@ -98,6 +99,23 @@ def score_uncited() -> Score:
     return _score([(case["text"], case["uncited"]) for case in data["cases"]], found)
 
 
+def score_instructions() -> Score:
+    """Words that give orders to a model: a find counts when it overlaps what is labelled."""
+    right, missed, false = 0, [], []
+    for case in _json("instruction_cases.json")["cases"]:
+        text = case["text"]
+        spans = [(item.start, item.end) for item in suspicious(text)]
+        labelled = [(text.index(words), text.index(words) + len(words)) for words in case["suspicious"]]
+        for start, end in labelled:
+            if any(left < end and start < right_end for left, right_end in spans):
+                right += 1
+            else:
+                missed.append(f"{text[start:end]} | {text}")
+        if not labelled:
+            false += [f"{text[start:end]} | {text}" for start, end in spans]
+    return Score(right, tuple(missed), tuple(false))
+
+
 def score_foreign(table: str) -> Score:
     """Foreign citations of one of `FOREIGN_TABLES`."""
     allowed: dict[str, str] = {}
@@ -127,6 +145,7 @@ def measure() -> None:
         "origins of numbers": score_origins(),
         "copied runs": score_copied(),
         "sentences in need of a citation": score_uncited(),
+        "orders in sources": score_instructions(),
         **{f"foreign citations, {name}": score_foreign(name) for name in FOREIGN_TABLES},
     }
     print("| check | labelled | precision | recall |\n|---|---|---|---|")

@@ -3,6 +3,7 @@
 from citeloom.citations.checks import check_draft, neutralise
 from citeloom.citations.export import SectionDocument, write_files
 from citeloom.citations.findings import Finding
+from citeloom.citations.flagged import flag_findings, flag_sources
 from citeloom.citations.markers import CitedSentence, marker_ids, normalise_markers, sentences_with_markers
 from citeloom.citations.numbers import NumberTrace, trace_numbers
 from citeloom.citations.references import Reference, References, build_references
@@ -19,6 +20,8 @@ __all__ = [
     "SectionDocument",
     "build_references",
     "check_draft",
+    "flag_findings",
+    "flag_sources",
     "marker_ids",
     "neutralise",
     "normalise_markers",

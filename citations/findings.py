@@ -22,6 +22,7 @@ Rule = Literal[
     "copied-run",
     "citation-missing",
     "one-sided",
+    "orders-in-source",
 ]
 Severity = Literal["error", "warning", "note"]
 
@@ -37,6 +38,7 @@ SEVERITY: dict[Rule, Severity] = {
     "copied-run": "warning",
     "citation-missing": "warning",
     "one-sided": "note",
+    "orders-in-source": "note",
 }
 SHOWN = 80
 

@@ -99,7 +99,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """All of the report: `unused` is evidence by paper, the best paper first; findings and numbers as recorded."""
+    """All of the report: `unused` is evidence by paper, the best paper first; findings and numbers as recorded.
+
+    `suspicious` are the ids of evidence whose passage seems to give orders.
+    """
 
     cards: tuple[Card, ...]
     searches: tuple[Search, ...]
@@ -107,6 +110,7 @@ class ReportView:
     verdicts: Mapping[str, int]
     findings: Sequence[Mapping[str, Any]]
     numbers: Sequence[Mapping[str, Any]]
+    suspicious: frozenset[str]
 
 
 def report_view(record: Mapping[str, Any]) -> ReportView:
@@ -149,6 +153,8 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
         verdicts=verdicts,
         findings=record["findings"],
         numbers=record["numbers"],
+        # A section that was finished before this was looked for has none.
+        suspicious=frozenset(flag["evidence_id"] for flag in record.get("suspicious", ()) if flag["evidence_id"]),
     )
 
 

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from citeloom.documents import Chunk, Evidence, text_hash
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from citeloom.documents import Chunk, Evidence, Paper, text_hash
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
 from citeloom.graph.state import DraftRecord, SectionState
@@ -62,6 +64,19 @@ def _found_again(library: Library, item: Evidence) -> Chunk | None:
     same = [chunk for chunk in chunks if text_hash(chunk.text) == item.chunk_hash]
     holding = [chunk for chunk in chunks if item.quote in chunk.text]
     return next(iter([*same, *holding]), None)
+
+
+def read_beside(library: Library, messages: Sequence[BaseMessage]) -> list[tuple[Chunk, Paper]]:
+    """The chunks that the agent was shown by its reading tools, each once, those that are still there."""
+    wanted = [
+        item
+        for message in messages
+        if isinstance(message, ToolMessage) and message.artifact
+        for item in message.artifact["chunks"]
+    ]
+    chunks = library.chunks(list(dict.fromkeys(wanted)))
+    papers = {key: library.paper(key) for key in dict.fromkeys(chunk.key for chunk in chunks)}
+    return [(chunk, papers[chunk.key]) for chunk in chunks]
 
 
 def draft_of(state: SectionState) -> Draft:

@@ -15,6 +15,8 @@ from citeloom.citations import (
     SectionDocument,
     build_references,
     check_draft,
+    flag_findings,
+    flag_sources,
     neutralise,
     trace_numbers,
 )
@@ -23,7 +25,7 @@ from citeloom.citations.csl import style_file
 from citeloom.citations.export import bibliography, markdown_document, section_title
 from citeloom.citations.formats import manuscript
 from citeloom.documents import Evidence
-from citeloom.graph.briefs import brief_of, draft_of, with_chosen_quotes
+from citeloom.graph.briefs import brief_of, draft_of, read_beside, with_chosen_quotes
 from citeloom.graph.events import progress
 from citeloom.graph.state import SectionState, Update
 from citeloom.graph.workbench import Workbench
@@ -55,6 +57,9 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         check_draft, final, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys
     )
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
+    read = await asyncio.to_thread(read_beside, bench.library, state.get("messages", []))
+    flags = await asyncio.to_thread(flag_sources, sources, read)
+    flagged = flag_findings(flags)
     verdicts = {
         (record["sentence"], record["evidence_id"]): Verdict(record["label"], record["reason"])
         for record in state.get("verdicts", [])
@@ -76,13 +81,20 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         evidence=[Evidence.from_dict(record) for record in state.get("evidence", [])],
         papers=papers,
         references=references.entries,
-        findings=[*(replace(finding, span=None) for finding in marked), *(_moved(finding, shown) for finding in left)],
+        findings=[
+            *(replace(finding, span=None) for finding in marked),
+            *(_moved(finding, shown) for finding in left),
+            *flagged,
+        ],
         numbers=[replace(trace, start=shown.moved(trace.start), end=shown.moved(trace.end)) for trace in traces],
-        warnings=_warnings(state, lost, _told(marked, left), draft.notes, references.warnings),
+        warnings=_warnings(
+            state, lost, _told(marked, left), _told_of_sources(flagged), draft.notes, references.warnings
+        ),
         notice=bench.notice,
     )
     return {
         **document.as_dict(),
+        "suspicious": [flag.as_dict() for flag in flags],
         "cite_style": style,
         "csl": bench.settings.csl,
         "markdown": markdown_document(document),
@@ -107,6 +119,10 @@ def _told(marked: Sequence[Finding], left: Sequence[Finding]) -> list[str]:
         *(f"Marked in the text: {finding.message}" for finding in marked),
         *(f"{'Note' if finding.severity == 'note' else 'Left in the text'}: {finding.message}" for finding in left),
     ]
+
+
+def _told_of_sources(flagged: Sequence[Finding]) -> list[str]:
+    return [f"Suspicious source: {finding.message}" for finding in flagged]
 
 
 def _warnings(state: SectionState, *more: Any) -> list[str]:

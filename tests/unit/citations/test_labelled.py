@@ -9,7 +9,15 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.checks import Score, score_copied, score_foreign, score_numbers, score_origins, score_uncited
+from bench.checks import (
+    Score,
+    score_copied,
+    score_foreign,
+    score_instructions,
+    score_numbers,
+    score_origins,
+    score_uncited,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +27,7 @@ from bench.checks import Score, score_copied, score_foreign, score_numbers, scor
         pytest.param(score_origins, 77, 1.0, 1.0, id="origins of numbers"),
         pytest.param(score_copied, 27, 1.0, 1.0, id="copied runs"),
         pytest.param(score_uncited, 20, 1.0, 1.0, id="citation missing"),
+        pytest.param(score_instructions, 41, 1.0, 1.0, id="orders in sources"),
         pytest.param(lambda: score_foreign("foreign_held_out.tsv"), 38, 0.9, 1.0, id="foreign citations"),
     ],
 )
