@@ -41,9 +41,8 @@ async def find_contradictions(
 ) -> dict[str, Any]:
     """The contradictions as plain data, those of the nearest pairs first: the JSON of `contradictions --json`.
 
-    Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or one alone,
-    and `PausedError` when a budget is reached or the endpoint is lost; the same request then
-    goes on.
+    Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or
+    one alone, and `PausedError` when a budget is reached or the endpoint is lost; the same request then goes on.
     """
     run = f"contradictions-{key_of([request.topic, sorted(request.papers)])[:12]}"
     judge = (await bench.roles_of(run)).comparer

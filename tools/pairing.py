@@ -6,9 +6,11 @@ Nearness finds what is said of the same thing; it cannot tell agreement from con
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 import numpy as np
@@ -29,9 +31,20 @@ _PAPERS: Final = 500  # that are compared without a topic: some 2,000 passages, 
 _AROUND: Final = 2  # sentences on either side that the judge sees
 _SHORTEST, _LONGEST = 40, 700  # characters of a sentence that can be a claim
 _TIMES: Final = 2  # pairs that one sentence may be in
+_OF_ONE: Final = 6  # passages on a topic of one paper, lest a long one takes all places
+_OF_TWO: Final = 4  # pairs of the same two papers where there are others
+_POOL: Final = 4  # passages on a topic that are looked at, for one that is taken
 _TOPIC: Final = 0.5  # what nearness to the topic counts beside nearness to each other
 # Where papers say what they found; related work tells of others.
 _CLAIMING: Final = (Category.ABSTRACT, Category.CONCLUSION)
+_NO_CLAIM: Final = re.compile(
+    r"^(?:Whether|How|In this (?:paper|article|review|work)|Here,? we)\b"
+    r"|\bopen question|\bremains? (?:open|unclear|to be)\b|\bfuture (?:work|research|studies)\b"
+    r"|\bwe (?:ask|describe|discuss|outline|have no evidence)\b"
+    # "We did not find a difference" is a claim.
+    r"|\bwe (?:did|do|have) not (?:ask|measure|test|stud|examine|consider|combine|compare|investigate)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +87,14 @@ async def statement_pairs(
 async def _on_topic(library: Library, topic: str, scope: Scope, how: Retrieval) -> list[Chunk]:
     own = tuple(category for category in Category if category is not Category.RELATED_WORK)
     limits = Scope(scope.papers, scope.categories or own, scope.years, scope.venue)
-    return [hit.candidate.chunk for hit in await retrieve(library, topic, _CHUNKS, limits, how)]
+    of_paper: Counter[str] = Counter()
+    taken: list[Chunk] = []
+    for hit in await retrieve(library, topic, _POOL * _CHUNKS, limits, how):
+        chunk = hit.candidate.chunk
+        of_paper[chunk.key] += 1
+        if of_paper[chunk.key] <= _OF_ONE and len(taken) < _CHUNKS:
+            taken.append(chunk)
+    return taken
 
 
 async def _claiming(library: Library, scope: Scope) -> list[Chunk]:
@@ -112,10 +132,15 @@ def _sentences(chunks: Sequence[Chunk]) -> Iterator[_Sentence]:
     for chunk in chunks:
         for place, (start, end) in enumerate(sentence_spans(chunk.text)):
             text = " ".join(chunk.text[start:end].split())
-            claims = _SHORTEST <= len(text) <= _LONGEST and not text.startswith(NO_PROSE) and not text.endswith("?")
-            if claims and (chunk.key, text) not in seen:
+            if _can_claim(text) and (chunk.key, text) not in seen:
                 seen.add((chunk.key, text))
                 yield _Sentence(chunk, place, text)
+
+
+def _can_claim(text: str) -> bool:
+    """Whether it is prose that says how something is; what a paper asks, plans or announces is no claim."""
+    prose = _SHORTEST <= len(text) <= _LONGEST and not text.startswith(NO_PROSE)
+    return prose and not text.endswith("?") and _NO_CLAIM.search(text) is None
 
 
 def _nearest(
@@ -124,16 +149,22 @@ def _nearest(
     """Places and cosine of the best pairs; no two of the same two chunks, which the judge sees around them."""
     used: Counter[int] = Counter()
     together: set[tuple[str, str]] = set()
+    of_two: Counter[frozenset[str]] = Counter()
+    papers = len({item.chunk.key for item in sentences})
+    at_most = max(_OF_TWO, ceil(most / (papers * (papers - 1) / 2)))
     chosen: list[tuple[int, int, float]] = []
     for one, other, cosine in _across([item.chunk.key for item in sentences], vectors, nearness):
         if len(chosen) == most:
             break
         first, second = sentences[one], sentences[other]
         chunks = (first.chunk.id, second.chunk.id)
+        two = frozenset((first.chunk.key, second.chunk.key))
         repeated = first.text.casefold() == second.text.casefold()  # a paper in two versions, or a quotation
-        if repeated or chunks in together or used[one] >= _TIMES or used[other] >= _TIMES:
+        often = used[one] >= _TIMES or used[other] >= _TIMES or of_two[two] >= at_most
+        if repeated or chunks in together or often:
             continue
         used.update((one, other))
+        of_two[two] += 1
         together |= {chunks, chunks[::-1]}
         chosen.append((one, other, cosine))
     return chosen
