@@ -70,7 +70,7 @@ def search(
     from citeloom.tools.scope import require_words
 
     require_words(query)
-    keys, kinds = _names("--papers", papers), _names("--category", categories)
+    keys, kinds = names_given("--papers", papers), names_given("--category", categories)
     settings, found = resolve(home, retrieval_mode=mode)
     with workbench(settings, found, create=False) as bench:
         scope = _scope(bench.library, keys, kinds, from_year, to_year, venue)
@@ -118,7 +118,7 @@ def find(
         notice("No paper matches.")
 
 
-def _names(option: str, given: list[str] | None) -> list[str]:
+def names_given(option: str, given: list[str] | None) -> list[str]:
     """What stands between commas, over all times that an option was given; raises `InputError` for nothing."""
     names = [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
     if given and not names:

@@ -25,7 +25,7 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
         rows = [
             [
                 str(number),
-                "\n".join([record["key"], _place(record), f"{record['score']:.2f}"]),
+                "\n".join([record["key"], place_of(record), f"{record['score']:.2f}"]),
                 shown(record["sentence"]),
             ]
             for number, record in enumerate(records, start=1)
@@ -69,7 +69,8 @@ def show_papers(record: dict[str, Any], page: int) -> None:
         notice(f"More: --page {record['next_page']}")
 
 
-def _place(record: dict[str, Any]) -> str:
+def place_of(record: dict[str, Any]) -> str:
+    """Page and section of a passage, as far as they are known."""
     page = f"p. {record['page']}" if record.get("page") else ""
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 
@@ -78,7 +79,7 @@ def _behind(paper: dict[str, Any]) -> str:
     """The matching sentence, behind its place in the paper where there is one, or behind that it is a note."""
     if paper.get("matched") == "note":
         return f"your note: {shown(paper['sentence'])}"
-    place = _place(paper)
+    place = place_of(paper)
     return f"{place}: {shown(paper['sentence'])}" if place else shown(paper["sentence"])
 
 

@@ -178,6 +178,7 @@ class Workbench:
             judge=pick("judge", "judge"),
             summarizer=pick("summarizer", "summarizer"),
             notice=self.notice,
+            comparer=pick("judge", "comparer"),
         )
 
     def _caller(self, role: RoleName, run_id: str) -> ChatCaller:

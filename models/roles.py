@@ -96,6 +96,29 @@ class Verdict:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a paper says at one place: `chunk.text[start:end]` for each of `spans` is a sentence, in order."""
+
+    chunk: Chunk
+    paper: Paper
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a judge says of two statements; `first` and `second` are places in their `spans` when they contradict.
+
+    `claim` and `reason` are the judge's words, one line each.
+    """
+
+    label: Literal["contradict", "agree", "unrelated", "unjudged"]
+    claim: str = ""
+    reason: str = ""
+    first: int = 0
+    second: int = 0
+
+
 class EvidenceReader(Protocol):
     """Reads a candidate chunk in the light of a query."""
 
@@ -132,6 +155,12 @@ class SupportJudge(Protocol):
     async def judge(self, sentence: str, source: Source) -> Verdict: ...
 
 
+class ContradictionJudge(Protocol):
+    """Judges whether statements of two papers disagree on one claim."""
+
+    async def compare(self, first: Statement, second: Statement) -> Comparison: ...
+
+
 class PaperSummarizer(Protocol):
     """Summarizes a paper for the `summaries` collection."""
 
@@ -140,7 +169,10 @@ class PaperSummarizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The five roles of one run; `notice` is one line for the user about what this mode is."""
+    """The five roles of one run; `notice` is one line for the user about what this mode is.
+
+    `comparer` is the judge's other task, None where the judge cannot: without a chat model.
+    """
 
     reader: EvidenceReader
     planner: SearchPlanner
@@ -148,3 +180,4 @@ class Roles:
     judge: SupportJudge
     summarizer: PaperSummarizer
     notice: str = ""
+    comparer: ContradictionJudge | None = None

@@ -35,6 +35,8 @@ PROMPT_NAMES: tuple[str, ...] = (
     "writer_again",
     "judge_system",
     "judge_task",
+    "contradiction_system",
+    "contradiction_task",
     "summarizer_system",
     "summarizer_task",
     "json_again",

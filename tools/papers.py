@@ -15,7 +15,7 @@ PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
 _MOST_CHUNKS: Final = 5000  # that are ranked by paper: some 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
-_NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
+NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def matching_sentence(library: Library, text: str, query: str, said: Collection[
     best = max(sentences, key=lambda sentence: (_share(library, sentence, rarity), -len(sentence)))
     if _share(library, best, rarity):
         return best
-    return next((sentence for sentence in sentences if not sentence.startswith(_NO_PROSE)), sentences[0])
+    return next((sentence for sentence in sentences if not sentence.startswith(NO_PROSE)), sentences[0])
 
 
 def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:

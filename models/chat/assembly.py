@@ -7,6 +7,7 @@ from typing import Any
 
 from citeloom.config import RoleName
 from citeloom.models.calls import ChatCaller
+from citeloom.models.chat.contradictions import ChatContradictionJudge
 from citeloom.models.chat.judge import ChatJudge
 from citeloom.models.chat.planner import ChatPlanner
 from citeloom.models.chat.reader import ChatReader
@@ -44,4 +45,5 @@ def chat_roles(
             max_tokens=max_output_tokens,
             note=note,
         ),
+        comparer=ChatContradictionJudge(callers["judge"], prompts, max_tokens=max_output_tokens),
     )

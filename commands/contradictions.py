@@ -1,0 +1,104 @@
+"""contradictions: passages of different papers that disagree on one claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from citeloom.commands.console import narrow, notice, result_json, table
+from citeloom.commands.options import (
+    HomeOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    resolve,
+    workbench,
+)
+from citeloom.commands.search import names_given
+from citeloom.commands.search_view import place_of, shown
+from citeloom.commands.sections import ModelOption, UrlOption
+from citeloom.models.concurrency import run_to_end
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("contradictions", rich_help_panel="Library")(contradictions)
+
+
+def contradictions(
+    topic: Annotated[
+        str, typer.Option("--topic", help="What to compare papers on. Default: their abstracts and conclusions.")
+    ] = "",
+    papers: Annotated[
+        list[str] | None, typer.Option("--papers", help="Citation keys to compare, by comma or repeated.")
+    ] = None,
+    pairs: Annotated[
+        int, typer.Option("--pairs", help="Pairs of passages to judge, one model call each.", min=1, max=500)
+    ] = 20,
+    model: ModelOption = None,
+    base_url: UrlOption = None,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_cost: MaxCostOption = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Find passages of different papers that disagree on one claim, as the judge says; with both quotes.
+
+    Needs a chat model: the extractive judge cannot tell a claim from its contradiction. Given again, the command
+    calls nothing for pairs that were judged.
+
+    Example: python cli.py contradictions --topic "do ensembles improve calibration" --pairs 40
+    """
+    keys = tuple(dict.fromkeys(names_given("--papers", papers)))
+    overrides: dict[str, Any] = {"chat_model": model, "chat_base_url": base_url}
+    overrides |= {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    record = run_to_end(_find(topic.strip(), keys, pairs, home, overrides))
+    if as_json:
+        result_json(record)
+    elif record["contradictions"]:
+        _show(record["contradictions"])
+    else:
+        notice("No contradiction among the pairs judged; --pairs judges more.")
+
+
+async def _find(
+    topic: str, keys: tuple[str, ...], pairs: int, home: Path | None, overrides: dict[str, Any]
+) -> dict[str, Any]:
+    from citeloom.graph.contradictions import ContradictionRequest, find_contradictions
+
+    settings, found = resolve(home, **overrides)
+    with workbench(settings, found, create=False) as bench:
+        record = await find_contradictions(ContradictionRequest(topic, keys, pairs), bench, on_notice=notice)
+        spent = bench.spent_now()
+    found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
+    told = f"; {unjudged} without a valid answer of the judge" if unjudged else ""
+    notice(
+        f"{found_pairs} of {record['judged']} pairs contradict{told}; {spent.llm_calls} model calls, "
+        f"{spent.journal_hits} answers from the journal."
+    )
+    return record
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    title = f"{len(found)} contradiction{'s' if len(found) > 1 else ''}"
+    if narrow():
+        rows = [
+            [str(number), "\n".join([item["claim"], *map(_side, item["passages"])])]
+            for number, item in enumerate(found, start=1)
+        ]
+        table(title, ["", "claim and both sides"], rows)
+        return
+    rows = [
+        [str(number), item["claim"], *map(_side, item["passages"]), item["reason"]]
+        for number, item in enumerate(found, start=1)
+    ]
+    table(title, ["", "claim", "one side", "the other side", "reason"], rows)
+
+
+def _side(passage: dict[str, Any]) -> str:
+    place = place_of(passage)
+    return f"{passage['key']}{f' ({place})' if place else ''}: {shown(passage['quote'])}"

@@ -1,0 +1,102 @@
+"""Passages of different papers that disagree on one claim, as the judge says; each quote sliced from its paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from citeloom.errors import ConfigurationError, InputError
+from citeloom.graph.workbench import Workbench
+from citeloom.models.concurrency import all_settled
+from citeloom.models.identity import key_of
+from citeloom.models.paying import paid_by
+from citeloom.models.roles import Comparison, ContradictionJudge, Statement
+from citeloom.tools.pairing import StatementPair, statement_pairs
+from citeloom.tools.retrieval import Retrieval
+from citeloom.tools.scope import Scope, require_words
+
+
+class NoComparerError(ConfigurationError):
+    """The judge works without a chat model and cannot tell a claim from its contradiction."""
+
+    default_help = "Set CITELOOM_JUDGE_MODEL or CITELOOM_CHAT_MODEL (or give --model)."
+
+
+@dataclass(frozen=True, slots=True)
+class ContradictionRequest:
+    """What is compared: passages on `topic`, or without one the papers' main statements; `pairs` judged at most."""
+
+    topic: str = ""
+    papers: tuple[str, ...] = ()
+    pairs: int = 20
+
+
+def _ignore(_: str) -> None:
+    return None
+
+
+async def find_contradictions(
+    request: ContradictionRequest, bench: Workbench, *, on_notice: Callable[[str], None] = _ignore
+) -> dict[str, Any]:
+    """The contradictions as plain data, those of the nearest pairs first: the JSON of `contradictions --json`.
+
+    Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or
+    one alone, and `PausedError` when a budget is reached or the endpoint is lost; the same request then goes on.
+    """
+    run = f"contradictions-{key_of([request.topic, sorted(request.papers)])[:12]}"
+    judge = (await bench.roles_of(run)).comparer
+    if judge is None:
+        raise NoComparerError("The extractive judge cannot tell a claim from its contradiction.")
+    if request.topic:
+        require_words(request.topic)
+    scope = Scope.within(bench.library, request.papers)
+    if len(request.papers) == 1:
+        raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
+    await bench.require_papers()
+    how = Retrieval(bench.settings.retrieval_mode, rerank=bench.settings.rerank)
+    with paid_by(run, bench.budget(run)):
+        pairs = await statement_pairs(bench.library, request.topic, scope, request.pairs, how)
+        on_notice(f"{len(pairs)} pairs of passages to judge.")
+        verdicts = await all_settled(_compared(judge, pair) for pair in pairs)
+    found = [
+        _record(pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True) if verdict.label == "contradict"
+    ]
+    return {
+        "topic": request.topic,
+        "papers": list(request.papers),
+        "contradictions": found,
+        "judged": len(pairs),
+        "unjudged": sum(verdict.label == "unjudged" for verdict in verdicts),
+        "run": run,
+        "usage": await bench.usage(run),
+    }
+
+
+async def _compared(judge: ContradictionJudge, pair: StatementPair) -> Comparison:
+    return await judge.compare(pair.first, pair.second)
+
+
+def _record(pair: StatementPair, verdict: Comparison) -> dict[str, Any]:
+    return {
+        "claim": verdict.claim,
+        "reason": verdict.reason,
+        "similarity": round(pair.similarity, 4),
+        "passages": [_passage(pair.first, verdict.first), _passage(pair.second, verdict.second)],
+    }
+
+
+def _passage(statement: Statement, place: int) -> dict[str, Any]:
+    """One side as plain data; the quote is sliced here and nowhere else."""
+    chunk, (start, end) = statement.chunk, statement.spans[place]
+    return {
+        "key": chunk.key,
+        "title": statement.paper.title,
+        "year": statement.paper.year,
+        "chunk_id": chunk.id,
+        "section": chunk.section,
+        "page": chunk.page_at(start),
+        "start": start,
+        "end": end,
+        "quote": chunk.text[start:end],
+    }
