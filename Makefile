@@ -4,7 +4,7 @@ BIN := .venv/bin
 DEMO := demo-out
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test unit integration acceptance lint types contract check bench clean
+.PHONY: help install dev demo test unit integration acceptance torture lint types contract check bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ integration: dev ## Run the tests with real stores, sockets, processes and paper
 
 acceptance: dev ## Run the long tests: all sections on the real papers, 200 adversarial runs, kills
 	$(BIN)/python -m pytest tests/acceptance
+
+torture: dev ## Kill a section at every write and a paper at 60 random moments (half an hour)
+	$(BIN)/python -m pytest -s tests/torture
 
 lint: dev ## Run the linter and check the formatting
 	$(BIN)/ruff check .

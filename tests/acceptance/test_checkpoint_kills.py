@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Path:
 def interrupted(number: int, side: str, home: Path, folder: Path) -> int:
     script = ROOT / "tests" / "support" / "interrupted_section.py"
     done = subprocess.run(
-        [sys.executable, str(script), str(number), side, *command(home)],
+        [sys.executable, str(script), "checkpoint", str(number), side, *command(home)],
         cwd=folder,
         env=environment({}),
         capture_output=True,

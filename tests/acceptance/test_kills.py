@@ -11,9 +11,7 @@ import random
 import re
 import shutil
 import signal
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +19,11 @@ from typing import Any
 import pytest
 
 from tests.support.cli_process import Finished, finish, run, start
+from tests.support.killed_runs import CONCURRENCY, answers, home_with_three_papers, settings_of
 from tests.support.killing_server import KillingServer, Moment
-from tests.support.sample_library import EXPERIMENT, SAMPLES, THREE
+from tests.support.sample_library import EXPERIMENT, THREE
 
 SEEDS = 20
-CONCURRENCY = 4
 
 
 @dataclass(frozen=True)
@@ -75,25 +73,6 @@ class Bench:
         return Written((out / "discussion.md").read_text(encoding="utf-8"), record, calls)
 
 
-def settings_of(server: KillingServer, key: str) -> dict[str, str]:
-    return {
-        "CHAT_MODEL": "fake",
-        "CHAT_BASE_URL": server.base_url,
-        "CHAT_API_KEY": key,
-        "EMBEDDING_MODEL": "fake-embedding",
-        "EMBEDDING_BASE_URL": server.base_url,
-        "EMBEDDING_API_KEY": key,
-        "MAX_CONCURRENCY": str(CONCURRENCY),
-        "TOP_K_INITIAL": "6",
-        "SCORE_THRESHOLD": "0.1",
-    }
-
-
-def answers(home: Path) -> int:
-    with closing(sqlite3.connect(home / "journal.sqlite")) as db:
-        return int(db.execute("SELECT count(*) FROM answers").fetchone()[0])
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[KillingServer]:
     with KillingServer() as running:
@@ -102,20 +81,7 @@ def server() -> Iterator[KillingServer]:
 
 @pytest.fixture(scope="module")
 def template(server: KillingServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("template")
-    papers = [SAMPLES / f"{key}.md" for key in THREE]
-    done = run(
-        "ingest",
-        *papers,
-        "--bib",
-        SAMPLES / "library.bib",
-        "--home",
-        "home",
-        cwd=folder,
-        settings=settings_of(server, "i"),
-    )
-    assert done.code == 0, done.err
-    return folder / "home"
+    return home_with_three_papers(server, tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,20 @@
-"""A section's command that kills itself at the n-th checkpoint that it writes.
+"""A command that kills itself at the n-th write of its own, so that every write of a run can be swept through.
 
-    python interrupted_section.py NUMBER SIDE ARGUMENT...     SIDE is "before" or "after" the write
+    python interrupted_section.py WRITES NUMBER SIDE ARGUMENT...     SIDE is "before" or "after" the write
 
-The arguments are those of `cli.py`. A run with fewer checkpoints ends as it would alone.
+WRITES names, with commas, what is counted: `answer` (a commit of the journal that keeps answers), `checkpoint`, `step`
+(what one node of several left, before their checkpoint), `register` (a run's beginning or end), `file` (the renaming
+that puts a whole file in its place). The arguments are those of `cli.py`. A run with fewer writes ends as it would
+alone and says on stderr how many there were: "writes: N".
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +23,115 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from citeloom.cli import main
+from citeloom.models import journal
+from citeloom.stores.runs import RunRegister
 
 
-def interrupt(number: int, side: str) -> None:
-    """Have the saver kill this process."""
-    written = 0
-    put = AsyncSqliteSaver.aput
+class Count:
+    """The writes so far; kills this process at the one that was asked for."""
 
-    async def killing(*arguments: Any, **named: Any) -> Any:
-        nonlocal written
-        written += 1
-        if written == number and side == "before":
+    def __init__(self, number: int, side: str) -> None:
+        self.written = 0
+        self._number = number
+        self._side = side
+        self._lock = threading.Lock()
+
+    def before(self) -> int:
+        """The number of a write that is about to be made."""
+        with self._lock:
+            self.written += 1
+            number = self.written
+        self._strike("before", number)
+        return number
+
+    def after(self, number: int) -> None:
+        self._strike("after", number)
+
+    def _strike(self, side: str, number: int) -> None:
+        if (side, number) == (self._side, self._number):
             os.kill(os.getpid(), signal.SIGKILL)
-        result = await put(*arguments, **named)
-        if written == number and side == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _KillingConnection:
+    """The journal's connection, whose commits of new answers are counted."""
+
+    def __init__(self, db: sqlite3.Connection, count: Count) -> None:
+        self._db = db
+        self._count = count
+        self._kept = self._newest()
+
+    def _newest(self) -> int:
+        return int(self._db.execute("SELECT coalesce(max(id), 0) FROM answers").fetchone()[0])
+
+    def commit(self) -> None:
+        newest = self._newest()
+        if newest == self._kept:
+            self._db.commit()
+            return
+        self._kept = newest
+        number = self._count.before()
+        self._db.commit()
+        self._count.after(number)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+
+def count_answers(count: Count) -> None:
+    connect = journal.connect
+    journal.connect = lambda path: _KillingConnection(connect(path), count)  # type: ignore[assignment,return-value]
+
+
+def count_awaited(count: Count, owner: Any, name: str) -> None:
+    """Count the calls of an async method."""
+    write = getattr(owner, name)
+
+    async def counted(*arguments: Any, **named: Any) -> Any:
+        number = count.before()
+        result = await write(*arguments, **named)
+        count.after(number)
         return result
 
-    AsyncSqliteSaver.aput = killing  # type: ignore[method-assign]
+    setattr(owner, name, counted)
+
+
+def count_called(count: Count, owner: Any, name: str) -> None:
+    """Count the calls of a method."""
+    write = getattr(owner, name)
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        number = count.before()
+        result = write(*arguments, **named)
+        count.after(number)
+        return result
+
+    setattr(owner, name, counted)
+
+
+def interrupt(writes: list[str], count: Count) -> None:
+    """Have these writes counted."""
+    for kind in writes:
+        match kind:
+            case "answer":
+                count_answers(count)
+            case "checkpoint":
+                count_awaited(count, AsyncSqliteSaver, "aput")
+            case "step":
+                count_awaited(count, AsyncSqliteSaver, "aput_writes")
+            case "register":
+                count_called(count, RunRegister, "begin")
+                count_called(count, RunRegister, "mark")
+            case "file":
+                count_called(count, Path, "replace")
+            case _:
+                raise SystemExit(f"no such write: {kind}")
 
 
 if __name__ == "__main__":
-    interrupt(int(sys.argv[1]), sys.argv[2])
-    sys.argv = ["cli.py", *sys.argv[3:]]
-    main()
+    counting = Count(int(sys.argv[2]), sys.argv[3])
+    interrupt(sys.argv[1].split(","), counting)
+    sys.argv = ["cli.py", *sys.argv[4:]]
+    try:
+        main()
+    finally:
+        sys.stderr.write(f"writes: {counting.written}\n")

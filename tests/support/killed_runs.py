@@ -1,0 +1,166 @@
+"""One command, killed and given again until it ends, against a server that counts what each attempt asked for."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.cli_process import ROOT, Finished, environment, finish, run, start
+from tests.support.killing_server import KillingServer, Moment
+from tests.support.sample_library import EXPERIMENT, SAMPLES, THREE
+
+CONCURRENCY = 4
+# All that a run puts on disk, as `interrupted_section.py` names it.
+EVERY_WRITE = "answer,checkpoint,step,register,file"
+SECTIONS = ("introduction", "methods", "results", "discussion", "conclusion", "abstract")
+_REPLAYS = (
+    # A node that is taken up again reads its answers again, and the count of what was reused tells so.
+    re.compile(rb'("journal_hits": )\d+'),
+    re.compile(rb"(Answers taken from the journal</th><td>)[\d,]+"),
+)
+
+
+@dataclass(frozen=True)
+class Write:
+    """The `number`th (from 1) of these writes of a process, before or after it is made; 0 counts them only."""
+
+    writes: str
+    side: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How one process ended, what it asked for, and what the journal had kept of it."""
+
+    finished: Finished
+    asked: int
+    kept: int
+
+    @property
+    def lost(self) -> int:
+        """Calls that were under way when the process was killed."""
+        return self.asked - self.kept
+
+    @property
+    def killed(self) -> bool:
+        return self.finished.code == -signal.SIGKILL
+
+
+class KilledRuns:
+    """A copy of a home with papers, and `command` given to it again and again, each time with a key of its own."""
+
+    def __init__(self, server: KillingServer, template: Path, folder: Path, command: str) -> None:
+        self.server = server
+        self.folder = folder
+        self.home = folder / ".citeloom"
+        shutil.copytree(template, self.home)
+        self._arguments = (command, "--exp", str(EXPERIMENT), "--out", "out", "--home", str(self.home))
+        self.attempts: list[Attempt] = []
+        self._before = answers(self.home)
+        server.forget()
+
+    def attempt(self, at: Moment | Write | None = None) -> Attempt:
+        """Give the command, and kill it at that moment; the key of a `Moment` is put right here."""
+        key = f"attempt-{len(self.attempts)}"
+        settings = settings_of(self.server, key)
+        before = answers(self.home)
+        if isinstance(at, Write):
+            process = self._start_interrupted(at, settings)
+        else:
+            self.server.at = Moment(key, at.side, at.number) if at is not None else None
+            process = start(*self._arguments, cwd=self.folder, settings=settings)
+        self.server.victim = process
+        ended = finish(process)
+        made = Attempt(ended, self.server.asked[key], answers(self.home) - before)
+        self.attempts.append(made)
+        assert ended.code in (0, -signal.SIGKILL), ended.err
+        # A call is under way until its answer is on disk, which is a moment longer than its connection is in use.
+        assert 0 <= made.lost <= (2 * CONCURRENCY if made.killed else 0), ended.err
+        return made
+
+    def chain(self, at: Moment | Write) -> list[Attempt]:
+        """Each attempt goes on with the run and is killed at its own such moment, until one ends."""
+        while not self.attempts or self.attempts[-1].killed:
+            self.attempt(at)
+            assert len(self.attempts) < 300, "a killed run does not move on"
+        return self.attempts
+
+    def _start_interrupted(self, at: Write, settings: dict[str, str]) -> subprocess.Popen[str]:
+        script = ROOT / "tests" / "support" / "interrupted_section.py"
+        return subprocess.Popen(
+            [sys.executable, str(script), at.writes, str(at.number), at.side, *self._arguments],
+            cwd=self.folder,
+            env=environment(settings),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def calls(self) -> int:
+        """Requests of all attempts."""
+        return sum(attempt.asked for attempt in self.attempts)
+
+    def kept(self) -> int:
+        """Answers that the journal keeps of them."""
+        return answers(self.home) - self._before
+
+    def files(self) -> dict[str, bytes]:
+        """What lies in the output folder, by name, with the count of replays taken out.
+
+        A kill while a file is written leaves it under a hidden name, beside the whole one before it; these do not
+        count.
+        """
+        found = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir() if path.name[0] != "."}
+        for name, content in found.items():
+            for replays in _REPLAYS:
+                found[name] = content = replays.sub(rb"\1-", content)
+        return found
+
+    def check_against(self, undisturbed: KilledRuns) -> None:
+        """The same files, to the byte, no answer kept twice, and no call but those lost by the kills."""
+        mine, theirs = self.files(), undisturbed.files()
+        assert mine.keys() == theirs.keys()
+        differing = [name for name, content in mine.items() if content != theirs[name]]
+        assert not differing, differing
+        assert self.kept() == undisturbed.kept()
+        assert self.calls() <= undisturbed.calls() + sum(attempt.lost for attempt in self.attempts)
+
+
+def settings_of(server: KillingServer, key: str) -> dict[str, str]:
+    """Chat and embedding of the counting server, which knows the process by its key."""
+    return {
+        "CHAT_MODEL": "fake",
+        "CHAT_BASE_URL": server.base_url,
+        "CHAT_API_KEY": key,
+        "EMBEDDING_MODEL": "fake-embedding",
+        "EMBEDDING_BASE_URL": server.base_url,
+        "EMBEDDING_API_KEY": key,
+        "MAX_CONCURRENCY": str(CONCURRENCY),
+        "TOP_K_INITIAL": "6",
+        "SCORE_THRESHOLD": "0.1",
+    }
+
+
+def answers(home: Path) -> int:
+    """Answers that the journal of this home keeps."""
+    with closing(sqlite3.connect(home / "journal.sqlite")) as db:
+        return int(db.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+
+def home_with_three_papers(server: KillingServer, folder: Path) -> Path:
+    """A home to copy, embedded by the counting server."""
+    papers = [SAMPLES / f"{key}.md" for key in THREE]
+    settings = settings_of(server, "ingest")
+    done = run("ingest", *papers, "--bib", SAMPLES / "library.bib", "--home", "home", cwd=folder, settings=settings)
+    assert done.code == 0, done.err
+    return folder / "home"

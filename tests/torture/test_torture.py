@@ -1,0 +1,105 @@
+"""`kill -9` at every write of a section's run and at random moments of a paper's: `make torture`.
+
+Whatever was on disk is never paid for again, what is lost was under way, and the files come out the same, to the byte.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.killed_runs import EVERY_WRITE, SECTIONS, KilledRuns, Write, home_with_three_papers
+from tests.support.killing_server import KillingServer, Moment
+
+MOMENTS = int(os.environ.get("CITELOOM_TORTURE_MOMENTS", "60"))
+# 1 kills at every write; n goes through the run n times faster.
+STEP = int(os.environ.get("CITELOOM_TORTURE_STEP", "1"))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[KillingServer]:
+    with KillingServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def template(server: KillingServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return home_with_three_papers(server, tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture(scope="module")
+def section(server: KillingServer, template: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    return Undisturbed(KilledRuns(server, template, tmp_path_factory.mktemp("section"), "discussion"))
+
+
+@pytest.fixture(scope="module")
+def paper(server: KillingServer, template: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    return Undisturbed(KilledRuns(server, template, tmp_path_factory.mktemp("paper"), "paper"))
+
+
+class Undisturbed:
+    """A run that nobody kills: what it left, its calls, and how many writes it made."""
+
+    def __init__(self, runs: KilledRuns) -> None:
+        self.runs = runs
+        done = runs.attempt(Write(EVERY_WRITE, "after", 0))
+        assert done.lost == 0 and done.asked > 30
+        self.writes = int(done.finished.err.rsplit("writes: ", 1)[1])
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("writes", ["answer", "checkpoint,step"])
+def test_killed_at_each_write_in_turn_a_section_comes_out_the_same(
+    writes: str, side: str, section: Undisturbed, server: KillingServer, template: Path, tmp_path: Path
+) -> None:
+    """A chain: each attempt makes one write more. Killed before a write it is at its second: the first is kept."""
+    runs = KilledRuns(server, template, tmp_path, "discussion")
+    attempts = runs.chain(Write(writes, side, STEP if side == "after" else STEP + 1))
+    assert len(attempts) > 3
+    runs.check_against(section.runs)
+    report(f"section, {side} each of {writes}", runs)
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_killed_at_the_register_and_at_each_file_a_section_comes_out_the_same(
+    side: str, section: Undisturbed, server: KillingServer, template: Path, tmp_path: Path
+) -> None:
+    """Files are written anew by each attempt, so each gets one write further than the one before it."""
+    runs = KilledRuns(server, template, tmp_path, "discussion")
+    number = 1
+    while runs.attempt(Write("register,file", side, number)).killed:
+        number += 1
+    assert number > 4
+    runs.check_against(section.runs)
+    report(f"section, {side} each of register,file", runs)
+
+
+@pytest.mark.parametrize("seed", range(MOMENTS))
+def test_killed_at_a_random_moment_a_paper_comes_out_the_same(
+    seed: int, paper: Undisturbed, server: KillingServer, template: Path, tmp_path: Path
+) -> None:
+    """One moment in each part of the run: a request, its answer, or a write of whatever kind."""
+    dice = random.Random(seed)
+    part = (seed + dice.random()) / MOMENTS
+    at: Moment | Write
+    if seed % 2:
+        at = Write(EVERY_WRITE, dice.choice(["before", "after"]), 1 + int(part * paper.writes))
+    else:
+        at = Moment("", dice.choice(["asked", "answered"]), 1 + int(part * paper.runs.calls()))
+    runs = KilledRuns(server, template, tmp_path, "paper")
+    # Answers that come together share a commit, so a run may have a few writes less than the undisturbed one.
+    assert runs.attempt(at).killed or at.number > 0.9 * paper.writes
+    assert not runs.attempt().killed
+    assert {f"{name}.md" for name in SECTIONS} <= runs.files().keys()
+    runs.check_against(paper.runs)
+    report(f"paper, {at}", runs)
+
+
+def report(what: str, runs: KilledRuns) -> None:
+    kills = sum(attempt.killed for attempt in runs.attempts)
+    lost = sum(attempt.lost for attempt in runs.attempts)
+    print(f"{what}: {kills} kills, {runs.calls()} calls, {lost} lost by the kills")  # noqa: T201 - seen with -s
