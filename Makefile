@@ -40,7 +40,7 @@ integration: dev ## Run the tests with real stores, sockets, processes and paper
 acceptance: dev ## Run the long tests: all sections on the real papers, 200 adversarial runs, kills
 	$(BIN)/python -m pytest tests/acceptance
 
-torture: dev ## Kill a section at every write and a paper at 60 random moments (half an hour)
+torture: dev ## Kill a section at every write and a paper at 60 random moments (long)
 	$(BIN)/python -m pytest -s tests/torture
 
 lint: dev ## Run the linter and check the formatting

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from citeloom.models.records import Usage
-    from citeloom.stores.progress import IngestEvent
+    from citeloom.stores.progress import IngestEvent, IngestReport
 
 
 # Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own.
@@ -90,6 +90,14 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[Any]:
     drawn = LiveRunView(view, console)
     with Live(drawn, console=console, refresh_per_second=8, transient=True):
         yield lambda event: drawn.show(event, _shown(_shortened(event["text"], console.width)))
+
+
+def warnings_and_refusals(report: IngestReport) -> None:
+    """What an ingest has to say, and which files it did not take, a line each."""
+    for warning in report.warnings:
+        notice(f"Warning: {warning}")
+    for refusal in report.refused:
+        notice(f"Refused: {refusal.path}: {refusal.reason}")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result, result_json
+from citeloom.commands.console import notice, result, result_json, warnings_and_refusals
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.errors import DONE_WITH_REFUSALS, InputError
 from citeloom.models.concurrency import run_to_end
@@ -108,10 +108,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
                 pdf_reader=settings.pdf_reader,
             )
         )
-    for warning in report.warnings:
-        notice(f"Warning: {warning}")
-    for refusal in report.refused:
-        notice(f"Refused: {refusal.path}: {refusal.reason}")
+    warnings_and_refusals(report)
     if as_json:
         result_json({"papers_rebuilt": len(report.updated), **_without_counts(report.as_dict())})
     else:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from citeloom.commands.console import ingest_progress, notice, result, result_json, table
+from citeloom.commands.console import ingest_progress, result, result_json, table, warnings_and_refusals
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.errors import DONE_WITH_REFUSALS
 from citeloom.models.concurrency import run_to_end
@@ -85,10 +85,7 @@ async def _ingest(
                 chunk_overlap=settings.chunk_overlap,
                 pdf_reader=settings.pdf_reader,
             )
-    for warning in report.warnings:
-        notice(f"Warning: {warning}")
-    for refusal in report.refused:
-        notice(f"Refused: {refusal.path}: {refusal.reason}")
+    warnings_and_refusals(report)
     return report.as_dict()
 
 
