@@ -196,3 +196,24 @@ def test_a_full_disk_under_the_output_is_said_in_one_line(tmp_path: Path, home: 
     assert done.returncode == 3
     assert done.stderr.splitlines()[-1].startswith("Paused: the disk is full")
     assert "Traceback" not in done.stderr
+
+
+def test_an_ingest_stops_before_its_limit_and_goes_on_with_what_it_kept(
+    citeloom: Citeloom, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    settings = {
+        "EMBEDDING_MODEL": "fake-embedding",
+        "EMBEDDING_BASE_URL": server.base_url,
+        "MAX_CONCURRENCY": "1",
+    }
+    command = ("ingest", SAMPLES, "--home", tmp_path / "home")
+    stopped = citeloom(*command, "--max-tokens", "30000", **settings)
+    assert stopped.code == 3, stopped.err
+    assert "--max-tokens" in stopped.err.splitlines()[-1]
+    asked = [text for body in server.requests for text in body["input"]]
+    assert 0 < sum(len(text.split()) for text in asked) <= 30_000
+    done = citeloom(*command, "--json", **settings)
+    assert done.code == 0, done.err
+    everything = [text for body in server.requests for text in body["input"]]
+    assert len(everything) > len(asked)
+    assert len(everything) == len(set(everything)), "a text was embedded twice"
