@@ -24,12 +24,14 @@ from citeloom.citations import render as render_text
 from citeloom.citations.csl import style_file
 from citeloom.citations.export import bibliography, markdown_document, section_title
 from citeloom.citations.formats import manuscript
+from citeloom.citations.support import support_findings
 from citeloom.documents import Evidence
 from citeloom.graph.briefs import brief_of, draft_of, read_beside, with_chosen_quotes
 from citeloom.graph.events import progress
+from citeloom.graph.judging import still_placed, verdicts_of
 from citeloom.graph.state import SectionState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Draft, Verdict
+from citeloom.models.roles import Draft
 
 
 async def render(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
@@ -60,10 +62,8 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     read = await asyncio.to_thread(read_beside, bench.library, state.get("messages", []))
     flags = await asyncio.to_thread(flag_sources, sources, read)
     flagged = flag_findings(flags)
-    verdicts = {
-        (record["sentence"], record["evidence_id"]): Verdict(record["label"], record["reason"])
-        for record in state.get("verdicts", [])
-    }
+    verdicts = still_placed(verdicts_of(state), sources)
+    left = (*left, *support_findings(text, verdicts))
     style = bench.settings.cite_style
     shown = render_text(text, sources, style, verdicts=verdicts)
     cited = {source.paper.key: source.paper for source in sources}
@@ -126,13 +126,8 @@ def _told_of_sources(flagged: Sequence[Finding]) -> list[str]:
 
 
 def _warnings(state: SectionState, *more: Any) -> list[str]:
-    """All that the user should know, each once: what was lost, marked, left out, or judged not to hold."""
+    """All that the user should know, each once: what was lost, marked or left out."""
     lines = [*state.get("warnings", [])]
     for group in more:
         lines += group
-    lines += [
-        f"Judged {record['label']}: {record['sentence']} [{record['evidence_id']}]"
-        for record in state.get("verdicts", [])
-        if record["label"] in ("unsupported", "contradicted", "off-topic")
-    ]
     return list(dict.fromkeys(lines))
