@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -150,6 +151,7 @@ async def awrite_section(
     out: Path | str | None = None,
     formats: Sequence[Format] = (),
     fresh: bool = False,
+    strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """Write a section, or go on with it; the result is the section's JSON.
@@ -161,6 +163,7 @@ async def awrite_section(
         out: folder for the files; none are written when left out.
         formats: `tex`, `docx` and `html`, written beside the markdown.
         fresh: write anew, without answers of earlier runs.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
         on_event: told of each step.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
@@ -168,6 +171,8 @@ async def awrite_section(
     given, source = _experiment(experiment)
     if out is not None:
         await asyncio.to_thread(prepare_folder, Path(out))
+    if strict is not None:
+        library = replace(library, settings=library.settings.model_copy(update={"strict": strict}))
     request = SectionRequest(kind, given, source, fresh)
     finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
     if out is None:
@@ -227,10 +232,13 @@ def write_section(
     out: Path | str | None = None,
     formats: Sequence[Format] = (),
     fresh: bool = False,
+    strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """`awrite_section` for code without an event loop."""
-    work = awrite_section(kind, experiment, library, out=out, formats=formats, fresh=fresh, on_event=on_event)
+    work = awrite_section(
+        kind, experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event
+    )
     return _run(work, "awrite_section")
 
 

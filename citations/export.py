@@ -38,6 +38,7 @@ class SectionDocument:
     references: Sequence[Reference] = ()
     findings: Sequence[Finding] = ()
     numbers: Sequence[NumberTrace] = ()
+    left_out: Sequence[Mapping[str, Any]] = ()
     usage: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     notice: str = ""
@@ -53,6 +54,7 @@ class SectionDocument:
             "references": [reference.as_dict() for reference in self.references],
             "findings": [finding.as_dict() for finding in self.findings],
             "numbers": [trace.as_dict(self.text) for trace in self.numbers],
+            "left_out": [dict(item) for item in self.left_out],
             "usage": dict(self.usage),
             "warnings": list(self.warnings),
             "files": dict(files or {}),

@@ -21,6 +21,11 @@ Rule = Literal[
     "number-not-found",
     "copied-run",
     "citation-missing",
+    "unsupported",
+    "contradicted",
+    "partly-supported",
+    "off-topic",
+    "unjudged",
     "one-sided",
     "orders-in-source",
 ]
@@ -37,6 +42,11 @@ SEVERITY: dict[Rule, Severity] = {
     "number-not-found": "warning",
     "copied-run": "warning",
     "citation-missing": "warning",
+    "unsupported": "warning",
+    "contradicted": "warning",
+    "partly-supported": "note",
+    "off-topic": "note",
+    "unjudged": "note",
     "one-sided": "note",
     "orders-in-source": "note",
 }

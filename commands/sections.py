@@ -17,6 +17,7 @@ from citeloom.commands.options import (
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
+    StrictOption,
     resolve,
     workbench,
 )
@@ -127,6 +128,7 @@ def _command(kind: str) -> Any:
         formats: FormatOption = None,
         cite_style: StyleOption = None,
         csl: CslOption = None,
+        strict: StrictOption = None,
         fresh: FreshOption = False,
         model: ModelOption = None,
         base_url: UrlOption = None,
@@ -141,6 +143,7 @@ def _command(kind: str) -> Any:
         settings = {
             "cite_style": cite_style,
             "csl": csl,
+            "strict": strict,
             "chat_model": model,
             "chat_base_url": base_url,
             "section_words": words,
@@ -162,6 +165,7 @@ def paper(
     formats: FormatOption = None,
     cite_style: StyleOption = None,
     csl: CslOption = None,
+    strict: StrictOption = None,
     fresh: FreshOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
@@ -172,7 +176,7 @@ def paper(
     home: HomeOption = None,
 ) -> None:
     """Write all six sections one after the other; each can be killed and gone on with."""
-    settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "chat_model": model}
+    settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     records = run_to_end(_write(tuple(PURPOSES), exp, out, formats, fresh, home, settings))
     result_json({"sections": records}) if as_json else _show(records)

@@ -65,7 +65,9 @@ def settings_of_run(settings: Settings) -> dict[str, Any]:
     No key is among them: keys stay in the environment.
     """
     roles = [f"{role}_{part}" for role in ("chat", *_ROLES) for part in ("model", "base_url")]
-    kept = settings.model_dump(mode="json", include={*TEXT_SETTINGS, *roles, "cite_style", "csl", "prompts_dir"})
+    kept = settings.model_dump(
+        mode="json", include={*TEXT_SETTINGS, *roles, "cite_style", "csl", "strict", "prompts_dir"}
+    )
     return {name: value for name, value in kept.items() if value is not None}
 
 

@@ -178,11 +178,11 @@ async def _note_stop(
 
 
 async def _finished_earlier(run: Run, bench: Workbench, saver: AsyncSqliteSaver) -> SectionResult:
-    """The stored result; rendered anew, which takes no model call, in another citation style or for the report of
-    a run that was finished before there were any."""
+    """The stored result; rendered anew, which takes no model call, in another citation style, with `strict` or
+    without it, or for the report of a run that was finished before there were any."""
     record = dict(run.result or {})
-    asked = (bench.settings.cite_style, bench.settings.csl)
-    if (record.get("cite_style"), record.get("csl")) != asked or "report" not in record:
+    asked = {name: getattr(bench.settings, name) for name in ("cite_style", "csl", "strict")}
+    if any(record.get(name) != value for name, value in asked.items()) or "report" not in record:
         graph: SectionGraph = build_section_graph(_given(bench)).compile(checkpointer=saver, name="section")
         state = await graph.aget_state({"configurable": {"thread_id": run.thread_id}})
         values = cast(SectionState, state.values)

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict  # pydantic makes the forms of Studio, a
 
 from citeloom.citations.findings import FindingRecord
 from citeloom.experiment import SectionKind
+from citeloom.models.roles import VerdictLabel
 
 
 class QueryRecord(TypedDict):
@@ -34,6 +35,17 @@ class DraftRecord(TypedDict):
     truncated: bool
     quotes: list[tuple[str, int, int]]
     notes: list[str]
+
+
+class VerdictRecord(TypedDict):
+    """What the judge said of a sentence, with its markers, and evidence; the span is in the evidence's chunk."""
+
+    sentence: str
+    evidence_id: str
+    label: VerdictLabel
+    reason: str
+    start: int | None
+    end: int | None
 
 
 class Attempt(TypedDict):
@@ -81,7 +93,7 @@ class SectionState(TypedDict, total=False):
     before_repair: Attempt | None
     repairs: int
     repairing: bool
-    verdicts: list[dict[str, Any]]
+    verdicts: Annotated[list[VerdictRecord], operator.add]
     warnings: Annotated[list[str], operator.add]
     text: str
     result: dict[str, Any]

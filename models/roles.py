@@ -89,11 +89,24 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class CitedPair:
+    """A sentence as it was written, with its markers, and one of the sources that it cites."""
+
+    sentence: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of a sentence and one of its sources."""
+    """What a judge says of a sentence and one of its sources.
+
+    `source.text[start:end]` are the words that decide it; both None where there are none, as for "unsupported".
+    """
 
     label: VerdictLabel
     reason: str = ""
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +163,11 @@ class SectionWriter(Protocol):
 
 
 class SupportJudge(Protocol):
-    """Judges whether a source supports the sentence that cites it."""
+    """Judges whether sources support the sentences that cite them."""
 
-    async def judge(self, sentence: str, source: Source) -> Verdict: ...
+    async def judge(self, pairs: Sequence[CitedPair]) -> list[Verdict]:
+        """A verdict for each pair, in their order."""
+        ...
 
 
 class ContradictionJudge(Protocol):

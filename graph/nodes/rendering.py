@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,12 +24,20 @@ from citeloom.citations import render as render_text
 from citeloom.citations.csl import style_file
 from citeloom.citations.export import bibliography, markdown_document, section_title
 from citeloom.citations.formats import manuscript
+from citeloom.citations.marking import CITES_NOTHING, MARKS, MarkedSentence, leave_out, marked_sentences, marks_of
+from citeloom.citations.support import support_findings
+from citeloom.config import CitationStyle
 from citeloom.documents import Evidence
 from citeloom.graph.briefs import brief_of, draft_of, read_beside, with_chosen_quotes
 from citeloom.graph.events import progress
+from citeloom.graph.judging import still_placed, verdicts_of
 from citeloom.graph.state import SectionState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Draft, Verdict
+from citeloom.models.roles import Draft, Source
+
+_OF_SENTENCES = frozenset(
+    {"citation-missing", "unsupported", "contradicted", "partly-supported", "off-topic", "unjudged"}
+)
 
 
 async def render(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
@@ -51,27 +59,29 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     sources = with_chosen_quotes(brief.sources, draft)
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
     text, marked = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
-    # Marking may have mended more than it names, or less: what is told is what is left in the text.
-    final = Draft(text, draft.truncated)
-    left = await asyncio.to_thread(
-        check_draft, final, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys
-    )
+    verdicts = still_placed(verdicts_of(state), sources)
+    strict = bench.settings.strict
+
+    def check(text: str) -> list[Finding]:
+        # Marking may have mended more than it names, or less: what is told is what is left in the text.
+        final = Draft(text, draft.truncated)
+        found = check_draft(final, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
+        return [*found, *support_findings(text, verdicts)]
+
+    text, left, out = await asyncio.to_thread(_held_to, text, check, strict=strict, kind=brief.kind)
+    marks = marks_of(text, left)
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     read = await asyncio.to_thread(read_beside, bench.library, state.get("messages", []))
     flags = await asyncio.to_thread(flag_sources, sources, read)
     flagged = flag_findings(flags)
-    verdicts = {
-        (record["sentence"], record["evidence_id"]): Verdict(record["label"], record["reason"])
-        for record in state.get("verdicts", [])
-    }
     style = bench.settings.cite_style
-    shown = render_text(text, sources, style, verdicts=verdicts)
+    shown = render_text(text, sources, style, verdicts=verdicts, marks=marks)
     cited = {source.paper.key: source.paper for source in sources}
     papers = [cited[key] for key in shown.keys]
     numbers = {key: shown.number(key) for key in shown.keys}
     csl = style_file(bench.settings.csl)
     references = await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
-    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc")
+    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
     notes = [*state.get("warnings", []), *lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",
@@ -82,13 +92,25 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         papers=papers,
         references=references.entries,
         findings=[
-            *(replace(finding, span=None) for finding in marked),
+            *(replace(finding, span=None) for finding in marked if not strict),
             *(_moved(finding, shown) for finding in left),
             *flagged,
         ],
-        numbers=[replace(trace, start=shown.moved(trace.start), end=shown.moved(trace.end)) for trace in traces],
+        numbers=[
+            replace(trace, start=start, end=end)
+            for trace in traces
+            for start, end in [shown.span(trace.start, trace.end)]
+        ],
+        left_out=[_left_out(item, sources, style) for item in out],
         warnings=_warnings(
-            state, lost, _told(marked, left), _told_of_sources(flagged), draft.notes, references.warnings
+            state,
+            lost,
+            [f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in marked],
+            [f"Left out of the text: {line}" for item in out for line in item.found],
+            _told(left),
+            _told_of_sources(flagged),
+            draft.notes,
+            references.warnings,
         ),
         notice=bench.notice,
     )
@@ -97,6 +119,7 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         "suspicious": [flag.as_dict() for flag in flags],
         "cite_style": style,
         "csl": bench.settings.csl,
+        "strict": strict,
         "markdown": markdown_document(document),
         "bibliography": bibliography(papers),
         "manuscript": manuscript(for_pandoc.text, for_pandoc.places, title=section_title(state["section"])),
@@ -110,15 +133,49 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
 
 def _moved(finding: Finding, shown: Rendered) -> Finding:
     """The finding with its span in the rendered text."""
-    return replace(finding, span=(shown.moved(finding.span[0]), shown.moved(finding.span[1])) if finding.span else None)
+    if finding.span is None:
+        return finding
+    # A sentence's span has its mark in it, that of words in the sentence has not.
+    whole = finding.rule in _OF_SENTENCES
+    start, end = finding.span
+    return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
 
 
-def _told(marked: Sequence[Finding], left: Sequence[Finding]) -> list[str]:
-    """A line for each finding: what was replaced, and what still stands in the text."""
-    return [
-        *(f"Marked in the text: {finding.message}" for finding in marked),
-        *(f"{'Note' if finding.severity == 'note' else 'Left in the text'}: {finding.message}" for finding in left),
-    ]
+def _held_to(
+    text: str, check: Callable[[str], list[Finding]], *, strict: bool, kind: str
+) -> tuple[str, list[Finding], list[MarkedSentence]]:
+    """The text with what is wrong with it, and with `strict` what was left out of it until nothing in it fails.
+
+    What goes may be what another sentence leaned on, such as the first mention of a number.
+    """
+    out: list[MarkedSentence] = []
+    while True:
+        found = check(text)
+        failing = marked_sentences(text, found) if strict else []
+        if not failing:
+            return text, found, out
+        out += failing
+        text = leave_out(text, failing)
+        if not any(map(str.isalnum, text)):
+            nothing = f"Nothing is left of the {kind}: every sentence failed a check and was left out."
+            return "", [Finding("empty", nothing)], out
+
+
+def _left_out(item: MarkedSentence, sources: Sequence[Source], style: CitationStyle) -> dict[str, Any]:
+    """A sentence that was left out, as it would have been shown; numbers of references mean nothing outside a text."""
+    shown = render_text(item.sentence.text, sources, "key" if style == "numeric" else style)
+    return {"sentence": shown.text, "marks": list(item.marks), "why": list(item.found or (CITES_NOTHING,))}
+
+
+def _told(left: Sequence[Finding]) -> list[str]:
+    """A line for each finding that still stands in the text."""
+    return [f"{_lead(finding)}: {finding.message}" for finding in left]
+
+
+def _lead(finding: Finding) -> str:
+    if finding.severity == "note":
+        return "Note"
+    return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
 
 
 def _told_of_sources(flagged: Sequence[Finding]) -> list[str]:
@@ -126,13 +183,8 @@ def _told_of_sources(flagged: Sequence[Finding]) -> list[str]:
 
 
 def _warnings(state: SectionState, *more: Any) -> list[str]:
-    """All that the user should know, each once: what was lost, marked, left out, or judged not to hold."""
+    """All that the user should know, each once: what was lost, marked or left out."""
     lines = [*state.get("warnings", [])]
     for group in more:
         lines += group
-    lines += [
-        f"Judged {record['label']}: {record['sentence']} [{record['evidence_id']}]"
-        for record in state.get("verdicts", [])
-        if record["label"] in ("unsupported", "contradicted", "off-topic")
-    ]
     return list(dict.fromkeys(lines))
