@@ -22,6 +22,7 @@ Rule = Literal[
     "copied-run",
     "citation-missing",
     "one-sided",
+    "repeated-sentence",
     "orders-in-source",
 ]
 Severity = Literal["error", "warning", "note"]
@@ -38,6 +39,7 @@ SEVERITY: dict[Rule, Severity] = {
     "copied-run": "warning",
     "citation-missing": "warning",
     "one-sided": "note",
+    "repeated-sentence": "warning",
     "orders-in-source": "note",
 }
 SHOWN = 80

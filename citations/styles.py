@@ -65,7 +65,10 @@ class CitationPlace:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The section as the reader sees it; `keys` in order of first citation, so `keys[n - 1]` is number n."""
+    """The section as the reader sees it; `keys` in order of first citation.
+
+    `numbering` are these behind the keys that were cited before, so `numbering[n - 1]` is number n.
+    """
 
     text: str
     keys: tuple[str, ...]
@@ -73,6 +76,7 @@ class Rendered:
     sentences: tuple[RenderedSentence, ...]
     places: tuple[CitationPlace, ...] = ()
     moves: tuple[tuple[int, int], ...] = ()
+    numbering: tuple[str, ...] = ()
 
     def moved(self, position: int) -> int:
         """Where a position of the draft, outside its markers, stands in the text."""
@@ -80,11 +84,18 @@ class Rendered:
 
     def number(self, key: str) -> int:
         """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
-        return self.keys.index(key) + 1
+        return self.numbering.index(key) + 1
 
 
-def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdicts: Verdicts | None = None) -> Rendered:
-    """The draft in one of the five citation styles.
+def render(
+    text: str,
+    sources: Sequence[Source],
+    style: CitationStyle,
+    *,
+    verdicts: Verdicts | None = None,
+    before: Sequence[str] = (),
+) -> Rendered:
+    """The draft in one of the five citation styles; `before` are the keys that have the first numbers already.
 
     A marker that names none of `sources` is shown as `[citation needed]`: it must not reach the output even
     when a caller forgot to neutralise the draft.
@@ -93,7 +104,8 @@ def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdic
     evidence = {source.evidence.id: source.evidence for source in sources}
     groups = marker_groups(text)
     keys = tuple(dict.fromkeys(evidence[i].key for _, _, ids in groups for i in ids if i in evidence))
-    numbers = {key: number for number, key in enumerate(keys, 1)}
+    numbering = tuple(dict.fromkeys([*before, *keys]))
+    numbers = {key: number for number, key in enumerate(numbering, 1)}
     pieces: list[str] = []
     moves: list[tuple[int, int]] = []  # from this position of the draft on, the shift of the rendered text
     places: list[CitationPlace] = []
@@ -111,7 +123,7 @@ def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdic
         moves.append((end, length - end))
     rendered = "".join([*pieces, text[done:]])
     cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {})
-    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves))
+    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
 
 
 def _records(

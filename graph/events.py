@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-Stage = Literal["queries", "searched", "planning", "writing", "checked", "judged", "repairing", "rendered"]
+Stage = Literal["queries", "searched", "planning", "writing", "checked", "judged", "repairing", "kept", "rendered"]
 
 
 class ProgressEvent(TypedDict):

@@ -43,7 +43,12 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     """
     brief, warnings = await brief_of(state, bench)
     found = await asyncio.to_thread(
-        check_draft, draft_of(state), brief.sources, kind=brief.kind, experiment=brief.experiment
+        check_draft,
+        draft_of(state),
+        brief.sources,
+        kind=brief.kind,
+        experiment=brief.experiment,
+        earlier=None if brief.earlier is None else {section.kind: section.text for section in brief.earlier},
     )
     runtime.stream_writer(progress("checked", _counted(found)))
     now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in found]}
