@@ -19,8 +19,8 @@ from citeloom.documents.authors import in_text_name
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.roles import Candidate, EarlierSection, Source
 
-# Approximate tokens. 64 sources (8 searches that keep 8 each) with summaries of 60 words fit; with experiment
-# answer and the finished sections that are summed up that is about 30,000, inside the window of 32k that local models
+# Approximate tokens. 64 sources (8 searches that keep 8 each) with summaries of 60 words fit; with experiment,
+# answer and the sections that are summed up that is about 30,000, inside the window of 32k that local models
 # commonly have.
 SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 320

@@ -2,8 +2,8 @@
 
 Written by themselves, a discussion, a conclusion and an abstract each tell what was found. In one paper the results
 keep the results; the reasoning is the discussion's but for its last sentence, on which the conclusion rests; what the
-authors did and the first sentence of the summary are the abstract's. A section that would be left with nothing leads
-in one statement with words of its own.
+authors did and the first sentence of the summary are the abstract's. A section that would be left with nothing takes
+one statement, led in by words of its own.
 """
 
 from __future__ import annotations
@@ -59,9 +59,8 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
     if not told and not answer:
         told = led("What is to be explained is this:", experiment.results or experiment.summary)[:1]
     # The sources stand behind the first finding, and may bear on the hypothesis that it answers.
-    first = tuple(
-        Statement(item.text, f"{experiment.hypothesis.description} {item.about}".strip()) for item in told[:1]
-    )
+    hypothesis = experiment.hypothesis.description
+    first = tuple(Statement(item.text, f"{hypothesis} {item.about}".strip()) for item in told[:1])
     # The introduction asks and the results tell: here stands what earlier work has to say to it.
     beside = (*questions(experiment)[1:], *plain(experiment.results))
     return [(*answer, *first, *told[1:]), tuple(Statement("", item.about) for item in beside)]
