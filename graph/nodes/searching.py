@@ -42,7 +42,9 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
     require_fields(experiment, kind)
     await bench.require_papers()
     queries = await asyncio.to_thread(queries_for, kind, experiment, bench.library.embedding.count_tokens)
-    runtime.stream_writer(progress("queries", f"{len(queries)} default queries for the {kind}", total=len(queries)))
+    begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if "written" in state else None
+    said = f"{len(queries)} default queries for the {kind}"
+    runtime.stream_writer(progress("queries", said, total=len(queries), section=begun))
     records: list[QueryRecord] = [
         {"section": kind, "query": query, "origin": "default", "scope": {}, "evidence_ids": []} for query in queries
     ]
