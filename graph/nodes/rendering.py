@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -23,17 +23,28 @@ from citeloom.citations import (
 from citeloom.citations import render as render_text
 from citeloom.citations.csl import style_file
 from citeloom.citations.export import bibliography, markdown_document, section_title
+from citeloom.citations.flagged import Flag
 from citeloom.citations.formats import manuscript
 from citeloom.citations.marking import CITES_NOTHING, MARKS, MarkedSentence, leave_out, marked_sentences, marks_of
-from citeloom.citations.support import support_findings
+from citeloom.citations.numbers import NumberTrace
+from citeloom.citations.references import References
+from citeloom.citations.repeated import without_repeats
+from citeloom.citations.support import PairKey, support_findings
 from citeloom.config import CitationStyle
-from citeloom.documents import Evidence
-from citeloom.graph.briefs import brief_of, draft_of, read_beside, with_chosen_quotes
+from citeloom.documents import Evidence, Paper
+from citeloom.graph.briefs import (
+    brief_of,
+    chunks_shown,
+    draft_of,
+    read_beside,
+    shown_evidence,
+    with_chosen_quotes,
+)
 from citeloom.graph.events import progress
 from citeloom.graph.judging import still_placed, verdicts_of
 from citeloom.graph.state import SectionState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Draft, Source
+from citeloom.models.roles import Draft, SectionBrief, Source, Verdict
 
 _OF_SENTENCES = frozenset(
     {"citation-missing", "unsupported", "contradicted", "partly-supported", "off-topic", "unjudged"}
@@ -48,19 +59,57 @@ async def render(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
 
 
 async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
-    """The section's record in the citation style of the settings; takes no model call.
+    """The section's record in the citation style of the settings; takes no model call."""
+    page = await laid_out(await finished_text(state, bench), bench, read=chunks_shown(state))
+    return section_record(page, await references_of(page.papers, page.shown.numbering, bench), bench)
 
-    `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
-    when a paper leaves the library; `manuscript` is what other formats are made of, and `report` is what the evidence
-    report shows beside the record.
+
+@dataclass(frozen=True, slots=True)
+class FinishedText:
+    """A draft as it may reach the reader, its markers still in it.
+
+    `replaced` are findings whose words were replaced, `repeated` those whose sentences were taken out, `left` those
+    that stand in the text, and `out` the sentences that a strict run leaves out.
+    """
+
+    state: SectionState
+    brief: SectionBrief
+    draft: Draft
+    sources: Sequence[Source]
+    verdicts: Mapping[PairKey, Verdict]
+    text: str
+    replaced: Sequence[Finding]
+    repeated: Sequence[Finding]
+    left: Sequence[Finding]
+    out: Sequence[MarkedSentence]
+    lost: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A section in its citation style, with all that its record says of it."""
+
+    final: FinishedText
+    shown: Rendered
+    papers: Sequence[Paper]
+    traces: Sequence[NumberTrace]
+    flags: Sequence[Flag]
+    source: str
+
+
+async def finished_text(
+    state: SectionState, bench: Workbench, earlier: Mapping[str, str] | None = None
+) -> FinishedText:
+    """The draft without what must not reach the reader; `earlier` are the finished texts of a paper's sections that
+    were written before, by name, none of whose sentences it repeats.
     """
     brief, lost = await brief_of(state, bench)
     draft = draft_of(state)
     sources = with_chosen_quotes(brief.sources, draft)
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
-    text, marked = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
+    text, replaced = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
+    text, repeated = without_repeats(text, earlier) if earlier is not None else (text, ())
     verdicts = still_placed(verdicts_of(state), sources)
-    strict = bench.settings.strict
 
     def check(text: str) -> list[Finding]:
         # Marking may have mended more than it names, or less: what is told is what is left in the text.
@@ -68,47 +117,72 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
         found = check_draft(final, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
         return [*found, *support_findings(text, verdicts)]
 
+    strict = bench.settings.strict
     text, left, out = await asyncio.to_thread(_held_to, text, check, strict=strict, kind=brief.kind)
-    marks = marks_of(text, left)
+    return FinishedText(state, brief, draft, sources, verdicts, text, replaced, repeated, left, out, lost)
+
+
+async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str], before: Sequence[str] = ()) -> Page:
+    """The text in the citation style of the settings.
+
+    `read` are the chunks that the agent read beside, `before` the keys that a paper's sections before this one cite.
+    """
+    brief, sources, text = final.brief, final.sources, final.text
+    marks = marks_of(text, final.left)
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
-    read = await asyncio.to_thread(read_beside, bench.library, state.get("messages", []))
-    flags = await asyncio.to_thread(flag_sources, sources, read)
-    flagged = flag_findings(flags)
+    beside = await asyncio.to_thread(read_beside, bench.library, read)
+    flags = await asyncio.to_thread(flag_sources, sources, beside)
     style = bench.settings.cite_style
-    shown = render_text(text, sources, style, verdicts=verdicts, marks=marks)
+    shown = render_text(text, sources, style, verdicts=final.verdicts, marks=marks, before=before)
     cited = {source.paper.key: source.paper for source in sources}
-    papers = [cited[key] for key in shown.keys]
-    numbers = {key: shown.number(key) for key in shown.keys}
-    csl = style_file(bench.settings.csl)
-    references = await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
     for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
-    notes = [*state.get("warnings", []), *lost, *draft.notes, *references.warnings]
+    source = manuscript(for_pandoc.text, for_pandoc.places, title=section_title(brief.kind))
+    return Page(final, shown, [cited[key] for key in shown.keys], traces, flags, source)
+
+
+async def references_of(papers: Sequence[Paper], numbering: Sequence[str], bench: Workbench) -> References:
+    """The references of these papers in the style of the settings, with their numbers in it."""
+    numbers = {key: number for number, key in enumerate(numbering, 1)}
+    csl = style_file(bench.settings.csl)
+    return await asyncio.to_thread(build_references, papers, bench.settings.cite_style, numbers=numbers, csl=csl)
+
+
+def section_record(page: Page, references: References, bench: Workbench) -> dict[str, Any]:
+    """The section's record; of `references` those that it cites.
+
+    `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
+    when a paper leaves the library; `manuscript` is what other formats are made of, and `report` is what the evidence
+    report shows beside the record.
+    """
+    final, shown, papers = page.final, page.shown, page.papers
+    state, draft, strict = final.state, final.draft, bench.settings.strict
+    flagged = flag_findings(page.flags)
+    notes = [*state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",
         section=state["section"],
         text=shown.text,
         citations=shown.citations,
-        evidence=[Evidence.from_dict(record) for record in state.get("evidence", [])],
+        evidence=[Evidence.from_dict(record) for record in shown_evidence(state)],
         papers=papers,
-        references=references.entries,
+        references=[entry for entry in references.entries if entry.key in shown.keys],
         findings=[
-            *(replace(finding, span=None) for finding in marked if not strict),
-            *(_moved(finding, shown) for finding in left),
+            *(replace(finding, span=None) for finding in final.replaced if not strict),
+            *(replace(finding, span=None) for finding in final.repeated),
+            *(_moved(finding, shown) for finding in final.left),
             *flagged,
         ],
         numbers=[
             replace(trace, start=start, end=end)
-            for trace in traces
+            for trace in page.traces
             for start, end in [shown.span(trace.start, trace.end)]
         ],
-        left_out=[_left_out(item, sources, style) for item in out],
+        left_out=[_left_out(item, final.sources, bench.settings.cite_style) for item in final.out],
         warnings=_warnings(
             state,
-            lost,
-            [f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in marked],
-            [f"Left out of the text: {line}" for item in out for line in item.found],
-            _told(left),
-            _told_of_sources(flagged),
+            final.lost,
+            _told(final, strict=strict),
+            [f"Suspicious source: {finding.message}" for finding in flagged],
             draft.notes,
             references.warnings,
         ),
@@ -116,13 +190,13 @@ async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
     )
     return {
         **document.as_dict(),
-        "suspicious": [flag.as_dict() for flag in flags],
-        "cite_style": style,
+        "suspicious": [flag.as_dict() for flag in page.flags],
+        "cite_style": bench.settings.cite_style,
         "csl": bench.settings.csl,
         "strict": strict,
         "markdown": markdown_document(document),
         "bibliography": bibliography(papers),
-        "manuscript": manuscript(for_pandoc.text, for_pandoc.places, title=section_title(state["section"])),
+        "manuscript": page.source,
         "report": {
             "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
             "notes": list(dict.fromkeys(notes)),
@@ -167,19 +241,20 @@ def _left_out(item: MarkedSentence, sources: Sequence[Source], style: CitationSt
     return {"sentence": shown.text, "marks": list(item.marks), "why": list(item.found or (CITES_NOTHING,))}
 
 
-def _told(left: Sequence[Finding]) -> list[str]:
-    """A line for each finding that still stands in the text."""
-    return [f"{_lead(finding)}: {finding.message}" for finding in left]
+def _told(final: FinishedText, *, strict: bool) -> list[str]:
+    """A line for each finding: what was replaced or left out, and what still stands in the text."""
+    return [
+        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
+        *(f"Left out of the text: {finding.message}" for finding in final.repeated),
+        *(f"Left out of the text: {line}" for item in final.out for line in item.found),
+        *(f"{_lead(finding)}: {finding.message}" for finding in final.left),
+    ]
 
 
 def _lead(finding: Finding) -> str:
     if finding.severity == "note":
         return "Note"
     return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
-
-
-def _told_of_sources(flagged: Sequence[Finding]) -> list[str]:
-    return [f"Suspicious source: {finding.message}" for finding in flagged]
 
 
 def _warnings(state: SectionState, *more: Any) -> list[str]:
