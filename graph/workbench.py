@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from langgraph.runtime import Runtime
 
-from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
+from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, RoleName, Settings
 from citeloom.documents import Chunk
 from citeloom.errors import InputError
 from citeloom.graph.context import settings_of
@@ -52,10 +52,7 @@ class EmptyLibraryError(InputError):
 
 @dataclass
 class Workbench:
-    """Shared by all runs of a process on one home; roles are made for each run, since the journal counts by run.
-
-    A budget is that of a run, or with `joint_budget` that of all runs of this workbench together.
-    """
+    """Shared by all runs of a process on one home; roles are made for each run, since the journal counts by run."""
 
     settings: Settings
     home: Home
@@ -63,7 +60,7 @@ class Workbench:
     journal: Journal
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
-    joint_budget: bool = False
+    answering: bool = False
     _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
@@ -74,10 +71,10 @@ class Workbench:
         names = EvidenceLimits.__dataclass_fields__
         return EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
 
-    @property
-    def answer_style(self) -> CitationStyle:
-        """How an answer cites: with the page beside the key, unless a style was asked for."""
-        return self.settings.cite_style if "cite_style" in self.settings.model_fields_set else "key-page"
+    def for_answers(self) -> Workbench:
+        """This workbench for a question: with a notice of its own, citing pages unless a style was asked for."""
+        style = self.settings.cite_style if "cite_style" in self.settings.model_fields_set else "key-page"
+        return replace(self, settings=self.settings.model_copy(update={"cite_style": style}), answering=True)
 
     @property
     def handed_in(self) -> str:
@@ -100,12 +97,9 @@ class Workbench:
     @property
     def notice(self) -> str:
         """One line about what the extractive mode is not; empty when chat models write."""
-        return extractive_roles(self.library.embedding, summary_words=60).notice if self.extractive else ""
-
-    @property
-    def answer_notice(self) -> str:
-        """The same for an answer to a question."""
-        return ANSWER_NOTICE if self.extractive else ""
+        if not self.extractive:
+            return ""
+        return ANSWER_NOTICE if self.answering else extractive_roles(self.library.embedding, summary_words=60).notice
 
     def close(self) -> None:
         """Let go of library and journal."""
@@ -140,16 +134,20 @@ class Workbench:
 
     def budget(self, run_id: str) -> Budget:
         """What bounds the calls of a run."""
-        name = "" if self.joint_budget else run_id
-        if name not in self._budgets:
-            self._budgets[name] = Budget(Limits.of(self.settings), self.settings.prices, self.journal)
-        self._budgets[name].cover(run_id)
-        return self._budgets[name]
+        if run_id not in self._budgets:
+            self._budgets[run_id] = Budget(Limits.of(self.settings), self.settings.prices, self.journal)
+            self._budgets[run_id].cover(run_id)
+        return self._budgets[run_id]
 
     async def roles(self, runtime: Runtime[Any]) -> Roles:
         """The roles of the run that `runtime` belongs to."""
+        return await self.roles_of(self.run_id(runtime))
+
+    @staticmethod
+    def run_id(runtime: Runtime[Any]) -> str:
+        """The id of the run that `runtime` belongs to."""
         info = runtime.execution_info
-        return await self.roles_of((info.thread_id if info else None) or "unthreaded")
+        return (info.thread_id if info else None) or "unthreaded"
 
     async def roles_of(self, run_id: str) -> Roles:
         """The roles of a run; those without a chat model are extractive."""
