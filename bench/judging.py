@@ -6,9 +6,10 @@
 - cited: a sentence of a manuscript and the abstract of the paper that it cites;
 - other, nearest: the same sentences, and the passage (abstract) of all other papers that shares most words with them;
 - other, any: the same sentences, and any passage (abstract) of another paper;
-- same paper: a sentence, and a passage of the same paper that shares few words with it.
+- same paper: a sentence, and a passage of the same paper that shares few words with it;
+- said in it, and reversed: a sentence that stands in a passage, and the same with a "not" put in.
 
-The first two are on topic, the next two off it; the last is on topic and no support, which this judge cannot tell.
+The first two are on topic, the next two off it; the others show what this judge cannot tell.
 Whole papers fall into one half or the other: a threshold is chosen on one half and judged on the other.
 """
 
@@ -40,6 +41,7 @@ FIRST = 0.3  # the threshold before it was measured
 _CITATION = re.compile(r"\s*(?:\[[^\[\]]*@[^\[\]]*\]|\\?\[\d[\d, –-]*\\?\]|\^\[?\d[\d,\s–-]*\]?\^)")
 _WORD = re.compile(r"[a-z][a-z-]{3,}")
 _CLAIMING = (Category.ABSTRACT, Category.CONCLUSION)
+_VERB = re.compile(r"\b(?:is|are|was|were|can|could|did|does|may)\b(?!\s+not\b)")
 _ON, _OFF = ("own", "cited"), ("other, nearest", "other, any")
 
 
@@ -140,11 +142,16 @@ def _of_papers(folder: Path) -> Iterator[Pair]:
         if len(chunk.text.split()) > 60
     ]
     body = _Texts([(chunk.key, chunk.text) for chunk in chunks if chunk.category not in _CLAIMING])
-    dice = random.Random(7)
+    dice, reversing = random.Random(7), random.Random(8)
     for key in dict.fromkeys(chunk.key for chunk in chunks):
         claims = list(dict.fromkeys(_claims([c.text for c in chunks if c.key == key and c.category in _CLAIMING])))
         for claim in dice.sample(claims, min(CLAIMS_OF_A_PAPER, len(claims))):
             yield from _pairs("own", key, claim, body, {key}, dice)
+        passages = [text for owner, text in body.texts if owner == key]
+        said = [(text, words) for text in passages for words in _claims([text]) if _VERB.search(words)]
+        for text, words in reversing.sample(said, min(2, len(said))):
+            yield Pair("said in it", False, words, text)
+            yield Pair("said in it, reversed", False, _VERB.sub(lambda verb: f"{verb[0]} not", words, count=1), text)
 
 
 def _of_citing(folder: Path) -> Iterator[Pair]:
