@@ -11,15 +11,18 @@ if TYPE_CHECKING:
         aingest,
         aopen_library,
         asearch,
+        awrite_paper,
         awrite_section,
         ingest,
         open_library,
         search,
+        write_paper,
         write_section,
     )
     from citeloom.config import Settings
     from citeloom.errors import CiteloomError
     from citeloom.experiment import load_experiment
+    from citeloom.graph.paper_graph import build_paper_graph
     from citeloom.graph.section_graph import build_section_graph
 
 _HOMES = {
@@ -28,12 +31,15 @@ _HOMES = {
     "aingest": "citeloom.api",
     "aopen_library": "citeloom.api",
     "asearch": "citeloom.api",
+    "awrite_paper": "citeloom.api",
     "awrite_section": "citeloom.api",
+    "build_paper_graph": "citeloom.graph.paper_graph",
     "build_section_graph": "citeloom.graph.section_graph",
     "ingest": "citeloom.api",
     "load_experiment": "citeloom.experiment",
     "open_library": "citeloom.api",
     "search": "citeloom.api",
+    "write_paper": "citeloom.api",
     "write_section": "citeloom.api",
 }
 
@@ -43,12 +49,15 @@ __all__ = [
     "aingest",
     "aopen_library",
     "asearch",
+    "awrite_paper",
     "awrite_section",
+    "build_paper_graph",
     "build_section_graph",
     "ingest",
     "load_experiment",
     "open_library",
     "search",
+    "write_paper",
     "write_section",
 ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +20,7 @@ from citeloom.citations.foreign import NEEDED, Foreign, NamesAt, find_foreign
 from citeloom.citations.markers import MARKER, marker_ids, normalise_markers, sentences
 from citeloom.citations.names import NamedSource
 from citeloom.citations.numbers import number_findings
+from citeloom.citations.repeated import repeated_findings
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.roles import Draft, Source
 
@@ -49,6 +50,7 @@ def check_draft(
     kind: SectionKind | None,
     experiment: Experiment,
     known_keys: Collection[str] = (),
+    earlier: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
     """What is wrong with a draft, in reading order after what concerns the whole.
 
@@ -58,6 +60,7 @@ def check_draft(
         kind: the section type, which decides whether a citation is expected; None when none is.
         experiment: what the user says, which may be repeated verbatim, and where its numbers come from.
         known_keys: keys of the library beyond those of `sources`.
+        earlier: the texts of a paper's sections that are written already, by name; None outside a paper.
     """
     text = normalise_markers(draft.text)
     whole = list(_whole(text, draft.truncated))
@@ -81,6 +84,8 @@ def check_draft(
         if not any(finding.span and fault.start < finding.span[1] and finding.span[0] < fault.end for fault in faults)
     ]
     placed += copied_findings(text, sources, experiment)
+    if earlier is not None:
+        placed += repeated_findings(text, earlier)
     if sources and kind in CITING_KINDS:
         placed += uncited_findings(text, sources, experiment)
     return (*whole, *sorted(placed, key=lambda finding: finding.span or (0, 0)))

@@ -27,6 +27,7 @@ Rule = Literal[
     "off-topic",
     "unjudged",
     "one-sided",
+    "repeated-sentence",
     "orders-in-source",
 ]
 Severity = Literal["error", "warning", "note"]
@@ -48,6 +49,7 @@ SEVERITY: dict[Rule, Severity] = {
     "off-topic": "note",
     "unjudged": "note",
     "one-sided": "note",
+    "repeated-sentence": "warning",
     "orders-in-source": "note",
 }
 SHOWN = 80

@@ -79,7 +79,10 @@ class _Move:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The section as the reader sees it; `keys` in order of first citation, so `keys[n - 1]` is number n."""
+    """The section as the reader sees it; `keys` in order of first citation.
+
+    `numbering` are these behind the keys that were cited before, so `numbering[n - 1]` is number n.
+    """
 
     text: str
     keys: tuple[str, ...]
@@ -87,6 +90,7 @@ class Rendered:
     sentences: tuple[RenderedSentence, ...]
     places: tuple[CitationPlace, ...] = ()
     moves: tuple[_Move, ...] = ()
+    numbering: tuple[str, ...] = ()
 
     def moved(self, position: int) -> int:
         """Where a position of the draft, outside its markers, stands in the text."""
@@ -98,7 +102,7 @@ class Rendered:
 
     def number(self, key: str) -> int:
         """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
-        return self.keys.index(key) + 1
+        return self.numbering.index(key) + 1
 
 
 def render(
@@ -108,8 +112,11 @@ def render(
     *,
     verdicts: Verdicts | None = None,
     marks: Sequence[Mark] = (),
+    before: Sequence[str] = (),
 ) -> Rendered:
     """The draft in one of the five citation styles, with `marks` at their positions in the normalised draft.
+
+    `before` are the keys that have the first numbers already.
 
     A marker that names none of `sources` is shown as `[citation needed]`: it must not reach the output even
     when a caller forgot to neutralise the draft.
@@ -118,7 +125,8 @@ def render(
     evidence = {source.evidence.id: source.evidence for source in sources}
     groups = marker_groups(text)
     keys = tuple(dict.fromkeys(evidence[i].key for _, _, ids in groups for i in ids if i in evidence))
-    numbers = {key: number for number, key in enumerate(keys, 1)}
+    numbering = tuple(dict.fromkeys([*before, *keys]))
+    numbers = {key: number for number, key in enumerate(numbering, 1)}
     pieces: list[str] = []
     moves: list[_Move] = []
     places: list[CitationPlace] = []
@@ -146,7 +154,7 @@ def render(
         moves.append(_Move(end, length - end))
     rendered = "".join([*pieces, text[done:]])
     cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {})
-    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves))
+    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
 
 
 def _records(

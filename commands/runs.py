@@ -24,7 +24,7 @@ from citeloom.commands.sections import OutOption, write_one
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
-    from citeloom.experiment import SectionKind
+    from citeloom.graph.identity import RunKind
     from citeloom.stores.home import Home
     from citeloom.stores.runs import Run, RunRegister
 
@@ -124,7 +124,7 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
                 f"Run {run.thread_id} was begun with another library or other prompts.",
                 help="Restore them, or give the section's command for a new run.",
             )
-        kind = cast("SectionKind", run.section)
+        kind = cast("RunKind", run.section)
         return await write_one(SectionRequest(kind, experiment, source, run.fresh, run.thread_id), out, bench)
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 
 from citeloom.documents import Chunk, Evidence, Paper, text_hash
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
-from citeloom.graph.state import DraftRecord, SectionState
+from citeloom.graph.state import DraftRecord, QueryRecord, SectionState
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Draft, QuoteSpan, SectionBrief, Source
+from citeloom.models.roles import Draft, EarlierSection, QuoteSpan, SectionBrief, Source
 from citeloom.stores.library import Library
 
 
 async def brief_of(state: SectionState, bench: Workbench) -> tuple[SectionBrief, list[str]]:
     """The brief for the state as it stands, and a warning for each piece of evidence that is gone."""
-    evidence = [Evidence.from_dict(record) for record in state.get("evidence", [])]
+    evidence = [Evidence.from_dict(record) for record in shown_evidence(state)]
     sources, gone = await asyncio.to_thread(sources_for, bench.library, evidence)
     known = set(state.get("warnings", []))
     return (
@@ -27,12 +28,34 @@ async def brief_of(state: SectionState, bench: Workbench) -> tuple[SectionBrief,
             kind=state["section"],
             experiment=parse_experiment(state["experiment"]),
             sources=tuple(sources),
-            queries=tuple(record["query"] for record in state.get("queries", [])),
+            queries=tuple(record["query"] for record in own_queries(state)),
             searches_left=max(0, bench.settings.max_search_iterations - state.get("searches_used", 0)),
             words=bench.settings.section_words,
+            earlier=earlier_sections(state),
         ),
         [warning for warning in gone if warning not in known],
     )
+
+
+def own_queries(state: SectionState) -> list[QueryRecord]:
+    """The searches of the section under way."""
+    return [record for record in state.get("queries", []) if record.get("section") == state.get("section")]
+
+
+def shown_evidence(state: SectionState) -> list[dict[str, Any]]:
+    """The evidence of the section under way: what its searches found, and in a paper what earlier sections offer."""
+    evidence = state.get("evidence", [])
+    if "written" not in state:
+        return evidence
+    ids = {*state.get("offered", ()), *(found for query in own_queries(state) for found in query["evidence_ids"])}
+    return [record for record in evidence if record["id"] in ids]
+
+
+def earlier_sections(state: SectionState) -> tuple[EarlierSection, ...] | None:
+    """The sections of the same paper that are written already; None for a section that is written by itself."""
+    if "written" not in state:
+        return None
+    return tuple(EarlierSection(written["section"], written["draft"]["text"]) for written in state["written"])
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
@@ -66,15 +89,20 @@ def _found_again(library: Library, item: Evidence) -> Chunk | None:
     return next(iter([*same, *holding]), None)
 
 
-def read_beside(library: Library, messages: Sequence[BaseMessage]) -> list[tuple[Chunk, Paper]]:
-    """The chunks that the agent was shown by its reading tools, each once, those that are still there."""
+def chunks_shown(state: SectionState) -> list[str]:
+    """The ids of the chunks that the section's agent was shown by its reading tools, each once."""
     wanted = [
         item
-        for message in messages
+        for message in state.get("messages", [])
         if isinstance(message, ToolMessage) and message.artifact
         for item in message.artifact["chunks"]
     ]
-    chunks = library.chunks(list(dict.fromkeys(wanted)))
+    return list(dict.fromkeys(wanted))
+
+
+def read_beside(library: Library, ids: Sequence[str]) -> list[tuple[Chunk, Paper]]:
+    """These chunks with their papers, those that are still there."""
+    chunks = library.chunks(ids)
     papers = {key: library.paper(key) for key in dict.fromkeys(chunk.key for chunk in chunks)}
     return [(chunk, papers[chunk.key]) for chunk in chunks]
 

@@ -1,4 +1,4 @@
-"""Running a section so that it can be killed at any moment and gone on with by the same command."""
+"""Running a section or a paper so that it can be killed at any moment and gone on with by the same command."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from citeloom.citations.csl import style_file
 from citeloom.errors import CiteloomError, InputError, PausedError
-from citeloom.experiment import Experiment, SectionKind, require_fields
+from citeloom.experiment import SECTION_KINDS, Experiment, require_fields
 from citeloom.graph.events import ProgressEvent
-from citeloom.graph.identity import fingerprint, question_of, settings_of_run
+from citeloom.graph.identity import RunKind, fingerprint, question_of, settings_of_run
+from citeloom.graph.nodes.paper import rendered_paper
 from citeloom.graph.nodes.rendering import rendered
+from citeloom.graph.paper_graph import build_paper_graph
 from citeloom.graph.provenance import provenance
-from citeloom.graph.section_graph import SectionGraph, build_section_graph
+from citeloom.graph.section_graph import build_section_graph
 from citeloom.graph.state import SectionState
 from citeloom.graph.workbench import Workbench
 from citeloom.models.journal import Journal
@@ -34,12 +36,13 @@ OnNotice = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SectionRequest:
-    """What is asked for; `source` names the experiment in errors, `fresh` sets answers of earlier runs aside.
+    """What is asked for: a section, or a paper of all six.
 
-    `thread_id` asks for one run that there is already, instead of the latest of its kind.
+    `source` names the experiment in errors, `fresh` sets answers of earlier runs aside. `thread_id` asks for one run
+    that there is already, instead of the latest of its kind.
     """
 
-    kind: SectionKind
+    kind: RunKind
     experiment: Experiment
     source: str = "experiment"
     fresh: bool = False
@@ -48,7 +51,7 @@ class SectionRequest:
 
 @dataclass(frozen=True, slots=True)
 class SectionResult:
-    """A finished section: its JSON record without files, and whether an earlier run had finished it."""
+    """A finished section or paper: its JSON record without files, and whether an earlier run had finished it."""
 
     record: dict[str, Any]
     finished_earlier: bool
@@ -67,12 +70,13 @@ def _ignore(_: object) -> None:
 async def run_section(
     request: SectionRequest, bench: Workbench, *, on_event: OnEvent = _ignore, on_notice: OnNotice = _ignore
 ) -> SectionResult:
-    """Write a section, go on with it, or give the finished one.
+    """Write a section or a paper, go on with it, or give the finished one.
 
     Raises `ExperimentError` or another `InputError` before anything was kept, `PausedError` when the run can be
     gone on with, and other `CiteloomError`s for what cannot be mended by trying again.
     """
-    require_fields(request.experiment, request.kind, source=request.source)
+    for kind in SECTION_KINDS if request.kind == "paper" else (request.kind,):
+        require_fields(request.experiment, kind, source=request.source)
     style_file(bench.settings.csl)  # before anything is paid for
     await bench.require_papers()
     register = await asyncio.to_thread(RunRegister, bench.home.runs)
@@ -119,7 +123,7 @@ def _begin(request: SectionRequest, bench: Workbench, register: RunRegister, on_
     )
 
 
-def _mark(kind: SectionKind, experiment: Experiment, bench: Workbench) -> str:
+def _mark(kind: RunKind, experiment: Experiment, bench: Workbench) -> str:
     return fingerprint(
         kind,
         experiment,
@@ -132,7 +136,7 @@ def _mark(kind: SectionKind, experiment: Experiment, bench: Workbench) -> str:
 
 def same_run(run: Run, experiment: Experiment, bench: Workbench) -> bool:
     """Whether giving the command again, as things stand, would go on with this run; blocks."""
-    return run.fingerprint == _mark(cast(SectionKind, run.section), experiment, bench)
+    return run.fingerprint == _mark(cast(RunKind, run.section), experiment, bench)
 
 
 async def _go_on(
@@ -144,14 +148,16 @@ async def _go_on(
     on_event: OnEvent,
     on_notice: OnNotice,
 ) -> SectionResult:
-    graph = build_section_graph(_given(bench)).compile(checkpointer=saver, name="section")
+    graph = _graph(request.kind, saver, bench)
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
     given: Any = None
     if not state.values and not state.next:
-        given = {"section": request.kind, "experiment": request.experiment.model_dump(mode="json")}
+        given = {"experiment": request.experiment.model_dump(mode="json")}
+        if request.kind != "paper":
+            given["section"] = request.kind
     elif state.next:
-        on_notice(f"Going on with run {run.thread_id} at {', '.join(state.next)}.")
+        on_notice(f"Going on with run {run.thread_id} at {_place(request.kind, state)}.")
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(ProgressEvent, event))
@@ -162,6 +168,19 @@ async def _go_on(
     record = await _complete(values["result"], values, run, bench)
     await asyncio.to_thread(register.mark, run.thread_id, "finished", result=record)
     return SectionResult(record, finished_earlier=False)
+
+
+def _graph(kind: RunKind, saver: AsyncSqliteSaver, bench: Workbench | None = None) -> Any:
+    """The graph of a kind of run, on its checkpoints; without a bench it can only be asked for its state."""
+    build = build_paper_graph if kind == "paper" else build_section_graph
+    builder: Any = build(_given(bench)) if bench is not None else build()
+    return builder.compile(checkpointer=saver, name="paper" if kind == "paper" else "section")
+
+
+def _place(kind: RunKind, state: Any) -> str:
+    """Where a run stopped: the step, and in a paper the section."""
+    steps = ", ".join(state.next)
+    return f"the {state.values['section']}, {steps}" if kind == "paper" and "section" in state.values else steps
 
 
 async def _note_stop(
@@ -183,17 +202,20 @@ async def _finished_earlier(run: Run, bench: Workbench, saver: AsyncSqliteSaver)
     record = dict(run.result or {})
     asked = {name: getattr(bench.settings, name) for name in ("cite_style", "csl", "strict")}
     if any(record.get(name) != value for name, value in asked.items()) or "report" not in record:
-        graph: SectionGraph = build_section_graph(_given(bench)).compile(checkpointer=saver, name="section")
-        state = await graph.aget_state({"configurable": {"thread_id": run.thread_id}})
+        kind = cast(RunKind, run.section)
+        state = await _graph(kind, saver, bench).aget_state({"configurable": {"thread_id": run.thread_id}})
         values = cast(SectionState, state.values)
-        record = await _complete(await rendered(values, bench), values, run, bench)
+        again = rendered_paper if kind == "paper" else rendered
+        record = await _complete(await again(values, bench), values, run, bench)
     return SectionResult(record, finished_earlier=True)
 
 
 async def _complete(result: dict[str, Any], values: Any, run: Run, bench: Workbench) -> dict[str, Any]:
     """The record to keep. Passages go in here and not in the graph's state, whose checkpoints hold no texts."""
+    sections = [{**section, "thread_id": run.thread_id} for section in result.get("sections", ())]
     return {
         **result,
+        **({"sections": sections} if sections else {}),
         "thread_id": run.thread_id,
         "usage": await bench.usage(run.thread_id),
         "report": {
@@ -236,7 +258,7 @@ async def _forget(run: Run, journal: Journal, register: RunRegister, saver: Asyn
 
 async def state_values(home: Home, thread_id: str) -> dict[str, Any]:
     """The values of a run's latest checkpoint, for a person to look at."""
+    run = await asyncio.to_thread(RunRegister(home.runs).get, thread_id)
     async with open_checkpoints(home.checkpoints) as saver:
-        graph = build_section_graph().compile(checkpointer=saver, name="section")
-        config: Any = {"configurable": {"thread_id": thread_id}}
-        return dict((await graph.aget_state(config)).values)
+        config: Any = {"configurable": {"thread_id": run.thread_id}}
+        return dict((await _graph(cast(RunKind, run.section), saver).aget_state(config)).values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
@@ -20,8 +20,9 @@ from citeloom.models.roles import VerdictLabel
 
 
 class QueryRecord(TypedDict):
-    """A search that was answered, and the evidence that answered it, best first."""
+    """A search that was answered, and the evidence that answered it, best first; `section` is whose search it was."""
 
+    section: NotRequired[SectionKind]
     query: str
     origin: Literal["default", "custom"]
     scope: dict[str, Any]
@@ -55,6 +56,23 @@ class Attempt(TypedDict):
     findings: list[FindingRecord]
 
 
+class WrittenSection(TypedDict):
+    """A section of a paper that is finished but for its citation style: all that its record is made of.
+
+    `offered` is the evidence of earlier sections that it was shown, `read` the chunks that its agent read beside,
+    `spent` what the paper had cost when it was finished.
+    """
+
+    section: SectionKind
+    draft: DraftRecord
+    findings: list[FindingRecord]
+    verdicts: list[VerdictRecord]
+    warnings: list[str]
+    offered: list[str]
+    read: list[str]
+    spent: dict[str, Any]
+
+
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Append evidence whose id is not there yet; ids keep their first meaning for the whole thread."""
     ids = {record["id"] for record in known}
@@ -76,8 +94,25 @@ class SectionOutput(TypedDict):
     result: dict[str, Any]
 
 
+class PaperInput(TypedDict):
+    """What a caller gives for a whole paper: the experiment as plain JSON data."""
+
+    experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
+
+
+class PaperOutput(TypedDict):
+    """What a caller gets; `result` is the paper's JSON without files and usage."""
+
+    text: str
+    result: dict[str, Any]
+
+
 class SectionState(TypedDict, total=False):
-    """The state of one section's run."""
+    """The state of one section's run, or of a paper's, whose sections are written one after the other.
+
+    Only a paper's has `written`, its finished sections, and `offered`, the evidence of theirs that the section under
+    way is shown beside its own; its queries and evidence are those of all sections, all other fields begin anew.
+    """
 
     section: SectionKind
     experiment: dict[str, Any]
@@ -97,6 +132,8 @@ class SectionState(TypedDict, total=False):
     warnings: Annotated[list[str], operator.add]
     text: str
     result: dict[str, Any]
+    offered: list[str]
+    written: list[WrittenSection]
 
 
 # What a node returns: some of the state's fields, or `Overwrite` of one that a reducer would add to.

@@ -50,11 +50,20 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierSection:
+    """A section of the same paper that is written already, its markers among the text."""
+
+    kind: SectionKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SectionBrief:
     """All that a planner or writer is told.
 
     `queries` are those already answered (defaults and custom ones), `searches_left` the custom searches that
-    the budget still allows, `words` the length asked of the section.
+    the budget still allows, `words` the length asked of the section. `earlier` are the sections of the same paper
+    that are written already, in the order of their writing; None for a section that is written by itself.
     """
 
     kind: SectionKind
@@ -63,6 +72,7 @@ class SectionBrief:
     queries: tuple[str, ...]
     searches_left: int
     words: int
+    earlier: tuple[EarlierSection, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

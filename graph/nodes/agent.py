@@ -49,7 +49,7 @@ async def guard(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     message = state["messages"][-1]
     refused: list[ToolMessage] = []
     allowed: list[dict[str, Any]] = []
-    records = list(state.get("queries", []))
+    records = _own_first(state)
     used = state.get("searches_used", 0)
     mistakes = 0
     if not isinstance(message, AIMessage):
@@ -95,7 +95,7 @@ async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     roles = await bench.roles(runtime)
     calls = state["pending_calls"]
     requests = [parse_request(call["name"], call["args"]) for call in calls]
-    records, repeated = _told_apart(requests, state.get("queries", []))
+    records, repeated = _told_apart(requests, _own_first(state))
 
     async def carry_out(number: int, request: Request) -> Any:
         if number in repeated:
@@ -121,10 +121,12 @@ async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
         else:
             answers.append(_answer(call["id"], outcome.lead, outcome.chunk_ids))
     made = sum(bool(call["counted"]) for call in calls)
+    # What an earlier section of the paper asked already is from here on a search of this section too.
+    taken = {record["query"]: record for record in repeated.values() if _of_earlier_section(record, state)}
     return {
         "messages": answers,
         "evidence": new,
-        "queries": list(records.values()),
+        "queries": [{**record, "section": state["section"]} for record in (*records.values(), *taken.values())],
         "searches_used": made,
         "pending_calls": [],
         "searching": _may_go_on(state, bench, state.get("searches_used", 0) + made),
@@ -158,6 +160,15 @@ def _told_apart(
         else:
             repeated[number] = earlier
     return new, repeated
+
+
+def _own_first(state: SectionState) -> list[QueryRecord]:
+    """All searches that were answered; those of a paper's earlier sections come behind the section's own."""
+    return sorted(state.get("queries", []), key=lambda record: _of_earlier_section(record, state))
+
+
+def _of_earlier_section(record: QueryRecord, state: SectionState) -> bool:
+    return record.get("section", state["section"]) != state["section"]
 
 
 def _asked(request: SearchEvidence) -> QueryRecord:

@@ -47,7 +47,14 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     """
     brief, warnings = await brief_of(state, bench)
     draft = draft_of(state)
-    found = await asyncio.to_thread(check_draft, draft, brief.sources, kind=brief.kind, experiment=brief.experiment)
+    found = await asyncio.to_thread(
+        check_draft,
+        draft,
+        brief.sources,
+        kind=brief.kind,
+        experiment=brief.experiment,
+        earlier=None if brief.earlier is None else {section.kind: section.text for section in brief.earlier},
+    )
     runtime.stream_writer(progress("checked", _counted(found)))
     new, unsupported = await _judged(state, draft, brief, runtime, bench)
     now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in (*found, *unsupported)]}

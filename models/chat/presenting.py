@@ -18,13 +18,15 @@ from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.authors import in_text_name
 from citeloom.documents.sentences import sentence_spans
 from citeloom.experiment import Experiment, SectionKind
-from citeloom.models.roles import Candidate, Source
+from citeloom.models.roles import Candidate, EarlierSection, Source
 
-# Approximate tokens. 64 sources (8 searches that keep 8 each) with summaries of 60 words fit; with experiment
-# and answer that is about 26,000, inside the window of 32k that local models commonly have.
+# Approximate tokens. 64 sources (8 searches that keep 8 each) with summaries of 60 words fit; with experiment,
+# answer and the sections that are summed up that is about 30,000, inside the window of 32k that local models
+# commonly have.
 SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 320
 SOURCE_TOKENS_LEAST = 80
+EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
 WRITER_FIELD_TOKENS = 900
 PLANNER_FIELD_TOKENS = 250
@@ -79,6 +81,17 @@ EXPERIMENT_FIELDS: Mapping[SectionKind, tuple[str, ...]] = {
         "metrics",
         "summary",
     ),
+}
+
+
+# Which finished sections of a paper the writer of another is shown: those that it sums up.
+SUMMED_UP: Mapping[SectionKind, tuple[SectionKind, ...]] = {
+    "introduction": ("methods", "results", "discussion", "conclusion"),
+    "methods": (),
+    "results": (),
+    "discussion": (),
+    "conclusion": ("results", "discussion"),
+    "abstract": ("introduction", "methods", "results", "discussion", "conclusion"),
 }
 
 
@@ -157,6 +170,15 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
             fields[one_line(name)] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     parts = [f"{path}:\n{shortened(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()]
     return fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
+
+
+def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind) -> str:
+    """The finished sections that one of `kind` sums up, each in a fence of its own; empty when there are none."""
+    shown = [section for section in sections if section.kind in SUMMED_UP[kind]]
+    return "\n\n".join(
+        fenced(shortened(without_markers(section.text), EARLIER_TOKENS // len(shown)), section.kind)
+        for section in shown
+    )
 
 
 def _field_text(experiment: Experiment, path: str) -> str:
