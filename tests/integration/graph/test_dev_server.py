@@ -125,8 +125,11 @@ def home_of_the_command_line(server: Server) -> Path:
 
 
 async def test_the_graph_is_there_with_forms_for_its_input_and_its_settings(client: LangGraphClient) -> None:
-    (assistant,) = await client.assistants.search()
-    assert assistant["graph_id"] == "section"
+    found = {assistant["graph_id"]: assistant for assistant in await client.assistants.search()}
+    assert {"section", "paper"} <= set(found)
+    of_paper = (await client.assistants.get_schemas(found["paper"]["assistant_id"]))["input_schema"]
+    assert of_paper is not None and of_paper["required"] == ["experiment"]
+    assistant = found["section"]
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
     given, settings = schemas["input_schema"], schemas["context_schema"]
     assert given is not None and settings is not None
