@@ -157,7 +157,8 @@ def verdict_is(experiment: Experiment) -> str:
     return next((text for marks, text in _VERDICTS if any(word.startswith(mark) for mark in marks)), "")
 
 
-def _verdict(experiment: Experiment) -> Paragraph:
+def verdict(experiment: Experiment) -> Paragraph:
+    """The answer to the hypothesis, which is said again where it is one sentence."""
     opening = verdict_is(experiment)
     hypothesis = sentences(experiment.hypothesis.description)
     if not opening:
@@ -250,7 +251,7 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
         Statement(item.text, f"{experiment.hypothesis.description} {item.about}".strip()) for item in reasoning[:1]
     )
     return [
-        (*_verdict(experiment), *first),
+        (*verdict(experiment), *first),
         reasoning[1:],
         led("In figures, the outcome is this:", experiment.results) if not reasoning else plain(experiment.results),
         questions(experiment),
@@ -260,7 +261,7 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
 
 def _conclusion(experiment: Experiment) -> list[Paragraph]:
     about = plain(experiment.paper_concept.description)[-1:]
-    return [(*about, *_verdict(experiment), *plain(experiment.reasoning)), plain(experiment.summary)]
+    return [(*about, *verdict(experiment), *plain(experiment.reasoning)), plain(experiment.summary)]
 
 
 def _abstract(experiment: Experiment) -> list[Paragraph]:

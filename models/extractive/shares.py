@@ -11,7 +11,16 @@ from __future__ import annotations
 import re
 
 from citeloom.experiment import Experiment, SectionKind
-from citeloom.models.extractive.plans import Paragraph, Statement, led, paragraphs, plain, questions, verdict_is
+from citeloom.models.extractive.plans import (
+    Paragraph,
+    Statement,
+    led,
+    paragraphs,
+    plain,
+    questions,
+    verdict,
+    verdict_is,
+)
 
 _OWN_WORK = re.compile(r"(?:We|Here,? we|Our|This (?:paper|study|work|article|report)|In this (?:paper|study|work))\b")
 
@@ -67,13 +76,11 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
 
 
 def _conclusion(experiment: Experiment) -> list[Paragraph]:
-    opening = verdict_is(experiment)
-    answer = (Statement(f"{opening}.", ""),) if opening else ()
     reasoning, summary = plain(experiment.reasoning), plain(experiment.summary)
     told = (*(reasoning[-1:] if len(reasoning) > 1 else ()), *summary[1:])
     if not told:
         told = led("What was found comes to this:", _any_of(experiment))[:1]
-    return [(*answer, *told)]
+    return [(*verdict(experiment), *told)]
 
 
 def _abstract(experiment: Experiment) -> list[Paragraph]:
