@@ -203,11 +203,10 @@ def _steps(experiment: Experiment) -> Paragraph:
     return (Statement("The work was planned in these steps.", ""), *made)
 
 
-def _captions(experiment: Experiment) -> Paragraph:
-    captions = [sentence for caption in experiment.captions() for sentence in sentences(caption)[:1]]
-    return tuple(
-        Statement(f"Figure {number} shows {_inside(caption)}", "") for number, caption in enumerate(captions, 1)
-    )
+def captions(experiment: Experiment) -> Paragraph:
+    """A sentence for each figure that has a caption."""
+    titles = [sentence for caption in experiment.captions() for sentence in sentences(caption)[:1]]
+    return tuple(Statement(f"Figure {number} shows {_inside(caption)}", "") for number, caption in enumerate(titles, 1))
 
 
 def _inside(caption: str) -> str:
@@ -215,7 +214,8 @@ def _inside(caption: str) -> str:
     return caption[0].lower() + caption[1:] if caption[1:2].islower() else caption
 
 
-def _metrics(experiment: Experiment) -> Paragraph:
+def metrics(experiment: Experiment) -> Paragraph:
+    """The metrics in one sentence."""
     values = [
         f"{name.replace('_', ' ')} {value}"
         for name, value in experiment.metrics.items()
@@ -241,7 +241,7 @@ def _methods(experiment: Experiment) -> list[Paragraph]:
 
 def _results(experiment: Experiment) -> list[Paragraph]:
     stated = plain(experiment.results)
-    return [stated or _metrics(experiment) or plain(experiment.reasoning), _captions(experiment)]
+    return [stated or metrics(experiment) or plain(experiment.reasoning), captions(experiment)]
 
 
 def _discussion(experiment: Experiment) -> list[Paragraph]:
