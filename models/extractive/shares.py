@@ -97,8 +97,12 @@ def _summed_up(experiment: Experiment) -> tuple[Paragraph, Paragraph]:
 
 
 def _introduction(experiment: Experiment) -> list[Paragraph]:
-    field, _ = _described(experiment)
-    return [field, questions(experiment), led("We put forward this hypothesis:", experiment.hypothesis.description)]
+    field, own = _described(experiment)
+    # What the authors did is told in abstract and methods; what others did of its kind belongs here.
+    described = (*field, *(Statement("", item.about) for item in own))
+    approach = experiment.hypothesis.method_combination
+    expected = led("We put forward this hypothesis:", experiment.hypothesis.description)
+    return [described, questions(experiment), (*expected, *([Statement("", approach)] if approach else []))]
 
 
 def _methods(experiment: Experiment) -> list[Paragraph]:
