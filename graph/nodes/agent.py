@@ -126,7 +126,7 @@ async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     return {
         "messages": answers,
         "evidence": new,
-        "queries": [{**record, "section": state["section"]} for record in (*records.values(), *taken.values())],
+        "queries": [_stamped(record, state) for record in (*records.values(), *taken.values())],
         "searches_used": made,
         "pending_calls": [],
         "searching": _may_go_on(state, bench, state.get("searches_used", 0) + made),
@@ -168,7 +168,12 @@ def _own_first(state: SectionState) -> list[QueryRecord]:
 
 
 def _of_earlier_section(record: QueryRecord, state: SectionState) -> bool:
-    return record.get("section", state["section"]) != state["section"]
+    return "section" in record and record["section"] != state.get("section")
+
+
+def _stamped(record: QueryRecord, state: SectionState) -> QueryRecord:
+    """The record as a search of the section under way."""
+    return {**record, "section": state["section"]} if "section" in state else record
 
 
 def _asked(request: SearchEvidence) -> QueryRecord:

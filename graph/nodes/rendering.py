@@ -190,7 +190,7 @@ def _told(marked: Sequence[Finding], left: Sequence[Finding]) -> list[str]:
     """A line for each finding: what was replaced, and what still stands in the text."""
     return [
         *(
-            f"{'Left out' if finding.rule == 'repeated-sentence' else 'Marked in the text'}: {finding.message}"
+            f"{'Left out of' if finding.rule == 'repeated-sentence' else 'Marked in'} the text: {finding.message}"
             for finding in marked
         ),
         *(f"{'Note' if finding.severity == 'note' else 'Left in the text'}: {finding.message}" for finding in left),

@@ -64,7 +64,9 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
         roles = await bench.roles(runtime)
         sources = with_chosen_quotes(brief.sources, draft)
         # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
-        references = asyncio.ensure_future(_make_references_ready(draft, sources, bench))
+        # Those of a paper are made once, when all of it is written.
+        alone = brief.earlier is None
+        references = asyncio.ensure_future(_make_references_ready(draft, sources if alone else [], bench))
         try:
             verdicts = await judged(roles.judge, draft, sources)
         finally:
