@@ -112,7 +112,9 @@ async def _judged(
     text, _ = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
     # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
-    references = asyncio.ensure_future(_make_references_ready(draft, sources, style, bench))
+    # Those of a paper are made once, when all of it is written.
+    alone = isinstance(brief, AnswerBrief) or brief.earlier is None
+    references = asyncio.ensure_future(_make_references_ready(draft, sources if alone else [], style, bench))
     try:
         new = await judged(roles.judge, text, sources, verdicts_of(state))
     finally:
