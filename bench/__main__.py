@@ -22,6 +22,7 @@ from bench import (
     evidence,
     ingest,
     journal,
+    judging,
     pdf,
     questions,
     retrieval,
@@ -34,7 +35,7 @@ from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
 PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval", "checks")
-ASKED_FOR = ("rerank", "questions")  # take minutes
+ASKED_FOR = ("judge", "rerank", "questions")  # take minutes
 
 
 def main() -> None:
@@ -60,6 +61,9 @@ def main() -> None:
     if "rerank" in parts:
         _tell("rerank: what the cross-encoder changes ...")
         retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
+    if "judge" in parts:
+        _tell("judge: on-topic and off-topic on pairs of real papers ...")
+        judging.measure()
     if "questions" in parts:
         _tell("questions: which of them a library takes for its own ...")
         questions.measure()

@@ -148,8 +148,8 @@ async def answer_one(
     from citeloom.graph.research_run import run_research
     from citeloom.graph.saving import public_record, save_section
 
-    if told := bench.for_answers().notice:
-        notice(told)
+    if bench.answer_notice:
+        notice(bench.answer_notice)
     with section_progress(bench.spent_now) as show:
         if out is None:
             finished = await run_research(request, bench, on_event=show, on_notice=notice)

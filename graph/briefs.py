@@ -100,6 +100,10 @@ def is_answerable(state: RunState, bench: Workbench) -> bool:
     )
 
 
+def _queries(state: RunState) -> tuple[str, ...]:
+    return tuple(record["query"] for record in own_queries(state))
+
+
 def _searches_left(state: RunState, bench: Workbench) -> int:
     return max(0, bench.settings.max_search_iterations - state.get("searches_used", 0))
 
@@ -114,19 +118,19 @@ def limits_of(state: RunState, library: Library) -> Scope:
     return Scope.within(library, given.get("papers", []), (), years, given.get("venue", ""))
 
 
-def own_queries(state: SectionState) -> list[QueryRecord]:
-    """The searches of the section under way."""
-    return [record for record in state.get("queries", []) if record.get("section") == state.get("section")]
+def own_queries(state: RunState) -> list[QueryRecord]:
+    """The searches of the question or the section under way."""
+    section = cast(SectionState, state).get("section")
+    return [record for record in state.get("queries", []) if record.get("section") == section]
 
 
 def shown_evidence(state: RunState) -> list[dict[str, Any]]:
-    """The evidence of the section under way: what its searches found, and in a paper what earlier sections offer."""
+    """The evidence of the run; in a paper what the section's searches found, and what earlier sections offer."""
     evidence = state.get("evidence", [])
     if "written" not in state:
         return evidence
-    of_paper = cast(SectionState, state)
-    own = (found for query in own_queries(of_paper) for found in query["evidence_ids"])
-    ids = {*of_paper.get("offered", ()), *own}
+    offered = cast(SectionState, state).get("offered", ())
+    ids = {*offered, *(found for query in own_queries(state) for found in query["evidence_ids"])}
     return [record for record in evidence if record["id"] in ids]
 
 

@@ -105,7 +105,8 @@ class ResearchRequest:
     def kept(self, bench: Workbench) -> dict[str, Any]:
         """What the register keeps, from which the run can be gone on with by its id alone."""
         settings = bench.settings
-        own = {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
+        own: dict[str, Any] = {"cite_style": bench.answer_style}
+        own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
         return {"asked": self.given(), "settings": settings_of_run(settings) | own}
 
     @classmethod
@@ -142,5 +143,5 @@ async def run_research(
     await asyncio.to_thread(Scope.within, bench.library, request.papers, (), years, request.venue)
     if not is_latin(request.question) and isinstance(bench.library.embedding, LocalEmbedding):
         on_notice(f"Note: {FOREIGN_SCRIPT}")
-    finished = await run_request(request, bench.for_answers(), on_event=on_event, on_notice=on_notice)
+    finished = await run_request(request, bench, on_event=on_event, on_notice=on_notice)
     return ResearchResult(finished.record, finished.finished_earlier)

@@ -1,4 +1,4 @@
-"""Running a section, a paper or a question so that it can be killed and gone on with by the same command."""
+"""Running a section, a paper or a question so that it can be killed at any moment and gone on with by a second try."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from citeloom.graph.paper_graph import build_paper_graph
 from citeloom.graph.provenance import provenance
 from citeloom.graph.research_graph import build_research_graph
 from citeloom.graph.section_graph import build_section_graph
-from citeloom.graph.state import RunState, SectionState
 from citeloom.graph.workbench import Workbench
 from citeloom.models.journal import Journal
 from citeloom.models.paying import paid_by
@@ -211,11 +210,11 @@ async def _go_on(
 
 
 def _graph(kind: str, saver: AsyncSqliteSaver, bench: Workbench | None = None) -> Any:
-    """The graph of a kind of run, on its checkpoints; without a bench it can only be asked for its state."""
-    builds: dict[str, Any] = {"paper": build_paper_graph, "research": build_research_graph}
-    build = builds.get(kind, build_section_graph)
-    builder = build(_given(bench)) if bench is not None else build()
-    return builder.compile(checkpointer=saver, name=kind if kind in builds else "section")
+    """The graph of a kind of run on its checkpoints; without a bench it can only be asked for its state."""
+    builders: dict[str, Any] = {"paper": build_paper_graph, "research": build_research_graph}
+    build = builders.get(kind, build_section_graph)
+    name = kind if kind in builders else "section"
+    return (build() if bench is None else build(_given(bench))).compile(checkpointer=saver, name=name)
 
 
 def _place(kind: str, state: Any) -> str:
@@ -241,12 +240,14 @@ async def _finished_earlier(run: Run, bench: Workbench, saver: AsyncSqliteSaver)
     """The stored result; rendered anew, which takes no model call, in another citation style, with `strict` or
     without it, or for the report of a run that was finished before there were any."""
     record = dict(run.result or {})
-    asked = {name: getattr(bench.settings, name) for name in ("cite_style", "csl", "strict")}
+    settings = bench.settings
+    style = bench.answer_style if run.section == "research" else settings.cite_style
+    asked = {"cite_style": style, "csl": settings.csl, "strict": settings.strict}
     if any(record.get(name) != value for name, value in asked.items()) or "report" not in record:
         state = await _graph(run.section, saver, bench).aget_state({"configurable": {"thread_id": run.thread_id}})
-        values = cast(RunState, state.values)
-        again = rendered_paper(cast(SectionState, values), bench) if run.section == "paper" else rendered(values, bench)
-        record = await _complete(await again, values, run, bench)
+        values = cast(Any, state.values)
+        again = await (rendered_paper if run.section == "paper" else rendered)(values, bench)
+        record = await _complete(again, values, run, bench)
     return SectionResult(record, finished_earlier=True)
 
 

@@ -1,4 +1,4 @@
-"""Writing the files of a section, a paper or an answer: its formats, cited entries, evidence report, and record."""
+"""Writing the files of a section, a paper or an answer: text in its formats, cited entries, report, and record."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from langgraph.runtime import Runtime
 
-from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, RoleName, Settings
+from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from citeloom.documents import Chunk
 from citeloom.errors import InputError
 from citeloom.graph.context import settings_of
@@ -60,7 +60,6 @@ class Workbench:
     journal: Journal
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
-    answering: bool = False
     _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
@@ -71,10 +70,10 @@ class Workbench:
         names = EvidenceLimits.__dataclass_fields__
         return EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
 
-    def for_answers(self) -> Workbench:
-        """This workbench for a question: with a notice of its own, citing pages unless a style was asked for."""
-        style = self.settings.cite_style if "cite_style" in self.settings.model_fields_set else "key-page"
-        return replace(self, settings=self.settings.model_copy(update={"cite_style": style}), answering=True)
+    @property
+    def answer_style(self) -> CitationStyle:
+        """How an answer cites: with the page beside the key, unless a style was asked for."""
+        return self.settings.cite_style if "cite_style" in self.settings.model_fields_set else "key-page"
 
     @property
     def handed_in(self) -> str:
@@ -97,9 +96,12 @@ class Workbench:
     @property
     def notice(self) -> str:
         """One line about what the extractive mode is not; empty when chat models write."""
-        if not self.extractive:
-            return ""
-        return ANSWER_NOTICE if self.answering else extractive_roles(self.library.embedding, summary_words=60).notice
+        return extractive_roles(self.library.embedding, summary_words=60).notice if self.extractive else ""
+
+    @property
+    def answer_notice(self) -> str:
+        """The same for an answer to a question."""
+        return ANSWER_NOTICE if self.extractive else ""
 
     def close(self) -> None:
         """Let go of library and journal."""

@@ -135,7 +135,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     return {
         "messages": answers,
         "evidence": new,
-        "queries": [_claimed(record, state) for record in (*records.values(), *taken.values())],
+        "queries": [_of_section(record, state) for record in (*records.values(), *taken.values())],
         "searches_used": made,
         "pending_calls": [],
         "searching": _may_go_on(state, bench, state.get("searches_used", 0) + made),
@@ -181,8 +181,8 @@ def _of_earlier_section(record: QueryRecord, state: RunState) -> bool:
     return record.get("section", section) != section
 
 
-def _claimed(record: QueryRecord, state: RunState) -> QueryRecord:
-    """The search as one of the section under way; a question has none."""
+def _of_section(record: QueryRecord, state: RunState) -> QueryRecord:
+    """The record as one of the section under way; questions have none."""
     section = cast(SectionState, state).get("section")
     return {**record, "section": section} if section else record
 

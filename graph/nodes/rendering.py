@@ -32,7 +32,7 @@ from citeloom.citations.repeated import without_repeats
 from citeloom.citations.support import PairKey, support_findings
 from citeloom.config import CitationStyle
 from citeloom.documents import Evidence, Paper
-from citeloom.graph.answers import as_answer, cites, nothing_found
+from citeloom.graph.answers import ALL_LEFT_OUT, as_answer, cites, nothing_found
 from citeloom.graph.briefs import (
     brief_of,
     chunks_shown,
@@ -62,10 +62,8 @@ async def render(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Up
 
 async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
     """The record of a section or an answer in the citation style of the settings; takes no model call."""
-    if "question" in state:
-        bench = bench.for_answers()
     page = await laid_out(await finished_text(state, bench), bench, read=chunks_shown(state))
-    return section_record(page, await references_of(page.papers, page.shown.numbering, bench), bench)
+    return page_record(page, await references_of(page.papers, page.shown.numbering, page.style, bench), bench)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +79,21 @@ class FinishedText:
     draft: Draft
     sources: Sequence[Source]
     verdicts: Mapping[PairKey, Verdict]
-    text: str
-    replaced: Sequence[Finding]
-    repeated: Sequence[Finding]
-    left: Sequence[Finding]
-    out: Sequence[MarkedSentence]
     lost: Sequence[str]
+    text: str = ""
+    replaced: Sequence[Finding] = ()
+    repeated: Sequence[Finding] = ()
+    left: Sequence[Finding] = ()
+    out: Sequence[MarkedSentence] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A section in its citation style, with all that its record says of it."""
+    """A section or an answer in its citation style, with all that its record says of it."""
 
     final: FinishedText
+    title: str
+    style: CitationStyle
     shown: Rendered
     papers: Sequence[Paper]
     traces: Sequence[NumberTrace]
@@ -109,21 +109,24 @@ async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str,
     draft = draft_of(state)
     sources = with_chosen_quotes(brief.citable, draft)
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
+    verdicts = still_placed(verdicts_of(state), sources)
+    final = FinishedText(state, brief, draft, sources, verdicts, lost=lost)
+    if isinstance(brief, AnswerBrief) and not cites(draft.text, sources):
+        return replace(final, text=nothing_found(cast(ResearchState, state), len(keys)))
     text, replaced = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
     text, repeated = without_repeats(text, earlier) if earlier is not None else (text, ())
-    verdicts = still_placed(verdicts_of(state), sources)
 
     def check(text: str) -> list[Finding]:
         # Marking may have mended more than it names, or less: what is told is what is left in the text.
-        final = Draft(text, draft.truncated)
-        found = check_draft(final, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
+        written = Draft(text, draft.truncated)
+        found = check_draft(written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
         return [*found, *support_findings(text, verdicts)]
 
     strict = bench.settings.strict
     text, left, out = await asyncio.to_thread(_held_to, text, check, strict=strict, kind=brief.kind)
-    if isinstance(brief, AnswerBrief) and not cites(text, sources):
-        text, left = nothing_found(cast(ResearchState, state), len(keys)), []
-    return FinishedText(state, brief, draft, sources, verdicts, text, replaced, repeated, left, out, lost)
+    if isinstance(brief, AnswerBrief) and not text:
+        text = ALL_LEFT_OUT
+    return replace(final, text=text, replaced=replaced, repeated=repeated, left=left, out=out)
 
 
 async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str], before: Sequence[str] = ()) -> Page:
@@ -136,40 +139,40 @@ async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str]
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     beside = await asyncio.to_thread(read_beside, bench.library, read)
     flags = await asyncio.to_thread(flag_sources, sources, beside)
-    style = bench.settings.cite_style
+    style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
     shown = render_text(text, sources, style, verdicts=final.verdicts, marks=marks, before=before)
     cited = {source.paper.key: source.paper for source in sources}
     for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
-    source = manuscript(for_pandoc.text, for_pandoc.places, title=_title(brief))
-    return Page(final, shown, [cited[key] for key in shown.keys], traces, flags, source)
+    title = brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
+    source = manuscript(for_pandoc.text, for_pandoc.places, title=title)
+    return Page(final, title, style, shown, [cited[key] for key in shown.keys], traces, flags, source)
 
 
-def _title(brief: Brief) -> str:
-    return brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
-
-
-async def references_of(papers: Sequence[Paper], numbering: Sequence[str], bench: Workbench) -> References:
-    """The references of these papers in the style of the settings, with their numbers in it."""
+async def references_of(
+    papers: Sequence[Paper], numbering: Sequence[str], style: CitationStyle, bench: Workbench
+) -> References:
+    """The references of these papers, with their numbers in the numeric style."""
     numbers = {key: number for number, key in enumerate(numbering, 1)}
     csl = style_file(bench.settings.csl)
-    return await asyncio.to_thread(build_references, papers, bench.settings.cite_style, numbers=numbers, csl=csl)
+    return await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
 
 
-def section_record(page: Page, references: References, bench: Workbench) -> dict[str, Any]:
-    """The section's record; of `references` those that it cites.
+def page_record(page: Page, references: References, bench: Workbench) -> dict[str, Any]:
+    """The record of a section or an answer; of `references` those that it cites.
 
     `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
     when a paper leaves the library; `manuscript` is what other formats are made of, and `report` is what the evidence
     report shows beside the record.
     """
     final, shown, papers = page.final, page.shown, page.papers
-    state, draft, strict = final.state, final.draft, bench.settings.strict
+    state, brief, draft, strict = final.state, final.brief, final.draft, bench.settings.strict
     flagged = flag_findings(page.flags)
+    notice = bench.answer_notice if isinstance(brief, AnswerBrief) else bench.notice
     notes = [*state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",
-        section=final.brief.kind,
-        title=_title(final.brief),
+        section=brief.kind,
+        title=page.title,
         text=shown.text,
         citations=shown.citations,
         evidence=[Evidence.from_dict(record) for record in shown_evidence(state)],
@@ -186,7 +189,7 @@ def section_record(page: Page, references: References, bench: Workbench) -> dict
             for trace in page.traces
             for start, end in [shown.span(trace.start, trace.end)]
         ],
-        left_out=[_left_out(item, final.sources, bench.settings.cite_style) for item in final.out],
+        left_out=[_left_out(item, final.sources, page.style) for item in final.out],
         warnings=_warnings(
             state,
             final.lost,
@@ -195,7 +198,7 @@ def section_record(page: Page, references: References, bench: Workbench) -> dict
             draft.notes,
             references.warnings,
         ),
-        notice=bench.notice,
+        notice=notice,
     )
     record = document.as_dict()
     if "question" in state:
@@ -203,7 +206,7 @@ def section_record(page: Page, references: References, bench: Workbench) -> dict
     return {
         **record,
         "suspicious": [flag.as_dict() for flag in page.flags],
-        "cite_style": bench.settings.cite_style,
+        "cite_style": page.style,
         "csl": bench.settings.csl,
         "strict": strict,
         "markdown": markdown_document(document),
@@ -212,7 +215,7 @@ def section_record(page: Page, references: References, bench: Workbench) -> dict
         "report": {
             "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
             "notes": list(dict.fromkeys(notes)),
-            "notice": bench.notice,
+            "notice": notice,
         },
     }
 
@@ -265,7 +268,7 @@ def _told(final: FinishedText, *, strict: bool) -> list[str]:
 
 def _lead(finding: Finding) -> str:
     if finding.severity == "note":
-        return "Note"
+        return "Listed"
     return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
 
 
