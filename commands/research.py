@@ -16,6 +16,7 @@ from citeloom.commands.options import (
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
+    StrictOption,
     resolve,
     workbench,
 )
@@ -77,6 +78,7 @@ def research(
     cite_style: StyleOption = None,
     formats: FormatOption = None,
     csl: CslOption = None,
+    strict: StrictOption = None,
     out: OutOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Answer anew, without answers of earlier runs.")] = False,
     model: ModelOption = None,
@@ -103,6 +105,7 @@ def research(
     settings = {
         "cite_style": cite_style,
         "csl": csl,
+        "strict": strict,
         "chat_model": model,
         "chat_base_url": base_url,
         "max_calls": max_calls,
