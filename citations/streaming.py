@@ -81,7 +81,7 @@ class MarkerStream:
     def finish(self) -> list[str | Cited]:
         """What is left at the end of the draft."""
         held, self._held = self._held, ""
-        return self._normal(held, "") if held else []
+        return _joined(self._normal(held, "")) if held else []
 
     def _settle(self, text: str) -> tuple[list[str | Cited], str]:
         """What of `text` is settled, and the rest of it."""
