@@ -8,7 +8,7 @@ import sys
 try:
     import typer
 
-    from citeloom.commands import contradictions, diagnosis, library, runs, search, sections, spending
+    from citeloom.commands import contradictions, diagnosis, library, research, runs, search, sections, spending
     from citeloom.commands.console import notice
     from citeloom.commands.going_on import command_again
     from citeloom.commands.options import HomeOption, remember_home
@@ -39,6 +39,7 @@ library.register(app)
 search.register(app)
 contradictions.register(app)
 sections.register(app)
+research.register(app)
 runs.register(app)
 spending.register(app)
 diagnosis.register(app)
