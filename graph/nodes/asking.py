@@ -11,7 +11,7 @@ from langgraph.types import Overwrite
 
 from citeloom.documents import Category
 from citeloom.graph.briefs import limits_of
-from citeloom.graph.events import progress
+from citeloom.graph.events import evidence_found, progress
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.state import QueryRecord, ResearchState, Update
 from citeloom.graph.workbench import Workbench
@@ -118,6 +118,8 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
         scopes.append(within.as_dict())
         searches.append(kept)
     new, ids = number_evidence(state["evidence"], searches)
+    for event in evidence_found(new):
+        runtime.stream_writer(event)
     records: list[QueryRecord] = [
         {"query": question, "origin": "default", "scope": scope, "evidence_ids": of_search}
         for scope, of_search in zip(scopes, ids, strict=True)

@@ -15,7 +15,7 @@ from citeloom.experiment import (
     parse_experiment,
     require_fields,
 )
-from citeloom.graph.events import progress
+from citeloom.graph.events import evidence_found, progress
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.queries import default_queries as queries_for
 from citeloom.graph.state import QueryRecord, SectionState, Update
@@ -81,6 +81,8 @@ async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
 
     searches = await all_settled(search(record["query"]) for record in records)
     new, ids = number_evidence([], searches)
+    for event in evidence_found(new):
+        runtime.stream_writer(event)
     answered: list[QueryRecord] = [
         {**record, "evidence_ids": of_query} for record, of_query in zip(records, ids, strict=True)
     ]

@@ -19,6 +19,7 @@ from citeloom.citations import (
 )
 from citeloom.citations.csl import style_file
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
+from citeloom.graph.drafts import ToldDraft
 from citeloom.graph.events import progress
 from citeloom.graph.state import Attempt, RunState, Update
 from citeloom.graph.workbench import Workbench
@@ -27,11 +28,19 @@ from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, SupportJudg
 
 
 async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Write the section or the answer from the evidence; a question without any is not put to a writer."""
+    """Write the section or the answer from the evidence, told as it comes.
+
+    A question without evidence is not put to a writer.
+    """
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.citable)} passages"))
-    draft = Draft("") if isinstance(brief, AnswerBrief) and not brief.citable else await roles.write(brief)
+    if isinstance(brief, AnswerBrief) and not brief.citable:
+        return {"draft": record_of(Draft("")), "warnings": warnings}
+    style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
+    told = ToldDraft(brief.citable, style, runtime.stream_writer)
+    draft = await roles.write(brief, told)
+    told.finish(draft)
     return {"draft": record_of(_normalised(draft)), "warnings": warnings}
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from citeloom.documents import Category
 from citeloom.documents.authors import in_text_name
 from citeloom.documents.sentences import sentence_spans
+from citeloom.models.listening import TextListener
 from citeloom.models.roles import AnswerBrief, Draft, Source
 
 # How a quote is brought in, by the kind of section that it stands in: the first time, and after that.
@@ -33,7 +34,7 @@ _HEADED: Final = 2  # papers from which on each has a heading
 class ExtractiveAnswerer:
     """Implements `AnswerWriter`; the same brief always gives the same draft."""
 
-    async def write(self, brief: AnswerBrief) -> Draft:
+    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The answer, the best paper first; empty when there is no evidence."""
         chosen = chosen_sources(brief)
         headed = len(chosen) >= _HEADED
