@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from citeloom.graph.research_graph import build_research_graph
     from citeloom.graph.section_graph import build_section_graph
     from citeloom.questions import aresearch, research
+    from citeloom.streaming import astream_research, astream_section
 
 _HOMES = {
     "CiteloomError": "citeloom.errors",
@@ -31,6 +32,8 @@ _HOMES = {
     "aopen_library": "citeloom.api",
     "aresearch": "citeloom.questions",
     "asearch": "citeloom.api",
+    "astream_research": "citeloom.streaming",
+    "astream_section": "citeloom.streaming",
     "awrite_section": "citeloom.api",
     "build_research_graph": "citeloom.graph.research_graph",
     "build_section_graph": "citeloom.graph.section_graph",
@@ -49,6 +52,8 @@ __all__ = [
     "aopen_library",
     "aresearch",
     "asearch",
+    "astream_research",
+    "astream_section",
     "awrite_section",
     "build_research_graph",
     "build_section_graph",

@@ -7,23 +7,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from citeloom.commands.console import result, shown
+from citeloom.commands.told_answer import ToldAnswer
 
 
 def answer_markdown(record: Mapping[str, Any]) -> str:
     """The answer with its references."""
-    parts = [str(record["text"]).strip()]
-    if record["references"]:
-        lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
-        parts.append("## References\n\n" + "\n".join(lines))
-    return "\n\n".join(parts)
+    return f"{str(record['text']).strip()}\n\n{references_markdown(record)}".strip()
 
 
-def show_answer(record: Mapping[str, Any]) -> None:
-    """The answer on stdout."""
+def references_markdown(record: Mapping[str, Any]) -> str:
+    """The references of an answer; empty when it cites nothing."""
+    if not record["references"]:
+        return ""
+    lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
+    return "## References\n\n" + "\n".join(lines)
+
+
+def show_answer(record: Mapping[str, Any], told: ToldAnswer) -> None:
+    """The answer on stdout; only its references where all of it stands there already."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
         result(f"# {record['question']}\n\n{text}")
         return
+    if told.has_told(record):
+        result(f"\n{references_markdown(record)}")
+        return
+    if told.told_something:
+        result("\nThat was a draft. After the checks the answer is:\n")
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.panel import Panel

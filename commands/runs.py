@@ -21,6 +21,7 @@ from citeloom.commands.options import (
 )
 from citeloom.commands.research import answer_one
 from citeloom.commands.sections import OutOption, write_one
+from citeloom.commands.told_answer import answer_progress
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ async def _resume(run_id: str, out: Path, home: Path | None, limits: dict[str, A
                 help="Restore them, or give the command again for a new run.",
             )
         if isinstance(request, ResearchRequest):
-            return await answer_one(request, out, bench)
+            with answer_progress(bench.spent_now, draft=False) as told:
+                return await answer_one(request, out, bench, (), told)
         return await write_one(request, out, bench)
 
 

@@ -77,7 +77,7 @@ class StreamedAnswer:
         """Whether the text so far may decline to answer, or be a heading; a heading that has ended is taken off."""
         self._held = _ANSWER_HEADING.sub("", self._held).lstrip()
         words = re.sub(r"\A\W*", "", self._held).lower()
-        declines = _START.startswith(words[: len(_START)]) and not words[len(_START) :].strip(" .!*\n")
+        declines = _START.startswith(words[: len(_START)]) and not re.search(r"\w", words[len(_START) :])
         return declines or _HEADING_BEGINS.match(self._held) is not None
 
     def _tell(self, text: str) -> None:
