@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -76,17 +77,21 @@ class ToldAnswer:
         if event["kind"] == "token":
             self._say(event["text"])
         elif event["kind"] == "restarted":
-            self.end()
+            self._end_text()
             if self._said and self._out is not None:
                 self._out.write("\nThe answer broke off and begins anew:\n")
             self._said.clear()
         else:
             if event["kind"] == "stage":
-                self.end()
+                self._end_text()
             self._progress(event)
 
     def end(self) -> None:
-        """End the text that is being shown."""
+        """Show no more: what is printed next stands below the draft."""
+        self._end_text()
+        self._progress.hide()
+
+    def _end_text(self) -> None:
         text, self._text = self._text, None
         if text is not None:
             text.end()
@@ -114,12 +119,10 @@ class ToldAnswer:
 @contextmanager
 def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[ToldAnswer]:
     """What draws the events of an answer's run; the draft too when `draft` is set and stdout is a terminal."""
-    import shutil
-
+    # Taken before the live view is there, which would draw what is written to stdout itself.
+    out = sys.stdout if draft and sys.stdout.isatty() else None
     with section_progress(spent) as progress:
-        told = ToldAnswer(
-            progress, sys.stdout if draft and sys.stdout.isatty() else None, shutil.get_terminal_size().columns
-        )
+        told = ToldAnswer(progress, out, shutil.get_terminal_size().columns)
         try:
             yield told
         finally:
