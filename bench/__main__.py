@@ -15,13 +15,28 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import checks, checks_on_papers, endpoint_ingest, evidence, ingest, journal, pdf, retrieval, section, startup
+from bench import (
+    checks,
+    checks_on_papers,
+    endpoint_ingest,
+    evidence,
+    first_token,
+    ingest,
+    journal,
+    pdf,
+    retrieval,
+    section,
+    startup,
+)
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval", "checks")
+PARTS = (
+    *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token"),
+    *("pdf", "embedder", "retrieval", "checks"),
+)
 ASKED_FOR = ("rerank",)  # takes minutes
 
 
@@ -71,7 +86,7 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "pdf" in parts:
         _tell("pdf: reading against the parser alone ...")
         rows += await pdf.measure(chosen.pdfs, max(1, rounds // 2))
-    if not {"ingest", "evidence", "section"}.intersection(parts):
+    if not {"ingest", "evidence", "section", "first-token"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
@@ -86,6 +101,9 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
         if "section" in parts:
             _tell("section: a whole run against its critical path ...")
             rows += await section.measure(home, experiment, rounds)
+        if "first-token" in parts:
+            _tell("first-token: a question against its critical path ...")
+            rows += await first_token.measure(home, rounds)
     return rows
 
 
