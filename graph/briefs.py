@@ -58,6 +58,7 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
         searches_left=_searches_left(state, bench),
         words=state.get("words") or bench.settings.answer_words,
         survey=state["route"]["track"] == "survey",
+        answerable="recalled" in state or is_answerable(state, bench),
         most_papers=state.get("sources") or bench.settings.answer_sources,
         shown=tuple(
             Shown(
@@ -73,6 +74,11 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
         turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
     )
+
+
+def is_answerable(state: RunState, bench: Workbench) -> bool:
+    """Whether any evidence bears on the question enough; what merely shares its field does not."""
+    return any(record["llm_score"] >= bench.settings.answer_threshold for record in state.get("evidence", []))
 
 
 def _queries(state: RunState) -> tuple[str, ...]:

@@ -30,12 +30,12 @@ from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, SupportJudg
 async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Write the section or the answer from the evidence, told as it comes.
 
-    A question without evidence is not put to a writer.
+    A question without enough evidence is not put to a writer.
     """
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.citable)} passages"))
-    if isinstance(brief, AnswerBrief) and not brief.citable:
+    if isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable):
         return {"draft": record_of(Draft("")), "warnings": warnings}
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
     told = ToldDraft(brief.citable, style, runtime.stream_writer)
