@@ -49,11 +49,13 @@ class BareClient:
         """Seconds for the stages but the last, and for that one, a streamed request, till its first word."""
         started = time.perf_counter()
         await self.walk(stages[:-1])
+        seconds = 0.0
         async with self._clients[0].stream("POST", self._url, json=stages[-1][0]) as response:
             async for line in response.aiter_lines():
-                if line.startswith("data: {") and json.loads(line[6:])["choices"][0]["delta"].get("content"):
-                    return time.perf_counter() - started
-        raise AssertionError("no word came")
+                if not seconds and line.startswith("data: {") and _says_something(json.loads(line[6:])):
+                    seconds = time.perf_counter() - started
+        assert seconds, "no word came"
+        return seconds
 
     async def _post(self, place: int, body: dict[str, Any]) -> Any:
         client = self._clients[place % len(self._clients)]
@@ -61,3 +63,7 @@ class BareClient:
             response = await client.post(self._url, json=body)
         response.raise_for_status()
         return response.json()
+
+
+def _says_something(chunk: dict[str, Any]) -> bool:
+    return any(choice["delta"].get("content") for choice in chunk["choices"])

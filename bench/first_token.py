@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from bench.bare import BareClient, Stage
@@ -27,28 +26,18 @@ QUESTION = "Which methods have been compared on the same kind of task, and on ho
 
 
 async def measure(home: Home, rounds: int) -> list[Row]:
-    """Rows for a question whose evidence suffices at once, and for one that the agent searches for once more."""
-    rows: list[Row] = []
-    for question, single_shot in ((QUESTION, True), (QUESTION, False)):
-        walk = await requests_of(home, question, single_shot)
-        with serving(DELAY) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
-            async with BareClient(url, AT_ONCE) as bare:
-                await first_token(bench, question, single_shot)
-                await bare.until_first_word(walk)
-
-                async def ours(bench: Workbench = bench, single_shot: bool = single_shot) -> float:
-                    return await first_token(bench, QUESTION, single_shot)
-
-                async def theirs(bare: BareClient = bare, walk: Sequence[Stage] = walk) -> float:
-                    return await bare.until_first_word(walk)
-
-                pairs = await alternate(ours, theirs, rounds)
-        calls = ", ".join(str(len(stage)) for stage in walk)
-        rows.append(row_of(f"first token, calls in stages of {calls}", pairs, target=TARGET))
-    return rows
+    """The row for a question whose evidence suffices at once."""
+    walk = await requests_of(home)
+    with serving(DELAY) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
+        async with BareClient(url, AT_ONCE) as bare:
+            await first_token(bench)
+            await bare.until_first_word(walk)
+            pairs = await alternate(lambda: first_token(bench), lambda: bare.until_first_word(walk), rounds)
+    calls = ", then ".join(str(len(stage)) for stage in walk)
+    return [row_of(f"first token of an answer, {calls} calls", pairs, target=TARGET)]
 
 
-async def first_token(bench: Workbench, question: str, single_shot: bool) -> float:
+async def first_token(bench: Workbench) -> float:
     """Seconds until the first token of a fresh run."""
     came: list[float] = []
 
@@ -57,18 +46,18 @@ async def first_token(bench: Workbench, question: str, single_shot: bool) -> flo
             came.append(time.perf_counter())
 
     started = time.perf_counter()
-    result = await run_research(ResearchRequest(question, single_shot=single_shot, fresh=True), bench, on_event=note)
+    result = await run_research(ResearchRequest(QUESTION, fresh=True), bench, on_event=note)
     assert not result.finished_earlier
     assert result.record["answered"], "the answer cites nothing"
     return came[0] - started
 
 
-async def requests_of(home: Home, question: str, single_shot: bool) -> list[Stage]:
+async def requests_of(home: Home) -> list[Stage]:
     """The requests of a run up to the draft, in stages."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
         with serving(0, log=log) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
-            await first_token(bench, question, single_shot)
+            await first_token(bench)
         found = stages(log)
     draft = next(place for place, stage in enumerate(found) if stage[0].get("stream"))
     assert len(found[draft]) == 1
