@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -213,6 +214,7 @@ async def _answer(
     async for piece in model.astream(list(messages), **named):
         pieces.append(_as_answer(piece))
         reader.say(printable(str(piece.text)))
+        await asyncio.sleep(0)  # those who show it have their turn, also when the whole answer is there at once
     chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     if not pieces:
         raise BrokenAnswerError("an empty answer")
