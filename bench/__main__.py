@@ -24,6 +24,7 @@ from bench import (
     ingest,
     journal,
     pdf,
+    questions,
     retrieval,
     section,
     startup,
@@ -37,13 +38,13 @@ PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token"),
     *("pdf", "embedder", "retrieval", "checks"),
 )
-ASKED_FOR = ("rerank",)  # takes minutes
+ASKED_FOR = ("rerank", "questions")  # take minutes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the speed of Citeloom, as ratios.")
     every = (*PARTS, *ASKED_FOR)
-    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; all but the last when left out")
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; those up to {PARTS[-1]} when left out")
     parser.add_argument("--rounds", type=int, default=7, help="pairs of each row")
     given = parser.parse_args()
     if unknown := set(given.parts).difference(every):
@@ -63,6 +64,9 @@ def main() -> None:
     if "rerank" in parts:
         _tell("rerank: what the cross-encoder changes ...")
         retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
+    if "questions" in parts:
+        _tell("questions: which of them a library takes for its own ...")
+        questions.measure()
     if "checks" in parts:
         _tell("checks: the labelled cases ...")
         checks.measure()

@@ -156,8 +156,8 @@ async def answer_one(
     from citeloom.graph.research_run import run_research
     from citeloom.graph.saving import public_record, save_section
 
-    if bench.notice:
-        notice(bench.notice)
+    if bench.answer_notice:
+        notice(bench.answer_notice)
     with nullcontext() if out is None else prepared_folder(out):
         finished = await run_research(request, bench, on_event=told, on_notice=notice)
     told.end()

@@ -75,6 +75,7 @@ async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
     csl = style_file(bench.settings.csl)
     references = await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
     for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc")
+    notice = bench.answer_notice if isinstance(brief, AnswerBrief) else bench.notice
     title = brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
     notes = [*state.get("warnings", []), *lost, *draft.notes, *references.warnings]
     document = SectionDocument(
@@ -95,7 +96,7 @@ async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
         warnings=_warnings(
             state, lost, _told(marked, left), _told_of_sources(flagged), draft.notes, references.warnings
         ),
-        notice=bench.notice,
+        notice=notice,
     )
     record = document.as_dict()
     if isinstance(brief, AnswerBrief):
@@ -111,7 +112,7 @@ async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
         "report": {
             "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
             "notes": list(dict.fromkeys(notes)),
-            "notice": bench.notice,
+            "notice": notice,
         },
     }
 

@@ -34,8 +34,12 @@ async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> 
     """
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
-    runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.citable)} passages"))
-    if isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable):
+    nothing = isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable)
+    said = f"writing the {brief.kind} from {len(brief.citable)} passages"
+    if isinstance(brief, AnswerBrief):
+        said = "stage 4, no answer: too little was found" if nothing else f"stage 4, {said}"
+    runtime.stream_writer(progress("writing", said))
+    if nothing:
         return {"draft": record_of(Draft("")), "warnings": warnings}
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
     told = ToldDraft(brief.citable, style, runtime.stream_writer)

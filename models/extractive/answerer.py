@@ -6,12 +6,14 @@ from a section on other work is brought in as an account of that.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from citeloom.documents import Category
 from citeloom.documents.authors import in_text_name
 from citeloom.documents.sentences import sentence_spans
+from citeloom.models.extractive.attributable import is_broken_off
 from citeloom.models.listening import TextListener
 from citeloom.models.roles import AnswerBrief, Draft, Source
 
@@ -27,6 +29,7 @@ _FRAMES: Final[dict[Category, tuple[str, str]]] = {
 }
 _VERBS: Final = ("sum", "write", "describe", "report", "conclude")
 _OF_A_PAPER: Final = 3  # sentences of one paper in a survey
+_ASIDE: Final = re.compile(r"\s*\[[^\]]*\]$")  # "[update in progress]"
 _SHOWN: Final = 60  # characters
 _HEADED: Final = 2  # papers from which on each has a heading
 
@@ -89,6 +92,8 @@ def _sentence(source: Source, *, first: bool) -> str:
         frame, ending = _FRAMES[source.category][0], "s"
     lead = frame.format(authors=authors, **{verb: verb + ending for verb in _VERBS})
     quote = " ".join(source.evidence.quote.split())
+    if is_broken_off(source.text, source.evidence.end):
+        quote += " …"
     return f"{lead[0].upper()}{lead[1:]}: “{quote}” [{source.evidence.id}]."
 
 
@@ -98,4 +103,4 @@ def _beginning(sentence: str) -> str:
 
 
 def _title(source: Source) -> str:
-    return " ".join(source.paper.title.split()).rstrip(".") or source.paper.key
+    return _ASIDE.sub("", " ".join(source.paper.title.split())).rstrip(".") or source.paper.key

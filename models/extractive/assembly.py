@@ -23,6 +23,11 @@ NOTICE: Final = (
     "is argued; set CITELOOM_CHAT_MODEL for written prose."
 )
 
+ANSWER_NOTICE: Final = (
+    "Extractive mode: no chat model is configured, so papers are quoted and nothing is summed up; "
+    "set CITELOOM_CHAT_MODEL for written prose."
+)
+
 
 def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     """The roles; models are loaded on first use."""
