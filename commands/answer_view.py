@@ -23,21 +23,23 @@ def references_markdown(record: Mapping[str, Any]) -> str:
     return "## References\n\n" + "\n".join(lines)
 
 
-def show_answer(record: Mapping[str, Any], told: ToldAnswer) -> None:
-    """The answer on stdout; only its references where all of it stands there already."""
+def show_answer(record: Mapping[str, Any], told: ToldAnswer | None = None) -> None:
+    """The answer on stdout; only its references where all of it stands there already, told as it was written."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
         result(f"# {record['question']}\n\n{text}")
         return
-    if told.has_told(record):
-        result(f"\n{references_markdown(record)}")
-        return
-    if told.told_something:
-        result("\nThat was a draft. After the checks the answer is:\n")
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.panel import Panel
 
+    if told is not None and told.has_told(record):
+        result("")
+        Console().print(Markdown(shown(references_markdown(record)), hyperlinks=False), highlight=False)
+        sys.stdout.flush()
+        return
+    if told is not None and told.told_something:
+        result("\nThat was a draft. After the checks the answer is:\n")
     # Text of papers and models: no link of theirs is made clickable.
     drawn = Markdown(shown(text), hyperlinks=False)
     title = shown(f" {record['question']} ").replace("[", "\\[")
