@@ -113,7 +113,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     )
     scopes: list[dict[str, Any]] = [{"papers": state["shortlist"]}]
     searches: list[Sequence[Found]] = [kept]
-    strong = any(item.reading.score >= bench.settings.answer_threshold for item in kept)
+    strong = any(one or item.reading.score >= bench.settings.answer_threshold for item in kept)
     if not strong:
         within = await asyncio.to_thread(limits_of, state, bench.library)
         wider = await search_evidence(bench.library, reader, question, within, limits)

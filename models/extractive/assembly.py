@@ -33,6 +33,7 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     """The roles; models are loaded on first use."""
     vectors = SentenceVectors(embedding)
     reranker = Reranker()
+    relevance = Relevance(embedding, reranker)
     return Roles(
         reader=ExtractiveReader(vectors),
         planner=ExtractivePlanner(),
@@ -40,7 +41,7 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
         judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
         answering=Answering(
-            QuestionReader(vectors, Relevance(embedding, reranker)), QuestionPlanner(), ExtractiveAnswerer()
+            QuestionReader(vectors, relevance), QuestionPlanner(), ExtractiveAnswerer(vectors, relevance)
         ),
         notice=NOTICE,
     )

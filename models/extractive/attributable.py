@@ -23,8 +23,28 @@ _TIE = re.compile(
     ),\s+""",
     re.VERBOSE,
 )
-# Where a clause may end: before these a sentence can be broken off.
-_END_OF_CLAUSE = re.compile(r"\s*[;:]\s|,\s|\s\(|\s[–—]\s|\s*(?:\\?\[)")
+# Where a clause may end: before these a sentence can be broken off. Brackets only where the clause ends with them.
+_END_OF_CLAUSE = re.compile(r"\s*[;:]\s|,\s|\s[–—]\s|\s*(?:\([^()]*\)|\\?\[[^\[\]]*\])(?=\s*[.,;:])")
+# A beginning that promises a clause to come, and a last part that hangs on one: neither stands without the rest.
+_PROMISES = re.compile(
+    r"(?:While|Although|Though|Even|Because|Since|When|Whenever|Where|If|Unless|Until|Once|As|Using|Given|To|In|On|At|By|For|From"
+    r"|With|Without|Within|After|Before|During|Despite|Due|Based|Through|Under|Among|Across|Unlike|Like|Rather|Both|Not)\b",
+    re.IGNORECASE,
+)
+_HANGS = re.compile(
+    r"(?:even|although|though|while|whereas|which|who|whose|where|when|that|because|since|if|unless|as|such|including|like|with|for"
+    r"|in|on|at|by|to|from|of|using|based|given|despite|after|before|both|either|not)\b"
+)
+_FINITE = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|should|must|do|does|did|\w{2,}ed|found|made|led|gave"
+    r"|became|gives?|finds?|shows?|suggests?|indicates?|provides?|reveals?|includes?|uses?|makes?|improves?|leads?|allows?"
+    r"|requires?|explains?|depends?|increases?|decreases?|represents?|produces?|contains?|needs?|tends?|remains?|detects?"
+    r"|differs?|var(?:y|ies)|combines?|describes?|affects?|enables?|achieves?|performs?|exhibits?|captures?|predicts?|learns?"
+    r"|identif(?:y|ies)|arises?|occurs?|shares?|offers?|supports?|helps?|reduces?|causes?|drives?|links?|consists?|begins?)\b"
+)
+_LOOSE_END = re.compile(
+    r"\b(?:if|that|which|and|or|but|the|a|an|of|to|in|on|for|with|by|as|than|from|into|such|is|are|was|were)$"
+)
 _FEWEST_WORDS: Final = 9
 
 
@@ -60,5 +80,16 @@ def _parts(text: str, start: int, end: int) -> Iterator[Passage]:
         # "the" in the place of "However, the": quoted as it stands, judged as if it opened the sentence.
         judged = words[:1].upper() + words[1:]
         fits = _FEWEST_WORDS <= len(words.split()) <= MAX_WORDS and "\n\n" not in body
-        if fits and is_quotable(judged, attributed=True):
+        stands = stop == closing or _stands_alone(words)
+        if fits and stands and is_quotable(judged, attributed=True):
             yield Passage(body, first, first + len(body))
+
+
+def _stands_alone(words: str) -> bool:
+    """Whether the beginning of a sentence has its main clause: a verb, and no part that leans on what is left out."""
+    parts = re.split(r"[,;:]\s", words)
+    # What opens with "While ..." says something only after its comma.
+    main = parts[1:] if _PROMISES.match(words) else parts
+    if not main or _LOOSE_END.search(words):
+        return False
+    return bool(_FINITE.search(main[0])) and not any(_HANGS.match(part) for part in main[-1:] if len(parts) > 1)

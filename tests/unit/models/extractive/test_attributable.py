@@ -32,6 +32,29 @@ from citeloom.models.extractive.quotable import MAX_WORDS
         ("These methods combine parameters and so they do better than others.", None),
         ("We will describe the method in the part that follows this one.", None),
         ("This was odd.", None),
+        (
+            "While global methods have advantages over the local ones, they were slower and need more memory, as was "
+            "seen on most of the machines of the groups in this field over all of these years of their work.",
+            "While global methods have advantages over the local ones, they were slower and need more memory",
+        ),
+        (
+            "To define the usefulness of such scores and to extend them, "
+            + "we looked at many other things " * 6
+            + ".",
+            None,
+        ),
+        (
+            "More recent models such as these message passing networks, "
+            + "and many other ones that came later " * 5
+            + ".",
+            None,
+        ),
+        (
+            "Members of small ensembles differ in the order of their data, which "
+            + "matters a lot in practice " * 6
+            + ".",
+            "Members of small ensembles differ in the order of their data",
+        ),
     ],
 )
 def test_the_words_are_one_run_of_the_source(text: str, quoted: str | None) -> None:
