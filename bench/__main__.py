@@ -20,10 +20,12 @@ from bench import (
     checks_on_papers,
     endpoint_ingest,
     evidence,
+    first_token,
     ingest,
     journal,
     judging,
     pdf,
+    questions,
     retrieval,
     section,
     startup,
@@ -33,14 +35,17 @@ from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval", "checks")
-ASKED_FOR = ("judge", "rerank")  # take minutes
+PARTS = (
+    *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token"),
+    *("pdf", "embedder", "retrieval", "checks"),
+)
+ASKED_FOR = ("judge", "questions", "rerank")  # take minutes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the speed of Citeloom, as ratios.")
     every = (*PARTS, *ASKED_FOR)
-    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; all but the last two when left out")
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; those up to {PARTS[-1]} when left out")
     parser.add_argument("--rounds", type=int, default=7, help="pairs of each row")
     given = parser.parse_args()
     if unknown := set(given.parts).difference(every):
@@ -60,6 +65,9 @@ def main() -> None:
     if "rerank" in parts:
         _tell("rerank: what the cross-encoder changes ...")
         retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
+    if "questions" in parts:
+        _tell("questions: which of them a library takes for its own ...")
+        questions.measure()
     if "judge" in parts:
         _tell("judge: on-topic and off-topic on pairs of real papers ...")
         judging.measure()
@@ -86,7 +94,7 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "pdf" in parts:
         _tell("pdf: reading against the parser alone ...")
         rows += await pdf.measure(chosen.pdfs, max(1, rounds // 2))
-    if not {"ingest", "evidence", "section"}.intersection(parts):
+    if not {"ingest", "evidence", "section", "first-token"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
@@ -101,6 +109,9 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
         if "section" in parts:
             _tell("section: a whole run against its critical path ...")
             rows += await section.measure(home, experiment, rounds)
+        if "first-token" in parts:
+            _tell("first-token: a question against its critical path ...")
+            rows += await first_token.measure(home, rounds)
     return rows
 
 

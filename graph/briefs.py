@@ -88,8 +88,16 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
 
 
 def is_answerable(state: RunState, bench: Workbench) -> bool:
-    """Whether any evidence bears on the question enough; what merely shares its field does not."""
-    return any(record["llm_score"] >= bench.settings.answer_threshold for record in state.get("evidence", []))
+    """Whether any evidence bears on the question enough; what merely shares its field does not.
+
+    In a paper that the question names, all that was kept does: whoever names it knows that it is the place.
+    """
+    where = cast(ResearchState, state)["route"]
+    named = where["papers"] if where["track"] == "one_paper" else ()
+    return any(
+        record["key"] in named or record["llm_score"] >= bench.settings.answer_threshold
+        for record in state.get("evidence", [])
+    )
 
 
 def _queries(state: RunState) -> tuple[str, ...]:

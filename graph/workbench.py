@@ -24,7 +24,7 @@ from citeloom.models.calls import ChatCaller
 from citeloom.models.chat import chat_roles
 from citeloom.models.chat.presenting import show_passages
 from citeloom.models.embedding import EmbeddingModel
-from citeloom.models.extractive import extractive_roles
+from citeloom.models.extractive import ANSWER_NOTICE, extractive_roles
 from citeloom.models.journal import Journal
 from citeloom.models.pricing import total_cost
 from citeloom.models.records import RunScope, Usage
@@ -60,6 +60,7 @@ class Workbench:
     journal: Journal
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
+    graphs: dict[str, Any] = field(default_factory=dict)  # uncompiled, by name: making one takes 6 ms
     _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
@@ -97,6 +98,11 @@ class Workbench:
     def notice(self) -> str:
         """One line about what the extractive mode is not; empty when chat models write."""
         return extractive_roles(self.library.embedding, summary_words=60).notice if self.extractive else ""
+
+    @property
+    def answer_notice(self) -> str:
+        """The same for an answer to a question."""
+        return ANSWER_NOTICE if self.extractive else ""
 
     def close(self) -> None:
         """Let go of library and journal."""
@@ -289,7 +295,7 @@ async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
         raise
     mark = f"{home.root}\n{settings.model_dump_json()}"
     if mark not in shared.benches:
-        shared.benches[mark] = replace(first, settings=settings, _scopes={}, _roles={}, _budgets={})
+        shared.benches[mark] = replace(first, settings=settings, graphs={}, _scopes={}, _roles={}, _budgets={})
         while len(shared.benches) > _LATEST_RUNS:
             shared.benches.pop(next(iter(shared.benches)))
     return shared.benches[mark]
