@@ -26,8 +26,12 @@ def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None
     }
 
 
-async def save_section(record: dict[str, Any], out: Path, formats: Sequence[Format] = ()) -> dict[str, Any]:
+async def save_section(
+    record: dict[str, Any], out: Path, formats: Sequence[Format] = (), *, stem: str = ""
+) -> dict[str, Any]:
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
+
+    `stem` names the files otherwise than after the section.
 
     Raises `InputError` when they cannot be written, and `ExportError` for a format that pandoc refuses, after all
     other files are written. A failed write loses nothing: the finished run is in the register, and the same command
@@ -38,14 +42,14 @@ async def save_section(record: dict[str, Any], out: Path, formats: Sequence[Form
         def as_json(files: Mapping[str, str]) -> str:
             return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
 
-        made, failed = _converted(record, formats)
+        made, failed = _converted(record, formats, stem or record["section"])
         contents = {
             "md": record["markdown"],
             "bib": record["bibliography"],
             "evidence.html": evidence_report(record),
             **made,
         }
-        saved = public_record(record, write_texts(out, record["section"], contents, as_json))
+        saved = public_record(record, write_texts(out, stem or record["section"], contents, as_json))
         if failed:
             raise failed[0]
         return saved
@@ -53,11 +57,13 @@ async def save_section(record: dict[str, Any], out: Path, formats: Sequence[Form
     return await asyncio.to_thread(write)
 
 
-def _converted(record: Mapping[str, Any], formats: Sequence[Format]) -> tuple[dict[str, bytes], list[ExportError]]:
+def _converted(
+    record: Mapping[str, Any], formats: Sequence[Format], stem: str
+) -> tuple[dict[str, bytes], list[ExportError]]:
     """The contents by format, and the errors of those that could not be made."""
     made: dict[str, bytes] = {}
     failed: list[ExportError] = []
-    name = file_stem(record["section"])
+    name = file_stem(stem)
     for target in dict.fromkeys(formats):
         try:
             made[target] = convert(
