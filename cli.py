@@ -8,7 +8,7 @@ import sys
 try:
     import typer
 
-    from citeloom.commands import chat, contradictions, diagnosis, library, runs, search, sections, spending
+    from citeloom.commands import chat, contradictions, diagnosis, library, research, runs, search, sections, spending
     from citeloom.commands.console import notice
     from citeloom.commands.going_on import command_again
     from citeloom.commands.options import HomeOption, remember_home
@@ -37,9 +37,10 @@ app = typer.Typer(
 )
 library.register(app)
 search.register(app)
-chat.register(app)
 contradictions.register(app)
 sections.register(app)
+research.register(app)
+chat.register(app)
 runs.register(app)
 spending.register(app)
 diagnosis.register(app)

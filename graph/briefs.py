@@ -5,34 +5,92 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from citeloom.documents import Chunk, Evidence, Paper, text_hash
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
-from citeloom.graph.state import DraftRecord, SectionState
+from citeloom.graph.state import DraftRecord, ResearchState, RunState, SectionState
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Draft, QuoteSpan, SectionBrief, Source
+from citeloom.models.roles import AnswerBrief, Brief, Draft, QuoteSpan, SectionBrief, Shown, Source, Turn
 from citeloom.stores.library import Library
+from citeloom.tools.assembly import assemble_context
+from citeloom.tools.papers import year_range
+from citeloom.tools.scope import Scope
 
 
-async def brief_of(state: SectionState, bench: Workbench) -> tuple[SectionBrief, list[str]]:
+async def brief_of(state: RunState, bench: Workbench) -> tuple[Brief, list[str]]:
     """The brief for the state as it stands, and a warning for each piece of evidence that is gone."""
     evidence = [Evidence.from_dict(record) for record in state.get("evidence", [])]
     sources, gone = await asyncio.to_thread(sources_for, bench.library, evidence)
     known = set(state.get("warnings", []))
-    return (
-        SectionBrief(
-            kind=state["section"],
-            experiment=parse_experiment(state["experiment"]),
-            sources=tuple(sources),
-            queries=tuple(record["query"] for record in state.get("queries", [])),
-            searches_left=max(0, bench.settings.max_search_iterations - state.get("searches_used", 0)),
-            words=bench.settings.section_words,
-        ),
-        [warning for warning in gone if warning not in known],
+    lost = [warning for warning in gone if warning not in known]
+    if "question" in state:
+        return await asyncio.to_thread(_answer_brief, cast(ResearchState, state), sources, bench), lost
+    return _section_brief(cast(SectionState, state), sources, bench), lost
+
+
+def _section_brief(state: SectionState, sources: Sequence[Source], bench: Workbench) -> SectionBrief:
+    return SectionBrief(
+        kind=state["section"],
+        experiment=parse_experiment(state["experiment"]),
+        sources=tuple(sources),
+        queries=_queries(state),
+        searches_left=_searches_left(state, bench),
+        words=bench.settings.section_words,
     )
+
+
+def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbench) -> AnswerBrief:
+    """What is known of a question; evidence that only the conversation before it had is kept apart."""
+    fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
+    found = [source for source in sources if source.evidence.id in fresh]
+    contexts = assemble_context(bench.library, [source.evidence.chunk_id for source in found])
+    ids: dict[str, list[str]] = {}
+    for source in found:
+        ids.setdefault(source.evidence.chunk_id, []).append(source.evidence.id)
+    return AnswerBrief(
+        question=state["question"],
+        sources=tuple(found),
+        queries=_queries(state),
+        searches_left=_searches_left(state, bench),
+        words=state.get("words") or bench.settings.answer_words,
+        survey=state["route"]["track"] == "survey",
+        most_papers=state.get("sources") or bench.settings.answer_sources,
+        shown=tuple(
+            Shown(
+                context.paper.key,
+                passage.section,
+                passage.category,
+                passage.text,
+                tuple(identifier for chunk in passage.found for identifier in ids[chunk]),
+            )
+            for context in contexts
+            for passage in context.passages
+        ),
+        recalled=tuple(source for source in sources if source.evidence.id not in fresh),
+        turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
+    )
+
+
+def _queries(state: RunState) -> tuple[str, ...]:
+    return tuple(record["query"] for record in state.get("queries", []))
+
+
+def _searches_left(state: RunState, bench: Workbench) -> int:
+    return max(0, bench.settings.max_search_iterations - state.get("searches_used", 0))
+
+
+def limits_of(state: RunState, library: Library) -> Scope:
+    """The part of the library that the user limits the run to; blocks.
+
+    Raises `InputError` for an unknown key or venue, and for years the wrong way round.
+    """
+    given = cast(ResearchState, state)
+    years = year_range(given.get("min_year"), given.get("max_year"))
+    return Scope.within(library, given.get("papers", []), (), years, given.get("venue", ""))
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
@@ -79,7 +137,7 @@ def read_beside(library: Library, messages: Sequence[BaseMessage]) -> list[tuple
     return [(chunk, papers[chunk.key]) for chunk in chunks]
 
 
-def draft_of(state: SectionState) -> Draft:
+def draft_of(state: RunState) -> Draft:
     """The latest draft as a typed value."""
     record = state["draft"]
     return Draft(

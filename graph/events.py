@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-Stage = Literal["queries", "searched", "planning", "writing", "checked", "judged", "repairing", "rendered"]
+Stage = Literal[
+    "queries",
+    "routed",
+    "shortlisted",
+    "found",
+    "searched",
+    "planning",
+    "writing",
+    "checked",
+    "judged",
+    "repairing",
+    "rendered",
+]
 
 
 class ProgressEvent(TypedDict):

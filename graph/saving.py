@@ -1,4 +1,4 @@
-"""Writing a section's files: the text in its formats, the cited entries, the evidence report, and the record."""
+"""Writing the files of a section or an answer: text in its formats, cited entries, evidence report, and record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from citeloom.citations.csl import style_file
 from citeloom.citations.evidence_report import evidence_report
-from citeloom.citations.export import file_stem, prepare_folder, write_texts
+from citeloom.citations.export import file_stem, prepare_folder, slug, write_texts
 from citeloom.citations.formats import ExportError, Format, convert
 
 __all__ = ["prepare_folder", "public_record", "save_section"]
@@ -42,19 +42,24 @@ async def save_section(
         def as_json(files: Mapping[str, str]) -> str:
             return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
 
-        made, failed = _converted(record, formats, stem or record["section"])
+        made, failed = _converted(record, formats, stem or name_of(record))
         contents = {
             "md": record["markdown"],
             "bib": record["bibliography"],
             "evidence.html": evidence_report(record),
             **made,
         }
-        saved = public_record(record, write_texts(out, stem or record["section"], contents, as_json))
+        saved = public_record(record, write_texts(out, stem or name_of(record), contents, as_json))
         if failed:
             raise failed[0]
         return saved
 
     return await asyncio.to_thread(write)
+
+
+def name_of(record: Mapping[str, Any]) -> str:
+    """What the files of a record are called: after the section, or after the first words of the question."""
+    return str(record["section"]) if "section" in record else slug(record["question"])
 
 
 def _converted(

@@ -10,21 +10,17 @@ for a parent graph, whose checkpointer it inherits.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
 
 from citeloom.graph import nodes
+from citeloom.graph.binding import BenchProvider, bound
 from citeloom.graph.context import SectionContext
-from citeloom.graph.state import SectionInput, SectionOutput, SectionState, Update
-from citeloom.graph.workbench import Workbench, shared_workbench
-
-BenchProvider = Callable[[Runtime[Any]], Awaitable[Workbench]]
-_Node = Callable[[SectionState, Runtime[Any], Workbench], Awaitable[Update]]
+from citeloom.graph.state import SectionInput, SectionOutput, SectionState
+from citeloom.graph.workbench import shared_workbench
 
 SectionGraph = CompiledStateGraph[SectionState, Any, SectionInput, SectionOutput]
 
@@ -33,15 +29,6 @@ def build_section_graph(
     workbench: BenchProvider = shared_workbench,
 ) -> StateGraph[SectionState, Any, SectionInput, SectionOutput]:
     """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
-
-    def bound(node: _Node) -> Callable[..., Awaitable[Update]]:
-        async def run(state: SectionState, runtime: Runtime[Any]) -> Update:
-            bench = await workbench(runtime)
-            return await node(state, runtime, bench)
-
-        run.__name__ = node.__name__
-        run.__doc__ = node.__doc__
-        return run
 
     graph = StateGraph(
         SectionState, context_schema=SectionContext, input_schema=SectionInput, output_schema=SectionOutput
@@ -57,7 +44,7 @@ def build_section_graph(
         nodes.repair,
         nodes.render,
     ):
-        graph.add_node(node.__name__, bound(node))
+        graph.add_node(node.__name__, bound(node, workbench))
     graph.add_edge(START, "default_queries")
     graph.add_edge("default_queries", "gather")
     graph.add_conditional_edges("gather", nodes.to_agent_or_generate)

@@ -20,31 +20,29 @@ from citeloom.citations import (
 from citeloom.citations.csl import style_file
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.events import progress
-from citeloom.graph.state import Attempt, SectionState, Update
+from citeloom.graph.state import Attempt, RunState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
-from citeloom.models.roles import Draft, Source, SupportJudge
+from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, SupportJudge
 
 
-async def generate(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Write the section from the evidence."""
+async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Write the section or the answer from the evidence; a question without any is not put to a writer."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
-    runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.sources)} passages"))
-    draft = await roles.writer.write(brief)
+    runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.citable)} passages"))
+    draft = Draft("") if isinstance(brief, AnswerBrief) and not brief.citable else await roles.write(brief)
     return {"draft": record_of(_normalised(draft)), "warnings": warnings}
 
 
-async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def check(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """What is wrong with the draft; once nothing is, each cited sentence is judged against its sources.
 
     A repair that made the draft worse is taken back, and none is asked for again when it changed nothing: the same
     request has the same answer.
     """
     brief, warnings = await brief_of(state, bench)
-    found = await asyncio.to_thread(
-        check_draft, draft_of(state), brief.sources, kind=brief.kind, experiment=brief.experiment
-    )
+    found = await asyncio.to_thread(_found, draft_of(state), brief)
     runtime.stream_writer(progress("checked", _counted(found)))
     now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in found]}
     before = state.get("before_repair")
@@ -57,7 +55,7 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     if not repairing:
         draft = draft_of({**state, "draft": now["draft"]})
         roles = await bench.roles(runtime)
-        sources = with_chosen_quotes(brief.sources, draft)
+        sources = with_chosen_quotes(brief.citable, draft)
         # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
         references = asyncio.ensure_future(_make_references_ready(draft, sources, bench))
         try:
@@ -73,19 +71,26 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     }
 
 
-def to_repair_or_render(state: SectionState) -> Literal["repair", "render"]:
+def _found(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
+    """What is wrong with the draft; an answer may be empty, which says that the sources give none."""
+    if isinstance(brief, AnswerBrief) and not draft.text:
+        return ()
+    return check_draft(draft, brief.citable, kind=brief.kind, experiment=brief.experiment)
+
+
+def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
     """To the writer while something is left to mend and a repair allowed; a check judges only when it ends the loop."""
     return "repair" if state.get("repairing") else "render"
 
 
-async def repair(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def repair(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Have the writer mend what the check named."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
     problems = _to_mend(before)
     runtime.stream_writer(progress("repairing", f"mending {_plural(len(problems), 'finding')}"))
-    draft = await roles.writer.repair(brief, draft_of(state), problems)
+    draft = await roles.repair(brief, draft_of(state), problems)
     return {
         "draft": record_of(_normalised(draft)),
         "before_repair": before,

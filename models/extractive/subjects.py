@@ -66,7 +66,7 @@ def subject_of(question: str) -> Subject:
 
 
 def _with_what_it_does(words: list[str], lowered: list[str], place: int | None) -> str:
-    """ "Which methods detect variants?" is about methods that detect variants, "What causes batch effects?" about those."""
+    """ "Which methods detect variants?" is about the methods that do, "What causes batch effects?" about the effects."""
     verb = next((index for index in range(1, len(words)) if is_verb(lowered[index])), None)
     if verb == 1 and lowered[0] == "what":
         return _trimmed(words[2:])
@@ -92,7 +92,7 @@ def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
     met = 0
     for index in range(start, len(lowered)):
         word = lowered[index]
-        ends = _is_participle(word) if passive else word in _VERBS
+        ends = is_participle(word) if passive else word in _VERBS
         if met and ends:
             return index
         met += word not in STOP_WORDS
@@ -101,17 +101,11 @@ def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
 
 def is_verb(word: str) -> bool:
     """Whether a word is a form of a common verb."""
-    stems = (
-        word,
-        word.removesuffix("s"),
-        word.removesuffix("es"),
-        word.removesuffix("ed"),
-        f"{word.removesuffix('d')}",
-    )
-    return any(form in _VERBS for form in stems)
+    return any(word.removesuffix(ending) in _VERBS for ending in ("", "s", "es", "d", "ed"))
 
 
-def _is_participle(word: str) -> bool:
+def is_participle(word: str) -> bool:
+    """Whether a word looks like the participle of a verb."""
     return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
 
 
