@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from citeloom.citations.foreign import NEEDED
@@ -65,7 +65,7 @@ class CitationPlace:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The section as the reader sees it; `keys` in order of first citation, so `keys[n - 1]` is number n."""
+    """The section as the reader sees it; `keys` in order of first citation, `numbers` those of the numeric style."""
 
     text: str
     keys: tuple[str, ...]
@@ -73,18 +73,28 @@ class Rendered:
     sentences: tuple[RenderedSentence, ...]
     places: tuple[CitationPlace, ...] = ()
     moves: tuple[tuple[int, int], ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
     def moved(self, position: int) -> int:
         """Where a position of the draft, outside its markers, stands in the text."""
         return _moved(self.moves, position)
 
     def number(self, key: str) -> int:
-        """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
-        return self.keys.index(key) + 1
+        """The number of a cited key in the numeric style, from 1; KeyError when it is not cited."""
+        return self.numbers[key]
 
 
-def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdicts: Verdicts | None = None) -> Rendered:
-    """The draft in one of the five citation styles.
+def render(
+    text: str,
+    sources: Sequence[Source],
+    style: CitationStyle,
+    *,
+    verdicts: Verdicts | None = None,
+    numbers: Mapping[str, int] | None = None,
+) -> Rendered:
+    """The draft in one of the five citation styles; papers are numbered from 1 in order of first citation.
+
+    `numbers` are those that papers have from earlier on; a paper without one gets the next.
 
     A marker that names none of `sources` is shown as `[citation needed]`: it must not reach the output even
     when a caller forgot to neutralise the draft.
@@ -93,14 +103,16 @@ def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdic
     evidence = {source.evidence.id: source.evidence for source in sources}
     groups = marker_groups(text)
     keys = tuple(dict.fromkeys(evidence[i].key for _, _, ids in groups for i in ids if i in evidence))
-    numbers = {key: number for number, key in enumerate(keys, 1)}
+    had = dict(numbers or {})
+    unnumbered = [key for key in keys if key not in had]
+    of_keys = had | {key: number for number, key in enumerate(unnumbered, max(had.values(), default=0) + 1)}
     pieces: list[str] = []
     moves: list[tuple[int, int]] = []  # from this position of the draft on, the shift of the rendered text
     places: list[CitationPlace] = []
     done = length = 0
     for start, end, ids in groups:
         cited = [evidence[identifier] for identifier in ids if identifier in evidence]
-        shown = _cite(cited, style, numbers) if cited else ""
+        shown = _cite(cited, style, of_keys) if cited else ""
         if len(cited) < len(ids):
             shown = f"{shown} {NEEDED}".strip()
         pieces += [text[done:start], shown]
@@ -111,7 +123,7 @@ def render(text: str, sources: Sequence[Source], style: CitationStyle, *, verdic
         moves.append((end, length - end))
     rendered = "".join([*pieces, text[done:]])
     cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {})
-    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves))
+    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), of_keys)
 
 
 def _records(

@@ -72,6 +72,7 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
         ),
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
         turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
+        feedback=state.get("feedback", ""),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 Stage = Literal[
     "queries",
+    "rewritten",
     "routed",
     "shortlisted",
     "found",

@@ -1,4 +1,4 @@
-"""What a line means: a command with its argument, or that it is none."""
+"""What a line means: a command with its argument, or a question in plain words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 CommandName = Literal[
+    "research",
+    "ask",
+    "improve",
     "resume",
     "find",
     "sem-search",
@@ -35,7 +38,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A command to carry out."""
+    """A command to carry out; `ask` is a follow-up question."""
 
     command: CommandName
     argument: str = ""
@@ -48,12 +51,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """A line that is no command, and what to say to it."""
+    """A line that is no command and no question, and what to say to it."""
 
     message: str
 
 
 WORDS: Final = (
+    Word("research", "QUESTION", "answer a question from the papers, with citations", "text"),
+    Word("ask", "QUESTION", "a follow-up question; plain text does the same", "text"),
+    Word("improve", "FEEDBACK", "rewrite the last answer in the light of feedback", "text"),
     Word("resume", "", "go on with what Ctrl-C has interrupted", "nothing"),
     Word("find", "WORDS", "papers whose text has these words", "text"),
     Word("sem-search", "QUERY", "passages near to a query in meaning", "text"),
@@ -88,7 +94,7 @@ def parse(line: str) -> Request | NotUnderstood | None:
         return _checked(name, argument)
     if name is None and (slash or _looks_mistyped(first, argument)):
         return NotUnderstood(_unknown(first, argument))
-    return NotUnderstood(_unknown(first, argument))
+    return Request("ask", text)
 
 
 def _named(first: str) -> CommandName | None:
@@ -145,4 +151,5 @@ def _near(first: str) -> CommandName | None:
 def _unknown(first: str, argument: str) -> str:
     near = _near(first)
     hint = f"Did you mean '{f'{near} {argument}'.strip()}'?" if near else "'help' lists the commands."
-    return f"Unknown command '{first}'. {hint}"
+    question = " To ask it as a question, begin with 'ask'." if argument or near is None else ""
+    return f"Unknown command '{first}'. {hint}{question}"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from citeloom.commands.console import notice, result, shown_text
+from citeloom.commands.console import notice, result, shown
 
 _SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "Note:", "💾": "", "✅": "", "💡": "", "⏸️ ": "", "📝": ""}
 
@@ -43,7 +43,7 @@ def panel(title: str, markdown: str) -> None:
     from rich.panel import Panel
 
     # Links would hide where they lead to.
-    body = Markdown(shown_text(markdown), hyperlinks=False)
+    body = Markdown(shown(markdown), hyperlinks=False)
     Console().print(Panel(body, title=f"{sign('📝')}{title}", border_style="cyan"))
     sys.stdout.flush()
 
@@ -62,9 +62,9 @@ def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
         drawn = Table.grid(padding=(0, 1))
         drawn.add_column(justify="right", width=4, style="cyan")
         drawn.add_column(overflow="fold")
-        drawn.add_row(f"{number}.", Text(shown_text(head), style="bold"))
+        drawn.add_row(f"{number}.", Text(shown(head), style="bold"))
         for line in below.splitlines():
-            drawn.add_row("", Text(shown_text(line)))
+            drawn.add_row("", Text(shown(line)))
         Console().print(drawn, highlight=False)
     sys.stdout.flush()
 

@@ -24,7 +24,7 @@ StateName = Literal["initial", "listed", "sem-search", "research", "section"]
 DraftKind = Literal["sem-search", "research", "section"]
 
 _WORK_ON_WHAT_IS_THERE: Final[frozenset[CommandName]] = frozenset(
-    {"summary", "open", "save", "resume", "rebuild-index", "help", "quit"}
+    {"summary", "open", "improve", "save", "resume", "rebuild-index", "help", "quit"}
 )
 
 
@@ -137,6 +137,8 @@ def after_failure(state: ShellState, command: CommandName) -> ShellState:
 
 def require(state: ShellState, command: CommandName) -> None:
     """Raise `NotNowError` when the command needs what is not there."""
+    if command == "improve" and state.name != "research":
+        raise NotNowError("There is no answer to improve.", help="Ask with 'research QUESTION' first.")
     if command == "save" and state.draft is None:
         raise NotNowError(
             "There is nothing to save.", help="'research', 'sem-search' and 'section' give something that can be saved."

@@ -114,7 +114,8 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         return await _read(request, bench)
 
     outcomes = await all_settled(carry_out(number, request) for number, request in enumerate(requests))
-    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in records])
+    given = cast(ResearchState, state).get("evidence_ids", {})
+    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in records], given)
     for record, found in zip(records.values(), ids, strict=True):
         record["evidence_ids"] = found
     everything = {record["id"]: record for record in [*state["evidence"], *new]}

@@ -68,7 +68,8 @@ async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
         for record in state.get("verdicts", [])
     }
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
-    shown = render_text(text, sources, style, verdicts=verdicts)
+    numbered = cast(ResearchState, state).get("numbers")
+    shown = render_text(text, sources, style, verdicts=verdicts, numbers=numbered)
     cited = {source.paper.key: source.paper for source in sources}
     papers = [cited[key] for key in shown.keys]
     numbers = {key: shown.number(key) for key in shown.keys}
@@ -107,6 +108,7 @@ async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
         "csl": bench.settings.csl,
         "markdown": markdown_document(document),
         "bibliography": bibliography(papers),
+        "marked": text,
         "manuscript": manuscript(for_pandoc.text, for_pandoc.places, title=title),
         "report": {
             "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],

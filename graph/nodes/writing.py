@@ -57,7 +57,7 @@ async def check(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         roles = await bench.roles(runtime)
         sources = with_chosen_quotes(brief.citable, draft)
         # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
-        references = asyncio.ensure_future(_make_references_ready(draft, sources, bench))
+        references = asyncio.ensure_future(_make_references_ready(draft, sources, bench, brief))
         try:
             verdicts = await judged(roles.judge, draft, sources)
         finally:
@@ -120,9 +120,10 @@ async def judged(judge: SupportJudge, draft: Draft, sources: list[Source]) -> li
     ]
 
 
-async def _make_references_ready(draft: Draft, sources: list[Source], bench: Workbench) -> None:
+async def _make_references_ready(draft: Draft, sources: list[Source], bench: Workbench, brief: Brief) -> None:
     """Ask for the references that `render` will ask for, which are then at hand; a failure is told there."""
-    style, csl = bench.settings.cite_style, style_file(bench.settings.csl)
+    style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
+    csl = style_file(bench.settings.csl)
     shown = render(draft.text, sources, style)
     cited = {source.paper.key: source.paper for source in sources}
     numbers = {key: shown.number(key) for key in shown.keys}

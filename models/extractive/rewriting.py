@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from citeloom.models.extractive.subjects import AUXILIARIES, Subject, is_participle, is_verb, subject_of
 from citeloom.models.extractive.terms import is_generic, is_stop, words_of
+from citeloom.models.roles import Turn
 
 _PRONOUN = re.compile(r"\b(?:it|they|them|these|those|such|its|their|theirs|the former|the latter)\b", re.IGNORECASE)
 # "this" and "that" stand for what the last question says as a whole.
@@ -44,9 +45,9 @@ _SHORT = 3  # words of a subject that can be followed by 's
 class ExtractiveRewriter:
     """Implements `QuestionRewriter` by rules for English; a question in another language is left as it is."""
 
-    async def rewrite(self, question: str, earlier: Sequence[str]) -> str:
-        """The question as it stands alone after `earlier`, which stand alone themselves, the last one last."""
-        return stand_alone(question, earlier[-1]) if earlier else question
+    async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
+        """See `QuestionRewriter`."""
+        return stand_alone(question, earlier[-1].question) if earlier else question
 
 
 def stand_alone(question: str, last: str) -> str:

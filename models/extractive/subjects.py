@@ -66,7 +66,7 @@ def subject_of(question: str) -> Subject:
 
 
 def _with_what_it_does(words: list[str], lowered: list[str], place: int | None) -> str:
-    """ "Which methods detect variants?" is about the methods that do, "What causes batch effects?" about the effects."""
+    """ "Which methods detect variants?" is about the methods that do, "What causes drift?" about drift."""
     verb = next((index for index in range(1, len(words)) if is_verb(lowered[index])), None)
     if verb == 1 and lowered[0] == "what":
         return _trimmed(words[2:])

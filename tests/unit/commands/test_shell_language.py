@@ -16,6 +16,8 @@ from citeloom.commands.shell.state import Listed
         ("  LIST  ", "list", ""),
         ("find edge  prior", "find", "edge prior"),
         ("sem-search what is a prior?", "sem-search", "what is a prior?"),
+        ("research What is a prior?", "research", "What is a prior?"),
+        ("improve shorter, please", "improve", "shorter, please"),
         ("summary 2", "summary", "2"),
         ("open smith2024quantum", "open", "smith2024quantum"),
         ("save", "save", ""),
@@ -25,6 +27,7 @@ from citeloom.commands.shell.state import Listed
         ("/help", "help", ""),
         ("?", "help", ""),
         ("exit", "quit", ""),
+        ("ask list", "ask", "list"),
     ],
 )
 def test_commands(line: str, command: str, argument: str) -> None:
@@ -32,16 +35,43 @@ def test_commands(line: str, command: str, argument: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "What about its limitations?",
+        "and in 2020?",
+        "limitations?",
+        "list the assumptions of LASSO",
+        "open questions in drug repurposing?",
+        "open problems in edge prediction",
+        "summary statistics: which are reported?",
+        "section headings in papers?",
+        "help me understand degree bias",
+        "researchers in edge prediction use which baselines",
+        "finding drugs for rare diseases",
+        "Lists of priors: who has them?",
+        "knowledge graphs",
+        "什么是知识图谱",
+        "which papers use XSwap",
+    ],
+)
+def test_plain_text_is_a_question(question: str) -> None:
+    assert parse(question) == Request("ask", question)
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("lst", "Unknown command 'lst'. Did you mean 'list'?"),
+        ("reserch what is a prior", "Did you mean 'research what is a prior'?"),
         ("sumary 2", "Did you mean 'summary 2'?"),
+        ("imporve shorter", "Did you mean 'improve shorter'?"),
         ("semsearch priors", "Did you mean 'sem-search priors'?"),
         ("rebuild", "Did you mean 'rebuild-index'?"),
         ("quit!", "Did you mean 'quit'?"),
         ("xyzzy", "Unknown command 'xyzzy'. 'help' lists the commands."),
         ("/delete all", "Unknown command 'delete'. 'help' lists the commands."),
         ("summary", "'summary' needs more: summary N|KEY."),
+        ("research", "'research' needs more: research QUESTION."),
         ("list papers", "'list' takes nothing behind it."),
     ],
 )

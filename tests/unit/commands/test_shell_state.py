@@ -112,6 +112,7 @@ def test_saying_something_changes_nothing(state: ShellState) -> None:
 @pytest.mark.parametrize("command", get_args(CommandName))
 def test_only_what_needs_something_is_refused_without_it(state: ShellState, command: CommandName) -> None:
     missing = {
+        "improve": state.name != "research",
         "save": state.draft is None,
         "resume": not state.paused,
     }

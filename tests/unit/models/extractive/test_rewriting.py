@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from citeloom.models.extractive.rewriting import ExtractiveRewriter, stand_alone
+from citeloom.models.roles import Turn
 
 LABELLED = Path(__file__).parent.parent
 CASES: list[dict[str, Any]] = [
@@ -48,7 +49,8 @@ def test_a_labelled_follow_up(case: dict[str, Any]) -> None:
         ("By how much?", "How is the prior of an edge estimated, and by how much?"),
         ("How accurate is the method?", "How is the prior of an edge estimated, and how accurate is the method?"),
         ("What about its limitations?", "What about the limitations of the prior of an edge?"),
-        ("Do such priors need data?", "Do the prior of an edge priors need data?"),
+        ("Do such priors need data?", "Do the prior of an edge need data?"),
+        ("Do such networks need data?", "How is the prior of an edge estimated? Do such networks need data?"),
         (
             "Does that hold for weighted graphs?",
             "How is the prior of an edge estimated? Does that hold for weighted graphs?",
@@ -62,4 +64,4 @@ def test_how_it_reads(asked: str, stands: str) -> None:
 async def test_a_first_question_and_one_in_another_script_are_left_alone() -> None:
     rewriter = ExtractiveRewriter()
     assert await rewriter.rewrite("What about its limits?", []) == "What about its limits?"
-    assert await rewriter.rewrite("它有什么限制？", ["What is a knowledge graph?"]) == "它有什么限制？"
+    assert await rewriter.rewrite("它有什么限制？", [Turn("What is a knowledge graph?", "")]) == "它有什么限制？"
