@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from citeloom.citations.csl import style_file
-from citeloom.graph.conversation_graph import ConversationGraph, build_conversation_graph
+from citeloom.graph.conversation_graph import build_conversation_graph
 from citeloom.graph.conversation_state import ConversationState, TurnKind
 from citeloom.graph.events import ProgressEvent
 from citeloom.graph.provenance import provenance
@@ -96,7 +96,7 @@ async def take_turn(
             on_notice(f"Going on with this question at {', '.join(state.next)}.")
         before = await bench.usage(thread_id)
         with paid_by(thread_id, bench.budget(thread_id)):
-            given = None if going_on else {"asked": asked, "turn_kind": request.kind}
+            given: Any = None if going_on else {"asked": asked, "turn_kind": request.kind}
             async for _, event in graph.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync"):
                 on_event(event)
         values: Any = (await graph.aget_state(config)).values
@@ -154,7 +154,7 @@ def _spent(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _graph(saver: AsyncSqliteSaver, bench: Workbench | None = None) -> ConversationGraph:
+def _graph(saver: AsyncSqliteSaver, bench: Workbench | None = None) -> Any:
     """The graph on its checkpoints; without a bench it can only be asked for its state."""
 
     async def provide(_: object) -> Workbench:

@@ -115,6 +115,11 @@ class AnswerBrief:
     feedback: str = ""
 
     @property
+    def sought(self) -> str:
+        """What is searched for: the question, with what the user found lacking in the answer to it."""
+        return f"{self.question} {self.feedback}".strip()
+
+    @property
     def kind(self) -> Literal["answer"]:
         """What is written, as the checks know it."""
         return "answer"

@@ -32,7 +32,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
 async def keep_latest(saver: AsyncSqliteSaver, thread_id: str) -> None:
     """Drop all checkpoints of a thread but its latest, with those of the graphs inside it.
 
-    For a thread that goes on for long: each step writes the whole state again, and no step that is over is gone back to.
+    For a thread that goes on for long: each step writes the whole state again, and none that is over is gone back to.
     """
     latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
     async with saver.lock, saver.conn.cursor() as cursor:
