@@ -201,7 +201,7 @@ def ingest(
     prune: bool = False,
 ) -> dict[str, Any]:
     """`aingest` for code without an event loop."""
-    return _run(aingest(library, paths, bib, prune=prune), "aingest")
+    return run_blocking(aingest(library, paths, bib, prune=prune), "aingest")
 
 
 def search(
@@ -216,7 +216,7 @@ def search(
     rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
     """`asearch` for code without an event loop."""
-    return _run(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
+    return run_blocking(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
 
 
 def write_section(
@@ -231,10 +231,11 @@ def write_section(
 ) -> dict[str, Any]:
     """`awrite_section` for code without an event loop."""
     work = awrite_section(kind, experiment, library, out=out, formats=formats, fresh=fresh, on_event=on_event)
-    return _run(work, "awrite_section")
+    return run_blocking(work, "awrite_section")
 
 
-def _run(work: Coroutine[Any, Any, Result], twin: str) -> Result:
+def run_blocking(work: Coroutine[Any, Any, Result], twin: str) -> Result:
+    """What the coroutine gives; raises `ConfigurationError` where a loop runs, naming the twin to await."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -8,8 +8,10 @@ environment, and the command line lets the environment win.
 Compiled without a checkpointer: the server brings its own, and refuses a graph that has one.
 """
 
+from citeloom.graph.research_graph import research_graph
 from citeloom.graph.section_graph import section_graph
 
-__all__ = ["section"]
+__all__ = ["research", "section"]
 
+research = research_graph()
 section = section_graph()
