@@ -44,8 +44,13 @@ def _section_brief(state: SectionState, sources: Sequence[Source], bench: Workbe
 
 
 def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbench) -> AnswerBrief:
-    """What is known of a question; evidence that only the conversation before it had is kept apart."""
+    """What is known of a question; evidence that only the conversation before it had is kept apart.
+
+    An answer that is written anew rests on the evidence that it had as well.
+    """
     fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
+    if state.get("feedback"):
+        fresh |= {record["id"] for record in state.get("recalled", [])}
     found = [source for source in sources if source.evidence.id in fresh]
     contexts = assemble_context(bench.library, [source.evidence.chunk_id for source in found])
     ids: dict[str, list[str]] = {}

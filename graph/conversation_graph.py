@@ -126,7 +126,8 @@ async def _answered(
         "numbers": state.get("numbers", {}),
     }
     if state.get("turn_kind") == "improve":
-        given |= {"feedback": state["asked"], "words": _words(state["asked"], bench.settings.answer_words)}
+        words = _words(state["asked"], bench.settings.answer_words)
+        given |= {"feedback": state["asked"], "words": words, "recalled": past[-1]["cited"]}
     answered = await research.ainvoke(given, context=runtime.context)  # type: ignore[call-overload]
     return {"result": answered["result"], "queries": answered["queries"]}
 

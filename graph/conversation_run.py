@@ -13,6 +13,7 @@ from citeloom.graph.conversation_graph import build_conversation_graph
 from citeloom.graph.conversation_state import ConversationState, TurnKind
 from citeloom.graph.events import ProgressEvent
 from citeloom.graph.provenance import provenance
+from citeloom.graph.research_run import FOREIGN_SCRIPT, foreign_script
 from citeloom.graph.run import RunUnderWayError
 from citeloom.graph.workbench import Workbench
 from citeloom.models.journal import Journal
@@ -80,6 +81,8 @@ async def take_turn(
     `CiteloomError`s for what cannot be mended by trying again.
     """
     asked = plain_question(request.asked)
+    if foreign_script(asked, bench):
+        on_notice(f"Note: {FOREIGN_SCRIPT}")
     style_file(bench.settings.csl)  # before anything is paid for
     await bench.require_papers()
     bench = with_numbers(bench)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from citeloom.commands.console import notice
 from citeloom.commands.shell.opening import Opening
 from citeloom.commands.shell.state import INITIAL, ShellState
 
@@ -15,12 +16,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class Shell:
-    """One session: where its library is, what it remembers, and the experiment that sections are written of."""
+    """One session: where its library is, what it remembers, and the experiment that sections are written of.
+
+    `thread_id` is its conversation's, of which `turns` are over.
+    """
 
     opening: Opening
+    thread_id: str
     experiment: Path | None = None
     state: ShellState = INITIAL
+    turns: int = 0
+    told_of_mode: bool = False
 
     async def workbench(self) -> Workbench:
         """The open library; raises `NoPapersError` and what opening raises."""
+        if self.opening.opened() is None:
+            notice("Opening the library...")
         return await self.opening.workbench()

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from citeloom.commands.console import notice, result
-from citeloom.commands.shell import keeping, looking, screen, upkeep
+from citeloom.commands.shell import answering, keeping, looking, screen, upkeep
 from citeloom.commands.shell.context import Shell
 from citeloom.commands.shell.language import WORDS, CommandName, NotUnderstood, Request, parse
 from citeloom.commands.shell.lines import Lines
@@ -77,7 +77,7 @@ async def carry_out(shell: Shell, request: Request) -> ExitCode:
     except PausedError as error:
         return _paused(shell, given, error.message)
     except CiteloomError as error:
-        screen.failure(str(error))
+        screen.failure(": ".join([*getattr(error, "__notes__", ()), str(error)]))
         shell.state = after_failure(shell.state, given.command)
         return error.exit_code
     except Exception as error:  # the shell outlives an error of ours; it is told as `cli.py` tells it
@@ -134,6 +134,9 @@ async def show_help(_: Shell, __: str) -> Outcome:
 
 
 ACTIONS: Final[dict[CommandName, Action]] = {
+    "research": answering.research,
+    "ask": answering.ask,
+    "improve": answering.improve,
     "find": looking.find,
     "sem-search": looking.sem_search,
     "list": looking.list_papers,
@@ -144,4 +147,4 @@ ACTIONS: Final[dict[CommandName, Action]] = {
     "rebuild-index": upkeep.rebuild_index,
     "help": show_help,
 }
-RESUMABLE: Final[frozenset[CommandName]] = frozenset({"section", "rebuild-index"})
+RESUMABLE: Final[frozenset[CommandName]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})
