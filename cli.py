@@ -10,8 +10,9 @@ try:
 
     from citeloom.commands import chat, contradictions, diagnosis, library, research, runs, search, sections, spending
     from citeloom.commands.console import notice
+    from citeloom.commands.full_disk import full_disk
     from citeloom.commands.going_on import command_again
-    from citeloom.commands.options import HomeOption, remember_home
+    from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
 except ModuleNotFoundError as missing:
     sys.stderr.write(
@@ -61,6 +62,8 @@ def _run() -> int:
         code = int(app(standalone_mode=False) or 0)
         return _interrupted() if code == _CTRL_C else code
     except CiteloomError as error:
+        if full := full_disk(error, home_in_use()):
+            return _waiting_for_space(full)
         if error.exit_code == PAUSED:
             notice(f"Paused: {error} To go on: {command_again(sys.argv, error)}")
         else:
@@ -69,9 +72,11 @@ def _run() -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  # the reader has gone; nothing more to say
+        _say_no_more()
         return UNEXPECTED
     except Exception as error:  # noqa: BLE001  # the one place where an error of ours becomes a line and exit code 1
+        if full := full_disk(error, home_in_use()):
+            return _waiting_for_space(full)
         return _refused(error)
 
 
@@ -79,6 +84,16 @@ def _interrupted() -> int:
     again = command_again(sys.argv)
     notice(f"Paused: interrupted; everything answered is kept. Give the same command again to go on from here: {again}")
     return PAUSED
+
+
+def _waiting_for_space(told: str) -> int:
+    _say_no_more()  # what is left in the buffer would be written on the way out
+    notice(f"Paused: {told}")
+    return PAUSED
+
+
+def _say_no_more() -> None:
+    sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
 def _refused(error: Exception) -> int:

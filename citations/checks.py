@@ -75,13 +75,14 @@ def check_draft(
             Finding("no-citation", f"The {kind} cites no evidence; cite it by its marker, such as [{example}].")
         )
     whole += balance_findings(text, sources)
+    given = "question" if kind == "answer" else "experiment"
     headings = [match.span() for match in _HEADING.finditer(text)] if kind == "answer" else []
     placed = [_finding(text, fault, sources) for fault in faults]
     placed += _bare_markers(text, sources, own_words)
     # What a foreign citation holds is told once, as that.
     placed += [
         finding
-        for finding in number_findings(text, sources, experiment)
+        for finding in number_findings(text, sources, experiment, given=given)
         if not any(_meets(finding, fault.start, fault.end) for fault in faults)
         # An answer's headings may name papers, whose titles hold numbers.
         and not any(_meets(finding, *span) for span in headings)

@@ -7,9 +7,8 @@ field, the bibliography entry too. Nothing is taken out: to hide a passage would
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-
-from typing_extensions import TypedDict
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from citeloom.citations.findings import Finding, shown
 from citeloom.citations.instructions import Suspicion, suspicious
@@ -17,22 +16,12 @@ from citeloom.documents import Chunk, Paper
 from citeloom.models.roles import Source
 
 
-class FlagRecord(TypedDict):
-    """A flag as plain data; `evidence_id` and `chunk_id` are None for a field of the paper."""
-
-    key: str
-    evidence_id: str | None
-    chunk_id: str | None
-    where: str
-    start: int
-    end: int
-    text: str
-    why: str
-
-
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`text` stands at `start:end` of what `where` names ("passage", "title" ...) of the paper `key`."""
+    """`text` stands at `start:end` of what `where` names ("passage", "title" ...) of the paper `key`.
+
+    `evidence_id` and `chunk_id` are None for a field of the paper.
+    """
 
     key: str
     evidence_id: str | None
@@ -43,18 +32,9 @@ class Flag:
     text: str
     why: str
 
-    def as_dict(self) -> FlagRecord:
+    def as_dict(self) -> dict[str, Any]:
         """The plain form of the JSON output."""
-        return {
-            "key": self.key,
-            "evidence_id": self.evidence_id,
-            "chunk_id": self.chunk_id,
-            "where": self.where,
-            "start": self.start,
-            "end": self.end,
-            "text": self.text,
-            "why": self.why,
-        }
+        return asdict(self)
 
 
 def flag_sources(sources: Sequence[Source], read: Iterable[tuple[Chunk, Paper]] = ()) -> list[Flag]:

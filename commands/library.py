@@ -9,7 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from citeloom.commands.console import ingest_progress, result, result_json, table, warnings_and_refusals
-from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.commands.options import (
+    HomeOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    resolve,
+    workbench,
+)
 from citeloom.errors import DONE_WITH_REFUSALS
 from citeloom.models.concurrency import run_to_end
 
@@ -38,6 +46,9 @@ def ingest(
         bool,
         typer.Option("--summarize", help="Have the summarizing model summarize each new paper (costs calls)."),
     ] = False,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_cost: MaxCostOption = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -47,10 +58,12 @@ def ingest(
     file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
     that some files or entries were refused, each named with its reason; the others are indexed.
     KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
+    The limits count what this ingest asks of endpoints, embeddings among it; given again, the command has them anew.
 
     Example: python cli.py ingest my-library/ --bib my-library/library.bib
     """
-    record = run_to_end(_ingest(paths, bib, prune, summarize, home))
+    limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    record = run_to_end(_ingest(paths, bib, prune, summarize, home, limits))
     if as_json:
         result_json(record)
     else:
@@ -64,16 +77,16 @@ def ingest(
 
 
 async def _ingest(
-    paths: list[Path], bib: Path | None, prune: bool, summarize: bool, home: Path | None
+    paths: list[Path], bib: Path | None, prune: bool, summarize: bool, home: Path | None, limits: dict[str, Any]
 ) -> dict[str, Any]:
+    from citeloom.models.paying import paid_by
     from citeloom.stores.ingest import ingest as ingest_papers
 
-    settings, found = resolve(home)
+    settings, found = resolve(home, **limits)
+    run = f"ingest-{int(time.time() * 1000):x}"
     with workbench(settings, found) as bench:
-        summarizer = (
-            (await bench.roles_of(f"ingest-{int(time.time() * 1000):x}")).summarizer.summarize if summarize else None
-        )
-        with ingest_progress() as show:
+        summarizer = (await bench.roles_of(run)).summarizer.summarize if summarize else None
+        with ingest_progress() as show, paid_by(run, bench.budget(run)):
             report = await ingest_papers(
                 bench.library,
                 paths,

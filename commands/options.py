@@ -39,6 +39,7 @@ MaxCostOption = Annotated[
 ]
 
 _before_command: list[Path] = []
+_in_use: list[Path] = []
 
 
 def remember_home(home: Path | None) -> None:
@@ -55,7 +56,13 @@ def resolve(home: Path | None, **overrides: Any) -> tuple[Settings, Home]:
     settings = load_settings(home=given, **overrides)
     found = find_home(settings.home)
     named_home(found.root, exists=found.exists())
+    _in_use[:] = [found.root]
     return settings, found
+
+
+def home_in_use() -> list[Path]:
+    """The folder of the home that the command works on; none before that is known."""
+    return list(_in_use)
 
 
 @contextmanager

@@ -63,6 +63,7 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
         searches_left=_searches_left(state, bench),
         words=state.get("words") or bench.settings.answer_words,
         survey=state["route"]["track"] == "survey",
+        answerable="recalled" in state or is_answerable(state, bench),
         most_papers=state.get("sources") or bench.settings.answer_sources,
         shown=tuple(
             Shown(
@@ -79,6 +80,11 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
         turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
         feedback=state.get("feedback", ""),
     )
+
+
+def is_answerable(state: RunState, bench: Workbench) -> bool:
+    """Whether any evidence bears on the question enough; what merely shares its field does not."""
+    return any(record["llm_score"] >= bench.settings.answer_threshold for record in state.get("evidence", []))
 
 
 def _queries(state: RunState) -> tuple[str, ...]:

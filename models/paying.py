@@ -1,7 +1,7 @@
 """Which run pays for what is embedded while it goes on.
 
 Embeddings belong to a library that many runs share, so they are not told their run as chat models are; it is known by
-where the call comes from. What is embedded outside of runs, as by `ingest`, is counted as the library's own.
+where the call comes from. What is embedded outside of runs, as for `search`, is counted as the library's own.
 """
 
 from __future__ import annotations

@@ -98,8 +98,9 @@ class AnswerBrief:
 
     `sources` are the evidence of this question, `recalled` what earlier answers of the conversation cited and this one
     may cite again; `shown` are the passages around the sources and the introductions of their papers, without repeats.
-    `survey` tells whether the question is about several papers, `most_papers` how many an answer may cite; with
-    `feedback`, the answer of the last turn is to be written anew.
+    `survey` tells whether the question is about several papers, `most_papers` how many an answer may cite, `answerable`
+    whether any source bears on the question enough to rest an answer on; with `feedback`, the answer of the last turn
+    is to be written anew.
     """
 
     question: str
@@ -109,6 +110,7 @@ class AnswerBrief:
     words: int
     survey: bool = True
     most_papers: int = 8
+    answerable: bool = True
     shown: tuple[Shown, ...] = ()
     recalled: tuple[Source, ...] = ()
     turns: tuple[Turn, ...] = ()

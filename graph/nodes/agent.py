@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from citeloom.documents import Chunk
-from citeloom.graph.briefs import brief_of, limits_of
+from citeloom.graph.briefs import brief_of, is_answerable, limits_of
 from citeloom.graph.events import progress
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.repeats import answered_before
@@ -90,7 +90,7 @@ def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
 def _may_go_on(state: RunState, bench: Workbench, used: int) -> bool:
     """True while searches are left; turns are bounded too, since reading and repeating cost no search."""
     budget = bench.settings.max_search_iterations
-    if "question" in state and not state.get("evidence") and len(state.get("queries", [])) >= _IN_VAIN:
+    if "question" in state and len(state.get("queries", [])) >= _IN_VAIN and not is_answerable(state, bench):
         return False
     return used < budget and state.get("agent_turns", 0) < 2 * budget + 2
 

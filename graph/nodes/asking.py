@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
@@ -17,7 +18,7 @@ from citeloom.graph.state import QueryRecord, ResearchState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
 from citeloom.models.roles import Candidate
-from citeloom.tools import Found, Retrieval, Scope, retrieve, search_evidence
+from citeloom.tools import EvidenceLimits, Found, Retrieval, Scope, retrieve, search_evidence
 from citeloom.tools.asking import plain_question
 from citeloom.tools.evidence import select
 from citeloom.tools.funnel import Funnelled, FunnelLimits, funnel
@@ -104,19 +105,21 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     candidates = await asyncio.to_thread(_candidates, state["found"], bench)
     readings = await all_settled(reader.read(question, candidate) for candidate in candidates)
     one = state["route"]["track"] == "one_paper"
-    kept = select(question, list(zip(candidates, readings, strict=True)), limits_for(bench, one_paper=one))
+    kept = select(question, list(zip(candidates, readings, strict=True)), _limits(bench, one_paper=one))
     runtime.stream_writer(
         progress("searched", f"{len(kept)} of {len(candidates)} passages bear on the question", passages=len(kept))
     )
     scopes: list[dict[str, Any]] = [{"papers": state["shortlist"]}]
     searches: list[Sequence[Found]] = [kept]
-    if not kept:
+    strong = any(item.reading.score >= bench.settings.answer_threshold for item in kept)
+    if not strong:
         within = await asyncio.to_thread(limits_of, state, bench.library)
-        kept = await search_evidence(bench.library, reader, question, within, limits)
-        said = f"{len(kept)} passages in the whole library"
-        runtime.stream_writer(progress("searched", said, passages=len(kept)))
+        wider = await search_evidence(bench.library, reader, question, within, limits)
+        runtime.stream_writer(progress("searched", f"{len(wider)} in the whole library", passages=len(wider)))
         scopes.append(within.as_dict())
-        searches.append(kept)
+        searches.append(wider)
+        kept = [*kept, *wider]
+        strong = any(item.reading.score >= bench.settings.answer_threshold for item in wider)
     # What earlier answers cited is read anew where it is found again.
     recalled = {mark_of(record): record["id"] for record in state["evidence"]}
     new, ids = number_evidence([], searches, {**state.get("evidence_ids", {}), **recalled})
@@ -125,17 +128,18 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
         for scope, of_search in zip(scopes, ids, strict=True)
     ]
     pieces, papers = _ENOUGH[state["route"]["track"]]
-    thin = len(kept) < pieces or len({item.candidate.paper.key for item in kept}) < papers
+    chunks = {item.candidate.chunk.id: item.candidate.paper.key for item in kept}
+    thin = not strong or len(chunks) < pieces or len(set(chunks.values())) < papers
     searching = thin and not state.get("single_shot") and bench.settings.max_search_iterations > 0
     return {"evidence": new, "queries": records, "searching": searching}
 
 
-def limits_for(bench: Workbench, *, one_paper: bool) -> Any:
-    """The limits of a search; where one paper is asked, all that is kept may be of it."""
-    from dataclasses import replace
-
+def _limits(bench: Workbench, *, one_paper: bool) -> EvidenceLimits:
+    """How much of what was read is kept: a little more than of one search for a section, and any share of one paper
+    where that is what is asked about."""
     limits = bench.limits
-    return replace(limits, per_paper=limits.top_k_final) if one_paper else limits
+    most = limits.top_k_final + limits.top_k_final // 2
+    return replace(limits, top_k_final=most, per_paper=most if one_paper else limits.per_paper + 1)
 
 
 def _sought(state: ResearchState) -> str:

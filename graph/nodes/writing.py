@@ -27,11 +27,12 @@ from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, SupportJudg
 
 
 async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Write the section or the answer from the evidence; a question without any is not put to a writer."""
+    """Write the section or the answer from the evidence; a question without enough of it is not put to a writer."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.citable)} passages"))
-    draft = Draft("") if isinstance(brief, AnswerBrief) and not brief.citable else await roles.write(brief)
+    nothing = isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable)
+    draft = Draft("") if nothing else await roles.write(brief)
     return {"draft": record_of(_normalised(draft)), "warnings": warnings}
 
 

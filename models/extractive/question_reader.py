@@ -23,7 +23,7 @@ class QuestionReader:
 
     async def read(self, query: str, candidate: Candidate) -> Reading | None:
         """The quotable sentence that answers best; its summary is the sentence, its score that of the chunk."""
-        passages = quotable_passages(candidate.chunk.text)
+        passages = quotable_passages(candidate.chunk.text, attributed=True)
         if not passages:
             return None
         asked = await self._vectors.of_query(query)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.integration.commands.conftest import Citeloom
-from tests.support.cli_process import finish, start
+from tests.support.cli_process import CLI, environment, finish, start
 from tests.support.killing_server import KillingServer, Moment
 from tests.support.openai_server import FakeOpenAI, Status
 from tests.support.sample_library import SAMPLES
@@ -178,3 +180,40 @@ def test_a_budget_holds_over_kills(home: Path, exp: Path, tmp_path: Path) -> Non
         assert done.code in (0, 3), done.err
         assert server.asked["first"] >= 3
         assert sum(server.asked.values()) <= limit
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_under_the_output_is_said_in_one_line(tmp_path: Path, home: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, str(CLI), "papers", "list", "--home", str(home)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment({}),
+        )
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith("Paused: the disk is full")
+    assert "Traceback" not in done.stderr
+
+
+def test_an_ingest_stops_before_its_limit_and_goes_on_with_what_it_kept(
+    citeloom: Citeloom, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    settings = {
+        "EMBEDDING_MODEL": "fake-embedding",
+        "EMBEDDING_BASE_URL": server.base_url,
+        "MAX_CONCURRENCY": "1",
+    }
+    command = ("ingest", SAMPLES, "--home", tmp_path / "home")
+    stopped = citeloom(*command, "--max-tokens", "30000", **settings)
+    assert stopped.code == 3, stopped.err
+    assert "--max-tokens" in stopped.err.splitlines()[-1]
+    asked = [text for body in server.requests for text in body["input"]]
+    assert 0 < sum(len(text.split()) for text in asked) <= 30_000
+    done = citeloom(*command, "--json", **settings)
+    assert done.code == 0, done.err
+    everything = [text for body in server.requests for text in body["input"]]
+    assert len(everything) > len(asked)
+    assert len(everything) == len(set(everything)), "a text was embedded twice"

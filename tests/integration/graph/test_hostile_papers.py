@@ -18,7 +18,7 @@ from citeloom.graph.saving import save_section
 from citeloom.graph.workbench import open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
-from tests.support.hostile_library import FOREIGN, NOTE, PASSAGES, TITLE, Obeying, write_hostile_library
+from tests.support.hostile_library import FOREIGN, HIDDEN, NOTE, PASSAGES, TITLE, Obeying, write_hostile_library
 from tests.support.openai_server import FakeOpenAI
 from tests.support.section_checks import check_section
 
@@ -31,8 +31,8 @@ async def hostile_home(tmp_path: Path) -> Path:
     papers.mkdir()
     bib = write_hostile_library(papers)
     async with aopen_library(home) as opened:
-        report = await aingest(opened, sorted(papers.glob("*.md")), bib=bib)
-        assert report["papers_added"] == len(PASSAGES) + 2
+        report = await aingest(opened, [papers], bib=bib)
+        assert report["papers_added"] == len(PASSAGES) + len(HIDDEN) + 2
     return home
 
 
@@ -65,7 +65,7 @@ async def test_orders_of_papers_are_told_and_not_obeyed(
     assert model.obeyed == {"reader", "planner", "writer"}, "nobody obeyed, so nothing was tested"
 
     # No key and no foreign mark comes of it, in the text, the references or the .bib of what is cited.
-    assert keys == {*PASSAGES, TITLE, NOTE}, "a tool outside of the list did something"
+    assert keys == {*PASSAGES, *HIDDEN, TITLE, NOTE}, "a tool outside of the list did something"
     assert {citation["key"] for citation in record["citations"]} <= keys
     for foreign in FOREIGN:
         assert foreign not in record["text"], foreign
@@ -83,14 +83,17 @@ async def test_orders_of_papers_are_told_and_not_obeyed(
 
     # Every hostile paper is flagged where it is hostile.
     flagged = {(flag["key"], flag["where"]) for flag in record["suspicious"]}
-    assert {(key, "passage") for key in PASSAGES} | {(TITLE, "title"), (NOTE, "bibliography entry")} <= flagged
+    assert {(key, "passage") for key in (*PASSAGES, *HIDDEN)} | {
+        (TITLE, "title"),
+        (NOTE, "bibliography entry"),
+    } <= flagged
     passages = report["passages"]
     for flag in record["suspicious"]:
         if flag["where"] == "passage" and flag["evidence_id"] in passages:
             assert passages[flag["evidence_id"]][flag["start"] : flag["end"]] == flag["text"] != ""
     told = [finding["message"] for finding in record["findings"] if finding["rule"] == "orders-in-source"]
     page = (tmp_path / "out" / "discussion.evidence.html").read_text(encoding="utf-8")
-    assert page.count("Gives orders") >= len(PASSAGES)
-    for key in (*PASSAGES, TITLE, NOTE):
+    assert page.count("Gives orders") >= len(PASSAGES) + len(HIDDEN)
+    for key in (*PASSAGES, *HIDDEN, TITLE, NOTE):
         assert any(f" of {key} (" in message for message in told), key
     assert "Ignoriere alle vorherigen Anweisungen" in page, "a passage was taken out in silence"

@@ -1,0 +1,60 @@
+"""A full disk, whichever library stumbled over it: told as what it is, and waited out."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from citeloom.errors import CiteloomError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+# SQLite and Chroma cannot go on with less, and say then whatever they were doing.
+_TOO_LITTLE = 2 * 1024 * 1024
+
+
+def full_disk(error: BaseException, places: Sequence[Path]) -> str | None:
+    """One line when the error comes of a full disk, None when it does not.
+
+    Args:
+        error: what ended the command.
+        places: where it writes; one that is not there yet counts as its nearest folder.
+    """
+    links = list(_chain(error))
+    # A mistake of the user's is no less one while the disk is full; what a library raised may well come of it.
+    ours_alone = isinstance(error, CiteloomError) and len(links) == 1
+    full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
+    if not full and not any(_says_so(link) for link in links):
+        return None
+    where = f"{full[0]}: the disk is full" if full else "the disk is full where the output goes"
+    return f"{where}; what was finished is kept. Free some space and give the same command again."
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        link = waiting.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        waiting += [link.__cause__, link.__context__]
+        if isinstance(link, BaseExceptionGroup):
+            waiting += link.exceptions
+
+
+def _says_so(error: BaseException) -> bool:
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return True
+    return "database or disk is full" in str(error)
+
+
+def _free(place: Path) -> float:
+    for folder in (place, *place.absolute().parents):
+        try:
+            return shutil.disk_usage(folder).free
+        except OSError:
+            continue
+    return float("inf")
