@@ -44,13 +44,8 @@ def _section_brief(state: SectionState, sources: Sequence[Source], bench: Workbe
 
 
 def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbench) -> AnswerBrief:
-    """What is known of a question; evidence that only the conversation before it had is kept apart.
-
-    An answer that is written anew rests on the evidence that it had as well.
-    """
-    fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
-    if state.get("feedback"):
-        fresh |= {record["id"] for record in state.get("recalled", [])}
+    """What is known of a question; evidence that only the conversation before it had is kept apart."""
+    fresh = _of_this_question(state)
     found = [source for source in sources if source.evidence.id in fresh]
     contexts = assemble_context(bench.library, [source.evidence.chunk_id for source in found])
     ids: dict[str, list[str]] = {}
@@ -63,7 +58,7 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
         searches_left=_searches_left(state, bench),
         words=state.get("words") or bench.settings.answer_words,
         survey=state["route"]["track"] == "survey",
-        answerable="recalled" in state or is_answerable(state, bench),
+        answerable=is_answerable(state, bench),
         most_papers=state.get("sources") or bench.settings.answer_sources,
         shown=tuple(
             Shown(
@@ -83,8 +78,21 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
 
 
 def is_answerable(state: RunState, bench: Workbench) -> bool:
-    """Whether any evidence bears on the question enough; what merely shares its field does not."""
-    return any(record["llm_score"] >= bench.settings.answer_threshold for record in state.get("evidence", []))
+    """Whether any evidence bears on the question enough; what merely shares its field does not.
+
+    A chat model may answer from what was cited before, and declines where that says nothing of the question.
+    """
+    given = cast(ResearchState, state)
+    if given.get("recalled") and "writer" not in bench.extractive:
+        return True
+    fresh = [record for record in state.get("evidence", []) if record["id"] in _of_this_question(given)]
+    return any(record["llm_score"] >= bench.settings.answer_threshold for record in fresh)
+
+
+def _of_this_question(state: ResearchState) -> set[str]:
+    """The evidence that was found for the question; an answer that is written anew rests on what it had as well."""
+    fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
+    return fresh | {record["id"] for record in state.get("recalled", [])} if state.get("feedback") else fresh
 
 
 def _queries(state: RunState) -> tuple[str, ...]:
