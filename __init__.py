@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         write_section,
     )
     from citeloom.config import Settings
+    from citeloom.conversation import Conversation
     from citeloom.errors import CiteloomError
     from citeloom.experiment import load_experiment
     from citeloom.graph.research_graph import build_research_graph
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CiteloomError": "citeloom.errors",
+    "Conversation": "citeloom.conversation",
     "Settings": "citeloom.config",
     "aingest": "citeloom.api",
     "aopen_library": "citeloom.api",
@@ -44,6 +46,7 @@ _HOMES = {
 
 __all__ = [
     "CiteloomError",
+    "Conversation",
     "Settings",
     "aingest",
     "aopen_library",

@@ -67,7 +67,7 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     from citeloom.commands.shell.context import Shell
     from citeloom.commands.shell.opening import NO_PAPERS, Opening, at_a_glance
     from citeloom.commands.shell.session import converse
-    from citeloom.commands.shell.taking_up import take_up, tell_paused
+    from citeloom.commands.shell.taking_up import behind_the_prompt, take_up
     from citeloom.stores.conversations import new_thread_id
 
     opening = Opening(settings, home, on_notice=notice, on_error=lambda error: screen.failure(str(error)))
@@ -78,7 +78,10 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     else:
         screen.failure(f"The library is empty. {NO_PAPERS}")
     shell = Shell(opening, new_thread_id(), exp)
-    telling = asyncio.ensure_future(tell_paused(shell, home)) if thread and take_up(shell, home, thread) else None
+    if thread is not None:
+        take_up(shell, home, thread)
+    if shelf.keys:
+        shell.behind = asyncio.ensure_future(behind_the_prompt(shell, settings, home))
     interactive = lines.on_terminal()
     if interactive:
         history = home.root / HISTORY if home.exists() else None
@@ -88,8 +91,8 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     try:
         code = await converse(shell, source)
     finally:
-        if telling is not None:
-            telling.cancel()
+        if shell.behind is not None:
+            shell.behind.cancel()
         await opening.close()
     if shell.turns:
         notice(f"To go on with this conversation: python cli.py chat --thread {shell.thread_id}")

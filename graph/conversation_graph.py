@@ -108,10 +108,11 @@ async def remember(state: ConversationState, runtime: Runtime[Any], bench: Workb
         "cited": [by_id[identifier] for identifier in cited if identifier in by_id],
     }
     ids = {mark_of(record): record["id"] for record in result["evidence"]}
-    numbers = dict(state.get("numbers", {}))
-    for key in dict.fromkeys(citation["key"] for citation in result["citations"]):
-        numbers.setdefault(key, len(numbers) + 1)
-    return {"past": [turn], "evidence_ids": {**state.get("evidence_ids", {}), **ids}, "numbers": numbers}
+    return {
+        "past": [turn],
+        "evidence_ids": {**state.get("evidence_ids", {}), **ids},
+        "numbers": {**state.get("numbers", {}), **result["paper_numbers"]},
+    }
 
 
 async def _answered(

@@ -185,12 +185,15 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
     return entry
 
 
-async def delete_expired(home: Home, days: int | None) -> list[ConversationEntry]:
-    """Delete the conversations whose last turn is more than `days` ago; those under way stay. None deletes none."""
-    if days is None or not home.runs.is_file():
-        return []
+async def delete_expired(home: Home, days: int, but: str = "") -> list[ConversationEntry]:
+    """Delete the conversations whose last turn is more than `days` ago; those under way stay, and the one named."""
     register = await asyncio.to_thread(ConversationRegister, home.runs)
     old = time.time() - days * _DAY
     entries = await asyncio.to_thread(register.all)
-    expired = [entry for entry in entries if entry.updated_at < old and not run_under_way(home, entry.thread_id)]
-    return [await delete_conversation(home, entry.thread_id) for entry in expired]
+    expired = [
+        entry
+        for entry in entries
+        if entry.updated_at < old and entry.thread_id != but and not run_under_way(home, entry.thread_id)
+    ]
+    free = [entry for entry in expired if not run_under_way(home, entry.thread_id)]
+    return [await delete_conversation(home, entry.thread_id) for entry in free]

@@ -15,7 +15,7 @@ from citeloom.citations.formats import ExportError, Format, convert
 
 __all__ = ["prepare_folder", "public_record", "save_section"]
 
-_FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "marked")
+_FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "marked", "paper_numbers")
 
 
 def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Shell:
     """One session: where its library is, what it remembers, and the experiment that sections are written of.
 
-    `thread_id` is its conversation's, of which `turns` are over.
+    `thread_id` is its conversation's, of which `turns` are over; `behind` is what goes on behind the prompt.
     """
 
     opening: Opening
@@ -27,6 +28,12 @@ class Shell:
     state: ShellState = INITIAL
     turns: int = 0
     told_of_mode: bool = False
+    behind: asyncio.Task[None] | None = None
+
+    async def settle(self) -> None:
+        """Wait for what is found out behind the prompt, such as a question that was stopped."""
+        if self.behind is not None:
+            await asyncio.wait([self.behind])
 
     async def workbench(self) -> Workbench:
         """The open library; raises `NoPapersError` and what opening raises."""

@@ -89,6 +89,11 @@ class Opening:
         finally:
             self._waiting -= 1
 
+    async def wait(self) -> None:
+        """Wait until what was begun has ended; raises what opening raises. Nobody is told of errors here."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
     def opened(self) -> Workbench | None:
         """The workbench if it is open by now."""
         task = self._task

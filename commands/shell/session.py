@@ -61,6 +61,8 @@ async def converse(shell: Shell, lines: Lines) -> ExitCode:
 async def carry_out(shell: Shell, request: Request) -> ExitCode:
     """One command from its line to the next state; whatever goes wrong is told in one line."""
     given = request
+    if request.command == "resume" and not shell.state.paused:
+        await shell.settle()
     try:
         require(shell.state, request.command)
     except CiteloomError as error:

@@ -109,6 +109,7 @@ async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
         "markdown": markdown_document(document),
         "bibliography": bibliography(papers),
         "marked": text,
+        "paper_numbers": dict(shown.numbers),
         "manuscript": manuscript(for_pandoc.text, for_pandoc.places, title=title),
         "report": {
             "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],

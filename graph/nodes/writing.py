@@ -30,8 +30,9 @@ async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> 
     """Write the section or the answer from the evidence; a question without enough of it is not put to a writer."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
-    runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.citable)} passages"))
     nothing = isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable)
+    if not nothing:
+        runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.citable)} passages"))
     draft = Draft("") if nothing else await roles.write(brief)
     return {"draft": record_of(_normalised(draft)), "warnings": warnings}
 
