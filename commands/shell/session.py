@@ -77,9 +77,9 @@ async def carry_out(shell: Shell, request: Request) -> ExitCode:
     except Interrupted:
         return _paused(shell, given, "Interrupted")
     except PausedError as error:
-        return _paused(shell, given, error.message)
+        return _paused(shell, given, _told(error, error.message))
     except CiteloomError as error:
-        screen.failure(": ".join([*getattr(error, "__notes__", ()), str(error)]))
+        screen.failure(_told(error, str(error)))
         shell.state = after_failure(shell.state, given.command)
         return error.exit_code
     except Exception as error:  # the shell outlives an error of ours; it is told as `cli.py` tells it
@@ -93,6 +93,11 @@ async def carry_out(shell: Shell, request: Request) -> ExitCode:
         return UNEXPECTED
     shell.state = after(shell.state, outcome)
     return DONE
+
+
+def _told(error: CiteloomError, message: str) -> str:
+    """The message behind the stage that failed, where that was noted."""
+    return ": ".join([*getattr(error, "__notes__", ()), message])
 
 
 def _paused(shell: Shell, request: Request, why: str) -> ExitCode:

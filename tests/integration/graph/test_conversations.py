@@ -28,8 +28,9 @@ from citeloom.models.chat.presenting import tokens_of
 from citeloom.models.connections import close_connections
 from citeloom.stores.conversations import ConversationRegister, UnknownConversationError
 from citeloom.stores.home import Home
+from tests.support.librarian import EARLIER, FRESH, MARKER, Librarian
 from tests.support.openai_server import FakeOpenAI, Json
-from tests.support.protocol_answers import completion, envelope
+from tests.support.protocol_answers import envelope
 
 THREAD = "chat-of-a-test"
 QUESTIONS = (
@@ -46,43 +47,7 @@ QUESTIONS = (
     "What is left open on calibration?",
     "What should one do next?",
 )
-MARKER = re.compile(r"\[(E\d+)\]")
-EARLIER, FRESH = "Sources that earlier answers cited:", "Sources of this question:"
 Opened = Callable[..., Workbench]
-
-
-class Writer:
-    """Reads every passage alike, rewrites follow-up questions, and cites two fresh sources and one recalled one."""
-
-    def __init__(self, *, filler: int = 0) -> None:
-        self.filler = filler
-        self.prompts: list[str] = []
-        self.rewriting: list[str] = []
-        self.stop_at = 0  # number of the writing request that is refused for good
-
-    def __call__(self, body: Json) -> Any:
-        form = (body.get("response_format") or {}).get("json_schema", {}).get("name", "")
-        text = str(body["messages"][-1]["content"])
-        if form == "PassageReading":
-            return envelope(
-                body, content='{"summary": "It says so.", "score": 0.9, "first_sentence": 1, "last_sentence": 1}'
-            )
-        if form == "Rewritten":
-            self.rewriting.append(text)
-            asked = re.findall(r"question \(data[^\n]*\n([^\n]+)", text)[-1]
-            return envelope(body, content=json.dumps({"question": f"{asked.rstrip('?')} (of calibration)?"}))
-        if form or body.get("tools"):
-            return completion(body, tool_turns=0)
-        self.prompts.append(text)
-        if len(self.prompts) == self.stop_at:
-            return "hang"
-        head, _, fresh = text.partition(FRESH)
-        ids = list(dict.fromkeys(MARKER.findall(fresh)))
-        place = len(self.prompts) % max(1, len(ids) - 1)
-        recalled = MARKER.findall(head.partition(EARLIER)[2])
-        cited = [*ids[place : place + 2], *recalled[-1:]]
-        told = " ".join(f"The authors see it in this way too [{item}]." for item in cited)
-        return envelope(body, content=f"{told}\n\n{'Nothing else is said about it here. ' * self.filler}".strip())
 
 
 @pytest.fixture
@@ -109,7 +74,7 @@ async def ask(opened: Workbench, asked: str, kind: Any = "follow-up") -> dict[st
 
 
 async def test_twelve_turns(bench: Opened, server: FakeOpenAI) -> None:
-    server.behaviour = writer = Writer()
+    server.behaviour = writer = Librarian()
     opened = bench()
     records = [await ask(opened, question) for question in QUESTIONS]
     _numbers_never_change(records)
@@ -161,7 +126,7 @@ def _ids_keep_their_chunk(records: list[dict[str, Any]]) -> None:
 async def test_the_prompt_stays_within_its_budget_and_drops_the_oldest_turns_first(
     bench: Opened, server: FakeOpenAI
 ) -> None:
-    server.behaviour = writer = Writer(filler=20)
+    server.behaviour = writer = Librarian(filler=20)
     opened = bench(conversation_tokens=900)
     for question in QUESTIONS:
         await ask(opened, question, "question")
@@ -178,7 +143,7 @@ async def test_the_prompt_stays_within_its_budget_and_drops_the_oldest_turns_fir
 
 
 async def test_only_what_may_follow_up_is_rewritten(bench: Opened, server: FakeOpenAI) -> None:
-    server.behaviour = writer = Writer()
+    server.behaviour = writer = Librarian()
     opened = bench()
     first = await ask(opened, "How does scaling help?")
     alone = await ask(opened, "Where is the sensor worn?", "question")
@@ -196,7 +161,7 @@ async def test_only_what_may_follow_up_is_rewritten(bench: Opened, server: FakeO
 
 
 async def test_a_model_that_rewrites_nothing_leaves_it_to_the_rules(bench: Opened, server: FakeOpenAI) -> None:
-    writer = Writer()
+    writer = Librarian()
 
     def useless(body: Json) -> Any:
         form = (body.get("response_format") or {}).get("json_schema", {}).get("name", "")
@@ -209,7 +174,7 @@ async def test_a_model_that_rewrites_nothing_leaves_it_to_the_rules(bench: Opene
 
 
 async def test_improving_keeps_the_question_and_its_evidence(bench: Opened, server: FakeOpenAI) -> None:
-    server.behaviour = writer = Writer()
+    server.behaviour = writer = Librarian()
     opened = bench()
     with pytest.raises(NothingToImproveError):
         await ask(opened, "more on seeds", "improve")
@@ -226,7 +191,7 @@ async def test_improving_keeps_the_question_and_its_evidence(bench: Opened, serv
 
 
 async def test_a_question_that_was_stopped_goes_on_or_is_given_up(bench: Opened, server: FakeOpenAI) -> None:
-    server.behaviour = writer = Writer()
+    server.behaviour = writer = Librarian()
     opened = bench(max_calls=200)
     await ask(opened, QUESTIONS[0])
     spent = (await opened.usage(THREAD))["llm_calls"]
@@ -252,7 +217,7 @@ async def test_a_question_that_was_stopped_goes_on_or_is_given_up(bench: Opened,
 async def test_checkpoints_hold_the_latest_state_alone(bench: Opened, server: FakeOpenAI) -> None:
     import sqlite3
 
-    server.behaviour = Writer()
+    server.behaviour = Librarian()
     opened = bench()
     for question in QUESTIONS[:3]:
         await ask(opened, question)
@@ -263,7 +228,7 @@ async def test_checkpoints_hold_the_latest_state_alone(bench: Opened, server: Fa
 
 
 async def test_conversations_are_deleted_whole_and_expire(bench: Opened, server: FakeOpenAI, home: Path) -> None:
-    server.behaviour = Writer()
+    server.behaviour = Librarian()
     opened = bench()
     await ask(opened, QUESTIONS[0])
     await take_turn("chat-another", TurnRequest(QUESTIONS[2]), opened)
