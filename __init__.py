@@ -11,16 +11,19 @@ if TYPE_CHECKING:
         aingest,
         aopen_library,
         asearch,
+        awrite_paper,
         awrite_section,
         ingest,
         open_library,
         search,
+        write_paper,
         write_section,
     )
     from citeloom.config import Settings
     from citeloom.conversation import Conversation
     from citeloom.errors import CiteloomError
     from citeloom.experiment import load_experiment
+    from citeloom.graph.paper_graph import build_paper_graph
     from citeloom.graph.research_graph import build_research_graph
     from citeloom.graph.section_graph import build_section_graph
     from citeloom.questions import aresearch, research
@@ -33,7 +36,9 @@ _HOMES = {
     "aopen_library": "citeloom.api",
     "aresearch": "citeloom.questions",
     "asearch": "citeloom.api",
+    "awrite_paper": "citeloom.api",
     "awrite_section": "citeloom.api",
+    "build_paper_graph": "citeloom.graph.paper_graph",
     "build_research_graph": "citeloom.graph.research_graph",
     "build_section_graph": "citeloom.graph.section_graph",
     "ingest": "citeloom.api",
@@ -41,6 +46,7 @@ _HOMES = {
     "open_library": "citeloom.api",
     "research": "citeloom.questions",
     "search": "citeloom.api",
+    "write_paper": "citeloom.api",
     "write_section": "citeloom.api",
 }
 
@@ -52,7 +58,9 @@ __all__ = [
     "aopen_library",
     "aresearch",
     "asearch",
+    "awrite_paper",
     "awrite_section",
+    "build_paper_graph",
     "build_research_graph",
     "build_section_graph",
     "ingest",
@@ -60,6 +68,7 @@ __all__ = [
     "open_library",
     "research",
     "search",
+    "write_paper",
     "write_section",
 ]
 

@@ -1,10 +1,11 @@
-"""Citeloom from Python: open a library, take papers in, write a section; each with a twin for async code."""
+"""Citeloom from Python: open a library, take papers in, write a section or a paper; each with a twin for async code."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,8 +14,9 @@ from citeloom.citations.formats import Format
 from citeloom.config import RetrievalMode, Settings, load_settings
 from citeloom.errors import ConfigurationError
 from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
+from citeloom.graph.identity import RunKind
 from citeloom.graph.run import OnEvent, SectionRequest, run_section
-from citeloom.graph.saving import public_record, save_section
+from citeloom.graph.saving import public_record, save
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.concurrency import run_to_end
 from citeloom.stores.home import find_home
@@ -34,10 +36,12 @@ __all__ = [
     "aingest",
     "aopen_library",
     "asearch",
+    "awrite_paper",
     "awrite_section",
     "ingest",
     "open_library",
     "search",
+    "write_paper",
     "write_section",
 ]
 
@@ -150,6 +154,7 @@ async def awrite_section(
     out: Path | str | None = None,
     formats: Sequence[Format] = (),
     fresh: bool = False,
+    strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """Write a section, or go on with it; the result is the section's JSON.
@@ -161,18 +166,60 @@ async def awrite_section(
         out: folder for the files; none are written when left out.
         formats: `tex`, `docx` and `html`, written beside the markdown.
         fresh: write anew, without answers of earlier runs.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
         on_event: told of each step.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
+    return await _written(kind, experiment, library, out, formats, fresh, strict, on_event)
+
+
+async def awrite_paper(
+    experiment: Experiment | dict[str, Any] | Path | str,
+    library: Workbench,
+    *,
+    out: Path | str | None = None,
+    formats: Sequence[Format] = (),
+    fresh: bool = False,
+    strict: bool | None = None,
+    on_event: OnEvent | None = None,
+) -> dict[str, Any]:
+    """Write all six sections of a paper as one run, or go on with it; the result is the JSON of `paper --json`.
+
+    Args:
+        experiment: an experiment, its plain data, or the path of an `exp.json`.
+        library: an open library.
+        out: folder for the files of the paper and of each section; none are written when left out.
+        formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown.
+        fresh: write anew, without answers of earlier runs.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
+        on_event: told of each step.
+
+    Raises `InputError`, `PausedError`, or another `CiteloomError`.
+    """
+    return await _written("paper", experiment, library, out, formats, fresh, strict, on_event)
+
+
+async def _written(
+    kind: RunKind,
+    experiment: Experiment | dict[str, Any] | Path | str,
+    library: Workbench,
+    out: Path | str | None,
+    formats: Sequence[Format],
+    fresh: bool,
+    strict: bool | None,
+    on_event: OnEvent | None,
+) -> dict[str, Any]:
     given, source = _experiment(experiment)
     if out is not None:
         await asyncio.to_thread(prepare_folder, Path(out))
+    if strict is not None:
+        library = replace(library, settings=library.settings.model_copy(update={"strict": strict}))
     request = SectionRequest(kind, given, source, fresh)
     finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
     if out is None:
         return public_record(finished.record)
-    return await save_section(finished.record, Path(out), formats)
+    return await save(finished.record, Path(out), formats)
 
 
 def _documents(given: Sequence[Path | str | Document | BaseLoader]) -> list[Document]:
@@ -227,11 +274,29 @@ def write_section(
     out: Path | str | None = None,
     formats: Sequence[Format] = (),
     fresh: bool = False,
+    strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """`awrite_section` for code without an event loop."""
-    work = awrite_section(kind, experiment, library, out=out, formats=formats, fresh=fresh, on_event=on_event)
+    work = awrite_section(
+        kind, experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event
+    )
     return run_blocking(work, "awrite_section")
+
+
+def write_paper(
+    experiment: Experiment | dict[str, Any] | Path | str,
+    library: Workbench,
+    *,
+    out: Path | str | None = None,
+    formats: Sequence[Format] = (),
+    fresh: bool = False,
+    strict: bool | None = None,
+    on_event: OnEvent | None = None,
+) -> dict[str, Any]:
+    """`awrite_paper` for code without an event loop."""
+    work = awrite_paper(experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event)
+    return run_blocking(work, "awrite_paper")
 
 
 def run_blocking(work: Coroutine[Any, Any, Result], twin: str) -> Result:

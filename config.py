@@ -147,6 +147,7 @@ class Settings(BaseSettings):
     prompts_dir: Path | None = Field(None, description="Folder whose prompt files replace those shipped.")
     cite_style: CitationStyle = Field("key", description="How a citation is shown in the text.")
     csl: str = Field("", description="CSL style of the references: a file, or a name from the extra 'styles'.")
+    strict: bool = Field(False, description="Leave out sentences that fail a check, instead of marking them.")
 
     chunk_tokens: int = Field(400, ge=100, le=480, description="Tokens that a chunk aims at.")
     chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")

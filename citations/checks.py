@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +20,7 @@ from citeloom.citations.foreign import NEEDED, Foreign, NamesAt, find_foreign
 from citeloom.citations.markers import MARKER, marker_ids, normalise_markers, sentences
 from citeloom.citations.names import NamedSource
 from citeloom.citations.numbers import number_findings
+from citeloom.citations.repeated import repeated_findings
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.roles import Draft, Source
 
@@ -51,6 +52,7 @@ def check_draft(
     kind: DraftKind | None,
     experiment: Experiment,
     known_keys: Collection[str] = (),
+    earlier: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
     """What is wrong with a draft, in reading order after what concerns the whole.
 
@@ -61,6 +63,7 @@ def check_draft(
         experiment: what the user says, which may be repeated verbatim, and where its numbers come from; for an answer
             one that holds the question alone.
         known_keys: keys of the library beyond those of `sources`.
+        earlier: the texts of a paper's sections that are written already, by name; None outside a paper.
     """
     text = normalise_markers(draft.text)
     whole = list(_whole(text, draft.truncated))
@@ -88,6 +91,8 @@ def check_draft(
         and not any(_meets(finding, *span) for span in headings)
     ]
     placed += copied_findings(text, sources, experiment)
+    if earlier is not None:
+        placed += repeated_findings(text, earlier)
     if kind == "answer":
         placed += unsupported_findings(text, sources)
     elif sources and kind in CITING_KINDS:

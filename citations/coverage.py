@@ -102,16 +102,6 @@ def unsupported_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     ]
 
 
-def mark_unsupported(text: str, sources: Sequence[Source]) -> tuple[str, tuple[Finding, ...]]:
-    """The text with `[citation needed]` in each statement of an answer that cites nothing, and what was marked."""
-    found = unsupported_findings(text, sources)
-    for finding in reversed(found):
-        start, end = finding.span or (0, 0)
-        closed = len(text[start:end].rstrip(' .!\n"”*_'))
-        text = f"{text[: start + closed]} {NEEDED}{text[start + closed :]}"
-    return text, tuple(Finding(finding.rule, finding.message) for finding in found)
-
-
 def _states(text: str, sentence: CitedSentence) -> bool:
     line = text[text.rfind("\n", 0, sentence.start) + 1 :].lstrip("*_ \t")
     if _HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1) or _BOLD_LINE.match(line):

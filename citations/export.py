@@ -41,6 +41,7 @@ class SectionDocument:
     references: Sequence[Reference] = ()
     findings: Sequence[Finding] = ()
     numbers: Sequence[NumberTrace] = ()
+    left_out: Sequence[Mapping[str, Any]] = ()
     usage: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     notice: str = ""
@@ -57,6 +58,7 @@ class SectionDocument:
             "references": [reference.as_dict() for reference in self.references],
             "findings": [finding.as_dict() for finding in self.findings],
             "numbers": [trace.as_dict(self.text) for trace in self.numbers],
+            "left_out": [dict(item) for item in self.left_out],
             "usage": dict(self.usage),
             "warnings": list(self.warnings),
             "files": dict(files or {}),
@@ -69,12 +71,16 @@ def markdown_document(document: SectionDocument) -> str:
     parts = [f"# {title}", without_title(document.text, title)]
     if document.references:
         parts.append("## References\n\n" + "\n".join(reference.line for reference in document.references))
-    said = [line for line in (document.notice, *document.warnings) if line.strip()]
-    if said:
-        # Two hyphens would end the comment.
-        body = "\n".join(" ".join(line.split()).replace("--", "- -") for line in said)
-        parts.append(f"<!--\n{body.replace('>', '&gt;')}\n-->")
+    parts.append(comment([document.notice, *document.warnings]))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def comment(lines: Sequence[str]) -> str:
+    """Lines for who opens the file, unseen in the paper; empty when there are none."""
+    said = [" ".join(line.split()) for line in lines if line.strip()]
+    # Two hyphens would end the comment.
+    body = "\n".join(said).replace("--", "- -").replace(">", "&gt;")
+    return f"<!--\n{body}\n-->" if said else ""
 
 
 def section_title(kind: str) -> str:

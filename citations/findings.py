@@ -21,7 +21,13 @@ Rule = Literal[
     "number-not-found",
     "copied-run",
     "citation-missing",
+    "unsupported",
+    "contradicted",
+    "partly-supported",
+    "off-topic",
+    "unjudged",
     "one-sided",
+    "repeated-sentence",
     "orders-in-source",
 ]
 Severity = Literal["error", "warning", "note"]
@@ -37,7 +43,13 @@ SEVERITY: dict[Rule, Severity] = {
     "number-not-found": "warning",
     "copied-run": "warning",
     "citation-missing": "warning",
+    "unsupported": "warning",
+    "contradicted": "warning",
+    "partly-supported": "note",
+    "off-topic": "note",
+    "unjudged": "note",
     "one-sided": "note",
+    "repeated-sentence": "warning",
     "orders-in-source": "note",
 }
 SHOWN = 80

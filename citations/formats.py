@@ -57,9 +57,15 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str) -> str
 
 
 def convert(
-    source: str, bibliography: str, target: Format, *, csl: Path | None = None, bibliography_name: str = "cited"
+    source: str,
+    bibliography: str,
+    target: Format,
+    *,
+    csl: Path | None = None,
+    bibliography_name: str = "cited",
+    title: str = "",
 ) -> bytes:
-    """The file of a format, from a manuscript and the `.bib` of what it cites.
+    """The file of a format, from a manuscript and the `.bib` of what it cites; `title` is that of a whole paper.
 
     LaTeX cites by `\\citep` from `bibliography_name`.bib, for the author's own style; with `csl` its citations and
     references are written out, as they are in the other formats. Raises ExportError when pandoc refuses.
@@ -72,6 +78,8 @@ def convert(
         cited = Path(folder) / "cited.bib"
         cited.write_text(bibliography, encoding="utf-8")
         options = ["--standalone", "--wrap=none", *_CITED_BY[target]]
+        if title:
+            options.append(f"--metadata=title:{title}")
         if target == "tex" and csl is None:
             options += ["--natbib", f"--variable=bibliography:{bibliography_name}", "--variable=biblio-style:plainnat"]
         else:

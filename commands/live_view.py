@@ -21,13 +21,16 @@ class RunView:
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
         self.stage = "starting"
+        self._section = ""
         self.searches = 0
         self.passages = 0
 
     def take(self, event: ProgressEvent) -> None:
         """Note an event."""
+        if "section" in event:
+            self._section = f"{event['section']}, "
         counted = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
-        self.stage = f"{event['stage']}{counted}"
+        self.stage = f"{self._section}{event['stage']}{counted}"
         if event["stage"] == "searched":
             self.searches += 1
             self.passages += event.get("passages", 0)

@@ -16,6 +16,7 @@ from citeloom.commands.options import (
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
+    StrictOption,
     resolve,
     workbench,
 )
@@ -24,7 +25,7 @@ from citeloom.commands.sections import OutOption, write_one
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
-    from citeloom.experiment import SectionKind
+    from citeloom.graph.identity import RunKind
     from citeloom.graph.research_run import ResearchRequest
     from citeloom.graph.run import SectionRequest
     from citeloom.stores.home import Home
@@ -94,6 +95,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
 def resume_run(
     run_id: IdArgument,
     out: OutOption = Path(),
+    strict: StrictOption = None,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -101,15 +103,15 @@ def resume_run(
     home: HomeOption = None,
 ) -> None:
     """Go on with a run that was paused or killed; the experiment is kept with the run."""
-    limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_to_end(_resume(run_id, out, home, limits))
+    given = {"strict": strict, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    record = run_to_end(_resume(run_id, out, home, given))
     if as_json:
         result_json(record)
     else:
         result(f"\n{record['text']}")
 
 
-async def _resume(run_id: str, out: Path, home: Path | None, limits: dict[str, Any]) -> dict[str, Any]:
+async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     from citeloom.config import load_settings
     from citeloom.errors import InputError
     from citeloom.graph.research_run import ResearchRequest
@@ -117,7 +119,7 @@ async def _resume(run_id: str, out: Path, home: Path | None, limits: dict[str, A
 
     _, found = resolve(home)
     run = await asyncio.to_thread(registered(found).get, run_id)
-    settings = load_settings(home=found.root, **run.request["settings"], **limits)
+    settings = load_settings(home=found.root, **{**run.request["settings"], **_set(given)})
     request = _request_of(run)
     with workbench(settings, found, create=False) as bench:
         if not await asyncio.to_thread(same_run, run, request, bench):
@@ -140,7 +142,11 @@ def _request_of(run: Run) -> SectionRequest | ResearchRequest:
         return ResearchRequest.of(run.request, fresh=run.fresh, thread_id=run.thread_id)
     source = run.request["source"]
     experiment = parse_experiment(run.request["experiment"], source=source)
-    return SectionRequest(cast("SectionKind", run.section), experiment, source, run.fresh, run.thread_id)
+    return SectionRequest(cast("RunKind", run.section), experiment, source, run.fresh, run.thread_id)
+
+
+def _set(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
 @runs_app.command("delete")

@@ -17,6 +17,7 @@ from citeloom.commands.options import (
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
+    StrictOption,
     resolve,
     workbench,
 )
@@ -25,6 +26,7 @@ from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
     from citeloom.experiment import SectionKind
+    from citeloom.graph.identity import RunKind
     from citeloom.graph.run import SectionRequest
     from citeloom.graph.workbench import Workbench
 
@@ -127,6 +129,7 @@ def _command(kind: str) -> Any:
         formats: FormatOption = None,
         cite_style: StyleOption = None,
         csl: CslOption = None,
+        strict: StrictOption = None,
         fresh: FreshOption = False,
         model: ModelOption = None,
         base_url: UrlOption = None,
@@ -141,6 +144,7 @@ def _command(kind: str) -> Any:
         settings = {
             "cite_style": cite_style,
             "csl": csl,
+            "strict": strict,
             "chat_model": model,
             "chat_base_url": base_url,
             "section_words": words,
@@ -149,8 +153,8 @@ def _command(kind: str) -> Any:
             "max_tokens": max_tokens,
             "max_cost": max_cost,
         }
-        records = run_to_end(_write((kind,), exp, out, formats, fresh, home, settings))
-        result_json(records[0]) if as_json else _show(records)
+        record = run_to_end(_write(kind, exp, out, formats, fresh, home, settings))
+        result_json(record) if as_json else _show(record)
 
     section.__name__ = kind
     return section
@@ -162,6 +166,7 @@ def paper(
     formats: FormatOption = None,
     cite_style: StyleOption = None,
     csl: CslOption = None,
+    strict: StrictOption = None,
     fresh: FreshOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
@@ -171,48 +176,47 @@ def paper(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Write all six sections one after the other; each can be killed and gone on with."""
-    settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "chat_model": model}
+    """Write all six sections as one run, which can be killed and gone on with."""
+    settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    records = run_to_end(_write(tuple(PURPOSES), exp, out, formats, fresh, home, settings))
-    result_json({"sections": records}) if as_json else _show(records)
+    record = run_to_end(_write("paper", exp, out, formats, fresh, home, settings))
+    result_json(record) if as_json else _show(record)
 
 
 async def _write(
-    kinds: tuple[str, ...],
+    kind: str,
     exp: Path,
     out: Path,
     formats: Sequence[str] | None,
     fresh: bool,
     home: Path | None,
     overrides: dict[str, Any],
-) -> list[dict[str, Any]]:
-    from citeloom.experiment import load_experiment, require_fields
+) -> dict[str, Any]:
+    from citeloom.experiment import SECTION_KINDS, load_experiment, require_fields
     from citeloom.graph.run import SectionRequest
 
     settings, found = resolve(home, **overrides)
     experiment = load_experiment(exp)
-    for kind in kinds:
-        require_fields(experiment, _kind(kind), source=str(exp))
+    for needed in SECTION_KINDS if kind == "paper" else (_kind(kind),):
+        require_fields(experiment, needed, source=str(exp))
     with workbench(settings, found, create=False) as bench:
-        bench.joint_budget = len(kinds) > 1
-        requests = [SectionRequest(_kind(kind), experiment, str(exp), fresh) for kind in kinds]
-        return [await write_one(request, out, bench, formats or ()) for request in requests]
+        asked: RunKind = "paper" if kind == "paper" else _kind(kind)
+        return await write_one(SectionRequest(asked, experiment, str(exp), fresh), out, bench, formats or ())
 
 
 async def write_one(
     request: SectionRequest, out: Path, bench: Workbench, formats: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """One section with its files; says what happened on stderr."""
+    """A section or a paper with its files; says what happened on stderr."""
     from citeloom.citations.formats import FORMATS
     from citeloom.graph.run import run_section
-    from citeloom.graph.saving import save_section
+    from citeloom.graph.saving import save
 
     if bench.notice:
         notice(bench.notice)
     with prepared_folder(out), section_progress(bench.spent_now) as show:
         finished = await run_section(request, bench, on_event=show, on_notice=notice)
-    record = await save_section(finished.record, out, [known for known in FORMATS if known in formats])
+    record = await save(finished.record, out, [known for known in FORMATS if known in formats])
     for warning in record["warnings"]:
         notice(f"Note: {warning}")
     usage = record["usage"]
@@ -257,9 +261,9 @@ def _kind(kind: str) -> SectionKind:
     return kind  # type: ignore[return-value]  # the keys of PURPOSES are the kinds; a test holds them together
 
 
-def _show(records: list[dict[str, Any]]) -> None:
-    for record in records:
-        result(f"\n# {record['section'].capitalize()}\n\n{record['text']}\n")
-        if record["references"]:
-            result("## References\n")
-            result("\n".join(f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]))
+def _show(record: dict[str, Any]) -> None:
+    title = record.get("title") or record["section"].capitalize()
+    result(f"\n# {title}\n\n{record['text']}\n")
+    if record["references"]:
+        result("## References\n")
+        result("\n".join(f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]))

@@ -9,6 +9,8 @@ from citeloom.citations.markers import marker_ids, normalise_markers
 from citeloom.graph.state import ResearchState
 from citeloom.models.roles import Source
 
+ALL_LEFT_OUT = "No sentence of the answer stood up to the checks; all were left out, as they were asked to be."
+
 
 def cites(text: str, sources: Sequence[Source]) -> bool:
     """Whether a draft cites any of the sources; one that does not is no answer."""

@@ -5,16 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 
 from citeloom.documents import Chunk, Evidence, Paper, text_hash
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
-from citeloom.graph.state import DraftRecord, ResearchState, RunState, SectionState
+from citeloom.graph.state import DraftRecord, QueryRecord, ResearchState, RunState, SectionState
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import AnswerBrief, Brief, Draft, QuoteSpan, SectionBrief, Shown, Source, Turn
+from citeloom.models.roles import (
+    AnswerBrief,
+    Brief,
+    Draft,
+    EarlierSection,
+    QuoteSpan,
+    SectionBrief,
+    Shown,
+    Source,
+    Turn,
+)
 from citeloom.stores.library import Library
 from citeloom.tools.assembly import assemble_context
 from citeloom.tools.papers import year_range
@@ -23,7 +33,7 @@ from citeloom.tools.scope import Scope
 
 async def brief_of(state: RunState, bench: Workbench) -> tuple[Brief, list[str]]:
     """The brief for the state as it stands, and a warning for each piece of evidence that is gone."""
-    evidence = [Evidence.from_dict(record) for record in state.get("evidence", [])]
+    evidence = [Evidence.from_dict(record) for record in shown_evidence(state)]
     sources, gone = await asyncio.to_thread(sources_for, bench.library, evidence)
     known = set(state.get("warnings", []))
     lost = [warning for warning in gone if warning not in known]
@@ -40,6 +50,7 @@ def _section_brief(state: SectionState, sources: Sequence[Source], bench: Workbe
         queries=_queries(state),
         searches_left=_searches_left(state, bench),
         words=bench.settings.section_words,
+        earlier=earlier_sections(state),
     )
 
 
@@ -96,7 +107,7 @@ def _of_this_question(state: ResearchState) -> set[str]:
 
 
 def _queries(state: RunState) -> tuple[str, ...]:
-    return tuple(record["query"] for record in state.get("queries", []))
+    return tuple(record["query"] for record in own_queries(state))
 
 
 def _searches_left(state: RunState, bench: Workbench) -> int:
@@ -111,6 +122,29 @@ def limits_of(state: RunState, library: Library) -> Scope:
     given = cast(ResearchState, state)
     years = year_range(given.get("min_year"), given.get("max_year"))
     return Scope.within(library, given.get("papers", []), (), years, given.get("venue", ""))
+
+
+def own_queries(state: RunState) -> list[QueryRecord]:
+    """The searches of the question or the section under way."""
+    section = cast(SectionState, state).get("section")
+    return [record for record in state.get("queries", []) if record.get("section") == section]
+
+
+def shown_evidence(state: RunState) -> list[dict[str, Any]]:
+    """The evidence of the run; in a paper what the section's searches found, and what earlier sections offer."""
+    evidence = state.get("evidence", [])
+    if "written" not in state:
+        return evidence
+    offered = cast(SectionState, state).get("offered", ())
+    ids = {*offered, *(found for query in own_queries(state) for found in query["evidence_ids"])}
+    return [record for record in evidence if record["id"] in ids]
+
+
+def earlier_sections(state: SectionState) -> tuple[EarlierSection, ...] | None:
+    """The sections of the same paper that are written already; None for a section that is written by itself."""
+    if "written" not in state:
+        return None
+    return tuple(EarlierSection(written["section"], written["draft"]["text"]) for written in state["written"])
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
@@ -144,15 +178,20 @@ def _found_again(library: Library, item: Evidence) -> Chunk | None:
     return next(iter([*same, *holding]), None)
 
 
-def read_beside(library: Library, messages: Sequence[BaseMessage]) -> list[tuple[Chunk, Paper]]:
-    """The chunks that the agent was shown by its reading tools, each once, those that are still there."""
+def chunks_shown(state: RunState) -> list[str]:
+    """The ids of the chunks that the section's agent was shown by its reading tools, each once."""
     wanted = [
         item
-        for message in messages
+        for message in state.get("messages", [])
         if isinstance(message, ToolMessage) and message.artifact
         for item in message.artifact["chunks"]
     ]
-    chunks = library.chunks(list(dict.fromkeys(wanted)))
+    return list(dict.fromkeys(wanted))
+
+
+def read_beside(library: Library, ids: Sequence[str]) -> list[tuple[Chunk, Paper]]:
+    """These chunks with their papers, those that are still there."""
+    chunks = library.chunks(ids)
     papers = {key: library.paper(key) for key in dict.fromkeys(chunk.key for chunk in chunks)}
     return [(chunk, papers[chunk.key]) for chunk in chunks]
 

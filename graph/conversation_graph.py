@@ -104,14 +104,14 @@ async def remember(state: ConversationState, runtime: Runtime[Any], bench: Workb
     turn: PastTurn = {
         "asked": state["asked"],
         "question": state["question"],
-        "answer": result["marked"],
+        "answer": result["with_markers"],
         "cited": [by_id[identifier] for identifier in cited if identifier in by_id],
     }
     ids = {mark_of(record): record["id"] for record in result["evidence"]}
     return {
         "past": [turn],
         "evidence_ids": {**state.get("evidence_ids", {}), **ids},
-        "numbers": {**state.get("numbers", {}), **result["paper_numbers"]},
+        "numbering": result["numbering"],
     }
 
 
@@ -124,7 +124,7 @@ async def _answered(
         "turns": remembered(past, bench.settings.conversation_tokens),
         "recalled": recalled(past),
         "evidence_ids": state.get("evidence_ids", {}),
-        "numbers": state.get("numbers", {}),
+        "numbering": state.get("numbering", []),
     }
     if state.get("turn_kind") == "improve":
         words = _words(state["asked"], bench.settings.answer_words)

@@ -53,7 +53,7 @@ class ConversationState(TypedDict, total=False):
 
     past: Annotated[list[PastTurn], operator.add]
     evidence_ids: dict[str, str]
-    numbers: dict[str, int]
+    numbering: list[str]
     asked: str
     turn_kind: TurnKind
     question: str

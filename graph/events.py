@@ -16,12 +16,16 @@ Stage = Literal[
     "checked",
     "judged",
     "repairing",
+    "kept",
     "rendered",
 ]
 
 
 class ProgressEvent(TypedDict):
-    """One step of a run; `text` is a line for a person, the counts are for a progress bar."""
+    """One step of a run; `text` is a line for a person, the counts are for a progress bar.
+
+    `section` names the section of a paper that is begun, with its place among the six.
+    """
 
     source: Literal["citeloom"]
     stage: Stage
@@ -29,10 +33,17 @@ class ProgressEvent(TypedDict):
     done: NotRequired[int]
     total: NotRequired[int]
     passages: NotRequired[int]
+    section: NotRequired[str]
 
 
 def progress(
-    stage: Stage, text: str, *, done: int | None = None, total: int | None = None, passages: int | None = None
+    stage: Stage,
+    text: str,
+    *,
+    done: int | None = None,
+    total: int | None = None,
+    passages: int | None = None,
+    section: str | None = None,
 ) -> ProgressEvent:
     """The event as plain data."""
     event: ProgressEvent = {"source": "citeloom", "stage": stage, "text": text}
@@ -42,4 +53,6 @@ def progress(
         event["total"] = total
     if passages is not None:
         event["passages"] = passages
+    if section is not None:
+        event["section"] = section
     return event

@@ -10,6 +10,9 @@ from typing import Any, Final, Literal
 from citeloom.config import Settings
 from citeloom.experiment import Experiment, SectionKind
 
+# What a run writes: one section, or a whole paper.
+RunKind = SectionKind | Literal["paper"]
+
 # Settings that change which evidence is found or what is written of it. The citation style is applied to the
 # finished text, and concurrency or retries change how long it takes.
 TEXT_SETTINGS: Final = (
@@ -32,7 +35,7 @@ _ROLES: Final = ("agent", "reader", "writer", "judge")
 
 
 def fingerprint(
-    kind: SectionKind,
+    kind: RunKind,
     experiment: Experiment,
     *,
     library_version: str,
@@ -40,7 +43,7 @@ def fingerprint(
     prompts_hash: str,
     handed_in: str = "",
 ) -> str:
-    """The section's name and sixteen hex digits; `handed_in` names a chat model given as an object."""
+    """The kind and sixteen hex digits; `handed_in` names a chat model given as an object."""
     models = {role: list(settings.role_endpoint(role)[:2]) for role in _ROLES}
     return _digest(
         kind,
@@ -77,7 +80,7 @@ def research_question_of(asked: Mapping[str, Any]) -> str:
     return _digest("research", {"asked": asked})
 
 
-def question_of(kind: SectionKind, experiment: Experiment) -> str:
+def question_of(kind: RunKind, experiment: Experiment) -> str:
     """What is asked regardless of library and settings: tells a changed library from a new question."""
     return _digest(kind, {"experiment": experiment.model_dump(mode="json")})
 
@@ -88,10 +91,12 @@ def settings_of_run(settings: Settings) -> dict[str, Any]:
     No key is among them: keys stay in the environment.
     """
     roles = [f"{role}_{part}" for role in ("chat", *_ROLES) for part in ("model", "base_url")]
-    kept = settings.model_dump(mode="json", include={*TEXT_SETTINGS, *roles, "cite_style", "csl", "prompts_dir"})
+    kept = settings.model_dump(
+        mode="json", include={*TEXT_SETTINGS, *roles, "cite_style", "csl", "strict", "prompts_dir"}
+    )
     return {name: value for name, value in kept.items() if value is not None}
 
 
-def _digest(kind: SectionKind | Literal["research"], record: dict[str, Any]) -> str:
+def _digest(kind: RunKind | Literal["research"], record: dict[str, Any]) -> str:
     canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return f"{kind}-{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"

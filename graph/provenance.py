@@ -1,4 +1,4 @@
-"""Where a section's citations come from: its searches in order, the cited passages whole, the papers behind them.
+"""Where the citations of a section or a paper come from: its searches, the cited passages whole, their papers.
 
 Kept with the finished run, so that the command given again makes the same report without a look at the library.
 """

@@ -1,4 +1,4 @@
-"""Running a section or a question so that it can be killed at any moment and gone on with by the same command."""
+"""Running a section, a paper or a question so that it can be killed at any moment and gone on with by a second try."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from citeloom.citations.csl import style_file
 from citeloom.errors import CiteloomError, InputError, PausedError
-from citeloom.experiment import Experiment, SectionKind, require_fields
+from citeloom.experiment import SECTION_KINDS, Experiment, require_fields
 from citeloom.graph.events import ProgressEvent
-from citeloom.graph.identity import fingerprint, question_of, settings_of_run
+from citeloom.graph.identity import RunKind, fingerprint, question_of, settings_of_run
+from citeloom.graph.nodes.paper import rendered_paper
 from citeloom.graph.nodes.rendering import rendered
+from citeloom.graph.paper_graph import build_paper_graph
 from citeloom.graph.provenance import provenance
 from citeloom.graph.research_graph import build_research_graph
 from citeloom.graph.section_graph import build_section_graph
-from citeloom.graph.state import RunState
 from citeloom.graph.workbench import Workbench
 from citeloom.models.journal import Journal
 from citeloom.models.paying import paid_by
@@ -35,12 +36,13 @@ OnNotice = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SectionRequest:
-    """What is asked for; `source` names the experiment in errors, `fresh` sets answers of earlier runs aside.
+    """What is asked for: a section, or a paper of all six.
 
-    `thread_id` asks for one run that there is already, instead of the latest of its kind.
+    `source` names the experiment in errors, `fresh` sets answers of earlier runs aside. `thread_id` asks for one run
+    that there is already, instead of the latest of its kind.
     """
 
-    kind: SectionKind
+    kind: RunKind
     experiment: Experiment
     source: str = "experiment"
     fresh: bool = False
@@ -76,7 +78,8 @@ class SectionRequest:
 
     def given(self) -> dict[str, Any]:
         """The input of the graph."""
-        return {"section": self.kind, "experiment": self.experiment.model_dump(mode="json")}
+        experiment = {"experiment": self.experiment.model_dump(mode="json")}
+        return experiment if self.kind == "paper" else {"section": self.kind, **experiment}
 
 
 class Request(Protocol):
@@ -117,12 +120,13 @@ def _ignore(_: object) -> None:
 async def run_section(
     request: SectionRequest, bench: Workbench, *, on_event: OnEvent = _ignore, on_notice: OnNotice = _ignore
 ) -> SectionResult:
-    """Write a section, go on with it, or give the finished one.
+    """Write a section or a paper, go on with it, or give the finished one.
 
     Raises `ExperimentError` or another `InputError` before anything was kept, `PausedError` when the run can be
     gone on with, and other `CiteloomError`s for what cannot be mended by trying again.
     """
-    require_fields(request.experiment, request.kind, source=request.source)
+    for kind in SECTION_KINDS if request.kind == "paper" else (request.kind,):
+        require_fields(request.experiment, kind, source=request.source)
     return await run_request(request, bench, on_event=on_event, on_notice=on_notice)
 
 
@@ -192,7 +196,7 @@ async def _go_on(
     if not state.values and not state.next:
         given = request.given()
     elif state.next:
-        on_notice(f"Going on with run {run.thread_id} at {', '.join(state.next)}.")
+        on_notice(f"Going on with run {run.thread_id} at {_place(request.kind, state)}.")
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(ProgressEvent, event))
@@ -207,9 +211,16 @@ async def _go_on(
 
 def _graph(kind: str, saver: AsyncSqliteSaver, bench: Workbench | None = None) -> Any:
     """The graph of a kind of run on its checkpoints; without a bench it can only be asked for its state."""
-    build: Any = build_research_graph if kind == "research" else build_section_graph
-    name = "research" if kind == "research" else "section"
+    builders: dict[str, Any] = {"paper": build_paper_graph, "research": build_research_graph}
+    build = builders.get(kind, build_section_graph)
+    name = kind if kind in builders else "section"
     return (build() if bench is None else build(_given(bench))).compile(checkpointer=saver, name=name)
+
+
+def _place(kind: str, state: Any) -> str:
+    """Where a run stopped: the step, and in a paper the section."""
+    steps = ", ".join(state.next)
+    return f"the {state.values['section']}, {steps}" if kind == "paper" and "section" in state.values else steps
 
 
 async def _note_stop(
@@ -226,22 +237,26 @@ async def _note_stop(
 
 
 async def _finished_earlier(run: Run, bench: Workbench, saver: AsyncSqliteSaver) -> SectionResult:
-    """The stored result; rendered anew, which takes no model call, in another citation style or for the report of
-    a run that was finished before there were any."""
+    """The stored result; rendered anew, which takes no model call, in another citation style, with `strict` or
+    without it, or for the report of a run that was finished before there were any."""
     record = dict(run.result or {})
-    style = bench.answer_style if run.section == "research" else bench.settings.cite_style
-    asked = (style, bench.settings.csl)
-    if (record.get("cite_style"), record.get("csl")) != asked or "report" not in record:
+    settings = bench.settings
+    style = bench.answer_style if run.section == "research" else settings.cite_style
+    asked = {"cite_style": style, "csl": settings.csl, "strict": settings.strict}
+    if any(record.get(name) != value for name, value in asked.items()) or "report" not in record:
         state = await _graph(run.section, saver, bench).aget_state({"configurable": {"thread_id": run.thread_id}})
-        values = cast(RunState, state.values)
-        record = await _complete(await rendered(values, bench), values, run, bench)
+        values = cast(Any, state.values)
+        again = await (rendered_paper if run.section == "paper" else rendered)(values, bench)
+        record = await _complete(again, values, run, bench)
     return SectionResult(record, finished_earlier=True)
 
 
 async def _complete(result: dict[str, Any], values: Any, run: Run, bench: Workbench) -> dict[str, Any]:
     """The record to keep. Passages go in here and not in the graph's state, whose checkpoints hold no texts."""
+    sections = [{**section, "thread_id": run.thread_id} for section in result.get("sections", ())]
     return {
         **result,
+        **({"sections": sections} if sections else {}),
         "thread_id": run.thread_id,
         "usage": await bench.usage(run.thread_id),
         "report": {

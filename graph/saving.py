@@ -1,4 +1,4 @@
-"""Writing the files of a section or an answer: text in its formats, cited entries, evidence report, and record."""
+"""Writing the files of a section, a paper or an answer: text in its formats, cited entries, report, and record."""
 
 from __future__ import annotations
 
@@ -13,17 +13,35 @@ from citeloom.citations.evidence_report import evidence_report
 from citeloom.citations.export import file_stem, prepare_folder, slug, write_texts
 from citeloom.citations.formats import ExportError, Format, convert
 
-__all__ = ["prepare_folder", "public_record", "save_section"]
+__all__ = ["prepare_folder", "public_record", "save", "save_section"]
 
-_FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "marked", "paper_numbers")
+_FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "with_markers", "numbering")
 
 
 def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The section's JSON: the record without the contents of the other files."""
-    return {
-        **{name: value for name, value in record.items() if name not in _FILE_CONTENTS},
-        "files": files or {},
-    }
+    """The JSON of a section or a paper: the record without the contents of the other files."""
+    public = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
+    public["files"] = dict(files or record.get("files") or {})
+    if "sections" in record:
+        public["sections"] = [public_record(section) for section in record["sections"]]
+    return public
+
+
+async def save(record: dict[str, Any], out: Path, formats: Sequence[Format] = ()) -> dict[str, Any]:
+    """Write the files of a section, or those of a paper and of each of its sections; returns the JSON.
+
+    Of a paper only the whole is written in `formats`. Raises as `save_section` does.
+    """
+    if "sections" not in record:
+        return await save_section(record, out, formats)
+    sections = [await save_section(_with_sources(section, record["report"]), out) for section in record["sections"]]
+    return await save_section({**record, "sections": sections}, out, formats)
+
+
+def _with_sources(section: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """A paper's section with what its own report shows; texts and papers are kept once, with the paper's."""
+    searches = [search for search in whole["searches"] if search["section"] == section["section"]]
+    return {**section, "report": {**whole, **section["report"], "searches": searches}}
 
 
 async def save_section(
@@ -77,6 +95,7 @@ def _converted(
                 target,
                 csl=style_file(record["csl"]),
                 bibliography_name=name,
+                title=record.get("title", ""),
             )
         except ExportError as error:
             failed.append(error)

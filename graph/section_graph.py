@@ -29,10 +29,18 @@ def build_section_graph(
     workbench: BenchProvider = shared_workbench,
 ) -> StateGraph[SectionState, Any, SectionInput, SectionOutput]:
     """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
-
     graph = StateGraph(
         SectionState, context_schema=SectionContext, input_schema=SectionInput, output_schema=SectionOutput
     )
+    graph.add_edge(START, "default_queries")
+    add_steps(graph, workbench, finished="render")
+    graph.add_node("render", bound(nodes.render, workbench))
+    graph.add_edge("render", END)
+    return graph
+
+
+def add_steps(graph: StateGraph[SectionState, Any, Any, Any], workbench: BenchProvider, *, finished: str) -> None:
+    """Add the steps from the default queries to a checked draft, which goes on to the node `finished`."""
     for node in (
         nodes.default_queries,
         nodes.gather,
@@ -42,20 +50,16 @@ def build_section_graph(
         nodes.generate,
         nodes.check,
         nodes.repair,
-        nodes.render,
     ):
         graph.add_node(node.__name__, bound(node, workbench))
-    graph.add_edge(START, "default_queries")
     graph.add_edge("default_queries", "gather")
     graph.add_conditional_edges("gather", nodes.to_agent_or_generate)
     graph.add_edge("agent", "guard")
     graph.add_conditional_edges("guard", nodes.after_guard)
     graph.add_conditional_edges("tools", nodes.to_agent_or_generate)
     graph.add_edge("generate", "check")
-    graph.add_conditional_edges("check", nodes.to_repair_or_render)
+    graph.add_conditional_edges("check", nodes.to_repair_or_render, {"repair": "repair", "render": finished})
     graph.add_edge("repair", "check")
-    graph.add_edge("render", END)
-    return graph
 
 
 @lru_cache(maxsize=1)

@@ -16,11 +16,13 @@ from typing_extensions import TypedDict  # pydantic makes the forms of Studio, a
 
 from citeloom.citations.findings import FindingRecord
 from citeloom.experiment import SectionKind
+from citeloom.models.roles import VerdictLabel
 
 
 class QueryRecord(TypedDict):
-    """A search that was answered, and the evidence that answered it, best first."""
+    """A search that was answered, and the evidence that answered it, best first; `section` is whose search it was."""
 
+    section: NotRequired[SectionKind]
     query: str
     origin: Literal["default", "custom"]
     scope: dict[str, Any]
@@ -36,11 +38,39 @@ class DraftRecord(TypedDict):
     notes: list[str]
 
 
+class VerdictRecord(TypedDict):
+    """What the judge said of a sentence, with its markers, and evidence; the span is in the evidence's chunk."""
+
+    sentence: str
+    evidence_id: str
+    label: VerdictLabel
+    reason: str
+    start: int | None
+    end: int | None
+
+
 class Attempt(TypedDict):
     """A draft with what was found in it."""
 
     draft: DraftRecord
     findings: list[FindingRecord]
+
+
+class WrittenSection(TypedDict):
+    """A section of a paper that is finished but for its citation style: all that its record is made of.
+
+    `offered` is the evidence of earlier sections that it was shown, `read` the chunks that its agent read beside,
+    `spent` what the paper had cost when it was finished.
+    """
+
+    section: SectionKind
+    draft: DraftRecord
+    findings: list[FindingRecord]
+    verdicts: list[VerdictRecord]
+    warnings: list[str]
+    offered: list[str]
+    read: list[str]
+    spent: dict[str, Any]
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -68,8 +98,21 @@ class SectionOutput(TypedDict):
     result: dict[str, Any]
 
 
+class PaperInput(TypedDict):
+    """What a caller gives for a whole paper: the experiment as plain JSON data."""
+
+    experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
+
+
+class PaperOutput(TypedDict):
+    """What a caller gets; `result` is the paper's JSON without files and usage."""
+
+    text: str
+    result: dict[str, Any]
+
+
 class RunState(TypedDict, total=False):
-    """What every run remembers, of a section or a question."""
+    """What every run remembers, of a section, a paper or a question."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     queries: Annotated[list[QueryRecord], operator.add]
@@ -83,17 +126,23 @@ class RunState(TypedDict, total=False):
     before_repair: Attempt | None
     repairs: int
     repairing: bool
-    verdicts: list[dict[str, Any]]
+    verdicts: Annotated[list[VerdictRecord], operator.add]
     warnings: Annotated[list[str], operator.add]
     text: str
     result: dict[str, Any]
 
 
 class SectionState(RunState, total=False):
-    """The state of one section's run."""
+    """The state of one section's run, or of a paper's, whose sections are written one after the other.
+
+    Only a paper's has `written`, its finished sections, and `offered`, the evidence of theirs that the section under
+    way is shown beside its own; its queries and evidence are those of all sections, all other fields begin anew.
+    """
 
     section: SectionKind
     experiment: dict[str, Any]
+    offered: list[str]
+    written: list[WrittenSection]
 
 
 class TurnRecord(TypedDict):
@@ -115,7 +164,7 @@ class ResearchInput(TypedDict):
     """What a caller gives: the question, and limits where there are any.
 
     What follows after `single_shot` is a conversation's: what was asked before, the evidence that was cited then, the
-    ids of all chunks that were evidence and the numbers of all papers that were cited, and what the user says of the
+    ids of all chunks that were evidence, the keys that were cited (the first has number 1), and what the user says of the
     last answer when it is to be written anew.
     """
 
@@ -130,7 +179,7 @@ class ResearchInput(TypedDict):
     turns: NotRequired[list[TurnRecord]]
     recalled: NotRequired[list[dict[str, Any]]]
     evidence_ids: NotRequired[dict[str, str]]
-    numbers: NotRequired[dict[str, int]]
+    numbering: NotRequired[list[str]]
     feedback: NotRequired[str]
 
 
@@ -159,7 +208,7 @@ class ResearchState(RunState, total=False):
     turns: list[TurnRecord]
     recalled: list[dict[str, Any]]
     evidence_ids: dict[str, str]
-    numbers: dict[str, int]
+    numbering: list[str]
     feedback: str
     route: RouteRecord
     shortlist: list[str]

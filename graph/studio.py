@@ -8,10 +8,12 @@ environment, and the command line lets the environment win.
 Compiled without a checkpointer: the server brings its own, and refuses a graph that has one.
 """
 
+from citeloom.graph.paper_graph import paper_graph
 from citeloom.graph.research_graph import research_graph
 from citeloom.graph.section_graph import section_graph
 
-__all__ = ["research", "section"]
+__all__ = ["paper", "research", "section"]
 
 research = research_graph()
 section = section_graph()
+paper = paper_graph()

@@ -52,10 +52,7 @@ class EmptyLibraryError(InputError):
 
 @dataclass
 class Workbench:
-    """Shared by all runs of a process on one home; roles are made for each run, since the journal counts by run.
-
-    A budget is that of a run, or with `joint_budget` that of all runs of this workbench together.
-    """
+    """Shared by all runs of a process on one home; roles are made for each run, since the journal counts by run."""
 
     settings: Settings
     home: Home
@@ -63,7 +60,6 @@ class Workbench:
     journal: Journal
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
-    joint_budget: bool = False
     _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
@@ -135,16 +131,20 @@ class Workbench:
 
     def budget(self, run_id: str) -> Budget:
         """What bounds the calls of a run."""
-        name = "" if self.joint_budget else run_id
-        if name not in self._budgets:
-            self._budgets[name] = Budget(Limits.of(self.settings), self.settings.prices, self.journal)
-        self._budgets[name].cover(run_id)
-        return self._budgets[name]
+        if run_id not in self._budgets:
+            self._budgets[run_id] = Budget(Limits.of(self.settings), self.settings.prices, self.journal)
+            self._budgets[run_id].cover(run_id)
+        return self._budgets[run_id]
 
     async def roles(self, runtime: Runtime[Any]) -> Roles:
         """The roles of the run that `runtime` belongs to."""
+        return await self.roles_of(self.run_id(runtime))
+
+    @staticmethod
+    def run_id(runtime: Runtime[Any]) -> str:
+        """The id of the run that `runtime` belongs to."""
         info = runtime.execution_info
-        return await self.roles_of((info.thread_id if info else None) or "unthreaded")
+        return (info.thread_id if info else None) or "unthreaded"
 
     async def roles_of(self, run_id: str) -> Roles:
         """The roles of a run; those without a chat model are extractive."""

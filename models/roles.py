@@ -50,11 +50,20 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierSection:
+    """A section of the same paper that is written already, its markers among the text."""
+
+    kind: SectionKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SectionBrief:
     """All that a planner or writer is told.
 
     `queries` are those already answered (defaults and custom ones), `searches_left` the custom searches that
-    the budget still allows, `words` the length asked of the section.
+    the budget still allows, `words` the length asked of the section. `earlier` are the sections of the same paper
+    that are written already, in the order of their writing; None for a section that is written by itself.
     """
 
     kind: SectionKind
@@ -63,6 +72,7 @@ class SectionBrief:
     queries: tuple[str, ...]
     searches_left: int
     words: int
+    earlier: tuple[EarlierSection, ...] | None = None
 
     @property
     def citable(self) -> tuple[Source, ...]:
@@ -164,11 +174,24 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class CitedPair:
+    """A sentence as it was written, with its markers, and one of the sources that it cites."""
+
+    sentence: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of a sentence and one of its sources."""
+    """What a judge says of a sentence and one of its sources.
+
+    `source.text[start:end]` are the words that decide it; both None where there are none, as for "unsupported".
+    """
 
     label: VerdictLabel
     reason: str = ""
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +264,11 @@ class AnswerWriter(Protocol):
 
 
 class SupportJudge(Protocol):
-    """Judges whether a source supports the sentence that cites it."""
+    """Judges whether sources support the sentences that cite them."""
 
-    async def judge(self, sentence: str, source: Source) -> Verdict: ...
+    async def judge(self, pairs: Sequence[CitedPair]) -> list[Verdict]:
+        """A verdict for each pair, in their order."""
+        ...
 
 
 class ContradictionJudge(Protocol):

@@ -31,6 +31,7 @@ PROMPT_NAMES: tuple[str, ...] = (
     "writer_system",
     "writer_task",
     *(f"writer_plan_{kind}" for kind in SECTION_KINDS),
+    "writer_earlier",
     "writer_repair",
     "writer_again",
     "answer_system",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,6 +65,18 @@ async def search_evidence(
     proposed = [hit.candidate for hit in await retrieve(library, query, limits.top_k_initial, scope, how)]
     readings = await all_settled(reader.read(asked or query, candidate) for candidate in proposed)
     return select(query, list(zip(proposed, readings, strict=True)), limits)
+
+
+async def best_fitting(library: Library, queries: Sequence[str], chunk_ids: Sequence[str], k: int) -> list[str]:
+    """The `k` of these chunks that are nearest to any of the queries, best first; those that are gone are left out."""
+    if not chunk_ids:
+        return []
+    nearness: dict[str, float] = {}
+    for query in queries:
+        vector = await library.embedding.embed_query(query)
+        for name, cosine in (await asyncio.to_thread(library.cosines, vector, chunk_ids)).items():
+            nearness[name] = max(cosine, nearness.get(name, -1.0))
+    return sorted(nearness, key=lambda name: (-nearness[name], name))[:k]
 
 
 def select(query: str, read: Sequence[tuple[Candidate, Reading | None]], limits: EvidenceLimits) -> list[Found]:

@@ -14,7 +14,7 @@ from citeloom.graph.briefs import brief_of, is_answerable, limits_of
 from citeloom.graph.events import progress
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.repeats import answered_before
-from citeloom.graph.state import QueryRecord, ResearchState, RunState, Update
+from citeloom.graph.state import QueryRecord, ResearchState, RunState, SectionState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
 from citeloom.tools import Scope, ToolRequestError, parse_request, search_evidence
@@ -51,7 +51,7 @@ async def guard(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     message = state["messages"][-1]
     refused: list[ToolMessage] = []
     allowed: list[dict[str, Any]] = []
-    records = list(state.get("queries", []))
+    records = _own_first(state)
     used = state.get("searches_used", 0)
     mistakes = 0
     if not isinstance(message, AIMessage):
@@ -101,7 +101,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     calls = state["pending_calls"]
     requests = [parse_request(call["name"], call["args"]) for call in calls]
     within = await asyncio.to_thread(limits_of, state, bench.library)
-    records, repeated = _told_apart(requests, state.get("queries", []), within)
+    records, repeated = _told_apart(requests, _own_first(state), within)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
 
@@ -131,10 +131,12 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         else:
             answers.append(_answer(call["id"], outcome.lead, outcome.chunk_ids))
     made = sum(bool(call["counted"]) for call in calls)
+    # What an earlier section of the paper asked already is from here on a search of this section too.
+    taken = {record["query"]: record for record in repeated.values() if _of_earlier_section(record, state)}
     return {
         "messages": answers,
         "evidence": new,
-        "queries": list(records.values()),
+        "queries": [_of_section(record, state) for record in (*records.values(), *taken.values())],
         "searches_used": made,
         "pending_calls": [],
         "searching": _may_go_on(state, bench, state.get("searches_used", 0) + made),
@@ -168,6 +170,22 @@ def _told_apart(
         else:
             repeated[number] = earlier
     return new, repeated
+
+
+def _own_first(state: RunState) -> list[QueryRecord]:
+    """All searches that were answered; those of a paper's earlier sections come behind the section's own."""
+    return sorted(state.get("queries", []), key=lambda record: _of_earlier_section(record, state))
+
+
+def _of_earlier_section(record: QueryRecord, state: RunState) -> bool:
+    section = cast(SectionState, state).get("section")
+    return record.get("section", section) != section
+
+
+def _of_section(record: QueryRecord, state: RunState) -> QueryRecord:
+    """The record as one of the section under way; questions have none."""
+    section = cast(SectionState, state).get("section")
+    return {**record, "section": section} if section else record
 
 
 def _asked(request: SearchEvidence, within: Scope) -> QueryRecord:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
@@ -21,17 +21,35 @@ from citeloom.citations import (
     trace_numbers,
 )
 from citeloom.citations import render as render_text
-from citeloom.citations.coverage import mark_unsupported
 from citeloom.citations.csl import style_file
 from citeloom.citations.export import bibliography, markdown_document, section_title
+from citeloom.citations.flagged import Flag
 from citeloom.citations.formats import manuscript
-from citeloom.documents import Evidence
-from citeloom.graph.answers import as_answer, cites, nothing_found
-from citeloom.graph.briefs import brief_of, draft_of, read_beside, with_chosen_quotes
+from citeloom.citations.marking import CITES_NOTHING, MARKS, MarkedSentence, leave_out, marked_sentences, marks_of
+from citeloom.citations.numbers import NumberTrace
+from citeloom.citations.references import References
+from citeloom.citations.repeated import without_repeats
+from citeloom.citations.support import PairKey, support_findings
+from citeloom.config import CitationStyle
+from citeloom.documents import Evidence, Paper
+from citeloom.graph.answers import ALL_LEFT_OUT, as_answer, cites, nothing_found
+from citeloom.graph.briefs import (
+    brief_of,
+    chunks_shown,
+    draft_of,
+    read_beside,
+    shown_evidence,
+    with_chosen_quotes,
+)
 from citeloom.graph.events import progress
+from citeloom.graph.judging import still_placed, verdicts_of
 from citeloom.graph.state import ResearchState, RunState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, Verdict
+
+_OF_SENTENCES = frozenset(
+    {"citation-missing", "unsupported", "contradicted", "partly-supported", "off-topic", "unjudged"}
+)
 
 
 async def render(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
@@ -43,58 +61,143 @@ async def render(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Up
 
 
 async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
-    """The record of a section or an answer in the citation style of the settings; takes no model call.
+    """The record of a section or an answer in the citation style of the settings; takes no model call."""
+    before = cast(ResearchState, state).get("numbering", ())
+    page = await laid_out(await finished_text(state, bench), bench, read=chunks_shown(state), before=before)
+    return page_record(page, await references_of(page.papers, page.shown.numbering, page.style, bench), bench)
 
-    `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
-    when a paper leaves the library; `manuscript` is what other formats are made of, and `report` is what the evidence
-    report shows beside the record.
+
+@dataclass(frozen=True, slots=True)
+class FinishedText:
+    """A draft as it may reach the reader, its markers still in it.
+
+    `replaced` are findings whose words were replaced, `repeated` those whose sentences were taken out, `left` those
+    that stand in the text, and `out` the sentences that a strict run leaves out.
+    """
+
+    state: RunState
+    brief: Brief
+    draft: Draft
+    sources: Sequence[Source]
+    verdicts: Mapping[PairKey, Verdict]
+    lost: Sequence[str]
+    text: str = ""
+    replaced: Sequence[Finding] = ()
+    repeated: Sequence[Finding] = ()
+    left: Sequence[Finding] = ()
+    out: Sequence[MarkedSentence] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A section or an answer in its citation style, with all that its record says of it."""
+
+    final: FinishedText
+    title: str
+    style: CitationStyle
+    shown: Rendered
+    papers: Sequence[Paper]
+    traces: Sequence[NumberTrace]
+    flags: Sequence[Flag]
+    source: str
+
+
+async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str, str] | None = None) -> FinishedText:
+    """The draft without what must not reach the reader; `earlier` are the finished texts of a paper's sections that
+    were written before, by name, none of whose sentences it repeats.
     """
     brief, lost = await brief_of(state, bench)
     draft = draft_of(state)
     sources = with_chosen_quotes(brief.citable, draft)
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
+    verdicts = still_placed(verdicts_of(state), sources)
+    final = FinishedText(state, brief, draft, sources, verdicts, lost=lost)
     if isinstance(brief, AnswerBrief) and not cites(draft.text, sources):
-        text = nothing_found(cast(ResearchState, state), len(keys))
-        marked: tuple[Finding, ...] = ()
-        left: tuple[Finding, ...] = ()
-    else:
-        text, marked, left = await asyncio.to_thread(_marked, draft, sources, brief, keys)
+        return replace(final, text=nothing_found(cast(ResearchState, state), len(keys)))
+    text, replaced = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
+    text, repeated = without_repeats(text, earlier) if earlier is not None else (text, ())
+
+    def check(text: str) -> list[Finding]:
+        # Marking may have mended more than it names, or less: what is told is what is left in the text.
+        written = Draft(text, draft.truncated)
+        found = check_draft(written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
+        return [*found, *support_findings(text, verdicts)]
+
+    strict = bench.settings.strict
+    text, left, out = await asyncio.to_thread(_held_to, text, check, strict=strict, kind=brief.kind)
+    if isinstance(brief, AnswerBrief) and not text:
+        text = ALL_LEFT_OUT
+    return replace(final, text=text, replaced=replaced, repeated=repeated, left=left, out=out)
+
+
+async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str], before: Sequence[str] = ()) -> Page:
+    """The text in the citation style of the settings.
+
+    `read` are the chunks that the agent read beside, `before` the keys that were cited before: by a paper's
+    sections before this one, or in a conversation.
+    """
+    brief, sources, text = final.brief, final.sources, final.text
+    marks = marks_of(text, final.left)
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
-    read = await asyncio.to_thread(read_beside, bench.library, state.get("messages", []))
-    flags = await asyncio.to_thread(flag_sources, sources, read)
-    flagged = flag_findings(flags)
-    verdicts = {
-        (record["sentence"], record["evidence_id"]): Verdict(record["label"], record["reason"])
-        for record in state.get("verdicts", [])
-    }
+    beside = await asyncio.to_thread(read_beside, bench.library, read)
+    flags = await asyncio.to_thread(flag_sources, sources, beside)
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
-    numbered = cast(ResearchState, state).get("numbers")
-    shown = render_text(text, sources, style, verdicts=verdicts, numbers=numbered)
+    shown = render_text(text, sources, style, verdicts=final.verdicts, marks=marks, before=before)
     cited = {source.paper.key: source.paper for source in sources}
-    papers = [cited[key] for key in shown.keys]
-    numbers = {key: shown.number(key) for key in shown.keys}
-    csl = style_file(bench.settings.csl)
-    references = await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
-    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc")
+    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
     title = brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
-    notes = [*state.get("warnings", []), *lost, *draft.notes, *references.warnings]
+    source = manuscript(for_pandoc.text, for_pandoc.places, title=title)
+    return Page(final, title, style, shown, [cited[key] for key in shown.keys], traces, flags, source)
+
+
+async def references_of(
+    papers: Sequence[Paper], numbering: Sequence[str], style: CitationStyle, bench: Workbench
+) -> References:
+    """The references of these papers, with their numbers in the numeric style."""
+    numbers = {key: number for number, key in enumerate(numbering, 1)}
+    csl = style_file(bench.settings.csl)
+    return await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
+
+
+def page_record(page: Page, references: References, bench: Workbench) -> dict[str, Any]:
+    """The record of a section or an answer; of `references` those that it cites.
+
+    `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
+    when a paper leaves the library; `manuscript` is what other formats are made of, and `report` is what the evidence
+    report shows beside the record.
+    """
+    final, shown, papers = page.final, page.shown, page.papers
+    state, brief, draft, strict = final.state, final.brief, final.draft, bench.settings.strict
+    flagged = flag_findings(page.flags)
+    notes = [*state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",
         section=brief.kind,
-        title=title,
+        title=page.title,
         text=shown.text,
         citations=shown.citations,
-        evidence=[Evidence.from_dict(record) for record in state.get("evidence", [])],
+        evidence=[Evidence.from_dict(record) for record in shown_evidence(state)],
         papers=papers,
-        references=references.entries,
+        references=[entry for entry in references.entries if entry.key in shown.keys],
         findings=[
-            *(replace(finding, span=None) for finding in marked),
-            *(_moved(finding, shown) for finding in left),
+            *(replace(finding, span=None) for finding in final.replaced if not strict),
+            *(replace(finding, span=None) for finding in final.repeated),
+            *(_moved(finding, shown) for finding in final.left),
             *flagged,
         ],
-        numbers=[replace(trace, start=shown.moved(trace.start), end=shown.moved(trace.end)) for trace in traces],
+        numbers=[
+            replace(trace, start=start, end=end)
+            for trace in page.traces
+            for start, end in [shown.span(trace.start, trace.end)]
+        ],
+        left_out=[_left_out(item, final.sources, page.style) for item in final.out],
         warnings=_warnings(
-            state, lost, _told(marked, left), _told_of_sources(flagged), draft.notes, references.warnings
+            state,
+            final.lost,
+            _told(final, strict=strict),
+            [f"Suspicious source: {finding.message}" for finding in flagged],
+            draft.notes,
+            references.warnings,
         ),
         notice=bench.notice,
     )
@@ -103,14 +206,15 @@ async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
         record = as_answer(record, cast(ResearchState, state))
     return {
         **record,
-        "suspicious": [flag.as_dict() for flag in flags],
-        "cite_style": style,
+        "suspicious": [flag.as_dict() for flag in page.flags],
+        "cite_style": page.style,
         "csl": bench.settings.csl,
+        "strict": strict,
         "markdown": markdown_document(document),
         "bibliography": bibliography(papers),
-        "marked": text,
-        "paper_numbers": dict(shown.numbers),
-        "manuscript": manuscript(for_pandoc.text, for_pandoc.places, title=title),
+        "manuscript": page.source,
+        "with_markers": final.text,
+        "numbering": list(shown.numbering),
         "report": {
             "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
             "notes": list(dict.fromkeys(notes)),
@@ -119,44 +223,61 @@ async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
     }
 
 
-def _marked(
-    draft: Draft, sources: Sequence[Source], brief: Brief, keys: Sequence[str]
-) -> tuple[str, tuple[Finding, ...], tuple[Finding, ...]]:
-    """The text with what is wrong marked in it, what was marked, and what is left."""
-    text, marked = neutralise(draft.text, sources, brief.experiment.words(), known_keys=keys)
-    if isinstance(brief, AnswerBrief):
-        text, bare = mark_unsupported(text, sources)
-        marked = (*marked, *bare)
-    # Marking may have mended more than it names, or less: what is told is what is left in the text.
-    final = Draft(text, draft.truncated)
-    return text, marked, check_draft(final, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
-
-
 def _moved(finding: Finding, shown: Rendered) -> Finding:
     """The finding with its span in the rendered text."""
-    return replace(finding, span=(shown.moved(finding.span[0]), shown.moved(finding.span[1])) if finding.span else None)
+    if finding.span is None:
+        return finding
+    # A sentence's span has its mark in it, that of words in the sentence has not.
+    whole = finding.rule in _OF_SENTENCES
+    start, end = finding.span
+    return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
 
 
-def _told(marked: Sequence[Finding], left: Sequence[Finding]) -> list[str]:
-    """A line for each finding: what was replaced, and what still stands in the text."""
+def _held_to(
+    text: str, check: Callable[[str], list[Finding]], *, strict: bool, kind: str
+) -> tuple[str, list[Finding], list[MarkedSentence]]:
+    """The text with what is wrong with it, and with `strict` what was left out of it until nothing in it fails.
+
+    What goes may be what another sentence leaned on, such as the first mention of a number.
+    """
+    out: list[MarkedSentence] = []
+    while True:
+        found = check(text)
+        failing = marked_sentences(text, found) if strict else []
+        if not failing:
+            return text, found, out
+        out += failing
+        text = leave_out(text, failing)
+        if not any(map(str.isalnum, text)):
+            nothing = f"Nothing is left of the {kind}: every sentence failed a check and was left out."
+            return "", [Finding("empty", nothing)], out
+
+
+def _left_out(item: MarkedSentence, sources: Sequence[Source], style: CitationStyle) -> dict[str, Any]:
+    """A sentence that was left out, as it would have been shown; numbers of references mean nothing outside a text."""
+    shown = render_text(item.sentence.text, sources, "key" if style == "numeric" else style)
+    return {"sentence": shown.text, "marks": list(item.marks), "why": list(item.found or (CITES_NOTHING,))}
+
+
+def _told(final: FinishedText, *, strict: bool) -> list[str]:
+    """A line for each finding: what was replaced or left out, and what still stands in the text."""
     return [
-        *(f"Marked in the text: {finding.message}" for finding in marked),
-        *(f"{'Note' if finding.severity == 'note' else 'Left in the text'}: {finding.message}" for finding in left),
+        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
+        *(f"Left out of the text: {finding.message}" for finding in final.repeated),
+        *(f"Left out of the text: {line}" for item in final.out for line in item.found),
+        *(f"{_lead(finding)}: {finding.message}" for finding in final.left),
     ]
 
 
-def _told_of_sources(flagged: Sequence[Finding]) -> list[str]:
-    return [f"Suspicious source: {finding.message}" for finding in flagged]
+def _lead(finding: Finding) -> str:
+    if finding.severity == "note":
+        return "Note"
+    return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
 
 
 def _warnings(state: RunState, *more: Any) -> list[str]:
-    """All that the user should know, each once: what was lost, marked, left out, or judged not to hold."""
+    """All that the user should know, each once: what was lost, marked or left out."""
     lines = [*state.get("warnings", [])]
     for group in more:
         lines += group
-    lines += [
-        f"Judged {record['label']}: {record['sentence']} [{record['evidence_id']}]"
-        for record in state.get("verdicts", [])
-        if record["label"] in ("unsupported", "contradicted", "off-topic")
-    ]
     return list(dict.fromkeys(lines))

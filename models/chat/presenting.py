@@ -16,14 +16,17 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.authors import in_text_name
+from citeloom.documents.sentences import sentence_spans
 from citeloom.experiment import Experiment, SectionKind
-from citeloom.models.roles import Candidate, Source
+from citeloom.models.roles import Candidate, EarlierSection, Source
 
-# Approximate tokens. 64 sources (8 searches that keep 8 each) with summaries of 60 words fit; with experiment
-# and answer that is about 26,000, inside the window of 32k that local models commonly have.
+# Approximate tokens. 64 sources (8 searches that keep 8 each) with summaries of 60 words fit; with experiment,
+# answer and the sections that are summed up that is about 30,000, inside the window of 32k that local models
+# commonly have.
 SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 320
 SOURCE_TOKENS_LEAST = 80
+EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
 WRITER_FIELD_TOKENS = 900
 PLANNER_FIELD_TOKENS = 250
@@ -78,6 +81,17 @@ EXPERIMENT_FIELDS: Mapping[SectionKind, tuple[str, ...]] = {
         "metrics",
         "summary",
     ),
+}
+
+
+# Which finished sections of a paper the writer of another is shown: those that it sums up.
+SUMMED_UP: Mapping[SectionKind, tuple[SectionKind, ...]] = {
+    "introduction": ("methods", "results", "discussion", "conclusion"),
+    "methods": (),
+    "results": (),
+    "discussion": (),
+    "conclusion": ("results", "discussion"),
+    "abstract": ("introduction", "methods", "results", "discussion", "conclusion"),
 }
 
 
@@ -158,6 +172,15 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
     return fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
 
 
+def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind) -> str:
+    """The finished sections that one of `kind` sums up, each in a fence of its own; empty when there are none."""
+    shown = [section for section in sections if section.kind in SUMMED_UP[kind]]
+    return "\n\n".join(
+        fenced(shortened(without_markers(section.text), EARLIER_TOKENS // len(shown)), section.kind)
+        for section in shown
+    )
+
+
 def _field_text(experiment: Experiment, path: str) -> str:
     if path == "metrics":
         return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
@@ -174,6 +197,32 @@ def present_passage(candidate: Candidate, spans: Sequence[tuple[int, int]]) -> s
     lines = [*_origin(paper), f"Section: {_place(_heading(chunk.parent, chunk.section), chunk.category)}", ""]
     lines += [f"{number}: {one_line(chunk.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
     return fenced("\n".join(lines), "passage")
+
+
+def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
+    """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit into
+    `tokens`. Bars and rules of tables are left out; a text without a letter or digit is one span."""
+    spans = [(left, right) for left, right in sentence_spans(text) if any(map(str.isalnum, text[left:right]))]
+    if not spans:
+        return [(0, len(text))]
+    inside = [place for place, (left, right) in enumerate(spans) if left < end and start < right] or [0]
+    low, high = inside[0], inside[-1]
+    room = tokens - sum(tokens_of(text[left:right]) for left, right in spans[low : high + 1])
+    while (low > 0 or high < len(spans) - 1) and room > 0:
+        after = high < len(spans) - 1 and (low == 0 or high - inside[-1] <= inside[0] - low)
+        place = high + 1 if after else low - 1
+        room -= tokens_of(text[slice(*spans[place])])
+        if room >= 0:
+            low, high = min(low, place), max(high, place)
+    return spans[low : high + 1]
+
+
+def present_numbered(source: Source, spans: Sequence[tuple[int, int]], label: str) -> str:
+    """A source for the judge: its section, then each sentence on a line of its own, numbered from 1; without key and
+    authors, so that no name weighs in."""
+    lines = [f"Section: {_place(source.evidence.section, source.category)}", ""]
+    lines += [f"{number}: {one_line(source.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
+    return fenced("\n".join(lines), label)
 
 
 def present_queries(queries: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from citeloom.models.chat.presenting import (
     WRITER_FIELD_TOKENS,
     PresentedSources,
     fenced,
+    present_earlier,
     present_experiment,
     present_lines,
     present_sources,
@@ -49,7 +50,13 @@ class ChatWriter:
             plan=self._prompts[f"writer_plan_{brief.kind}"].render(),
             experiment=present_experiment(brief.experiment, brief.kind, WRITER_FIELD_TOKENS),
             sources=sources.text,
+            earlier=self._earlier(brief),
         )
+
+    def _earlier(self, brief: SectionBrief) -> str:
+        """What the writer is told of a paper's finished sections; empty where it sums none up."""
+        sections = present_earlier(brief.earlier or (), brief.kind)
+        return self._prompts["writer_earlier"].render(sections=sections) if sections else ""
 
     async def _answer(self, task: str, notes: tuple[str, ...]) -> Draft:
         again = self._prompts["writer_again"].render()

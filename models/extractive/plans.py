@@ -25,7 +25,7 @@ _STEP = re.compile(r"(?:^|(?<=\s))\d{1,2}[.)]\s+(?=[A-Z\[])")
 class Statement:
     """A sentence as it will stand in the section; `about` is the text that sources are matched with.
 
-    An `about` that is empty takes no source.
+    An `about` that is empty takes no source. One without `text` is there for its sources only.
     """
 
     text: str
@@ -89,17 +89,18 @@ def sentences(text: str) -> list[str]:
     return found
 
 
-def _plain(text: str) -> Paragraph:
+def plain(text: str) -> Paragraph:
+    """The sentences of a field, each a statement of its own."""
     return tuple(Statement(sentence, sentence) for sentence in sentences(text))
 
 
-def _led(lead: str, text: str) -> Paragraph:
+def led(lead: str, text: str) -> Paragraph:
     """Statements of which the first is led in ("We hypothesise that ..."), where `text` is a sentence."""
-    plain = _plain(text)
-    if not plain:
+    stated = plain(text)
+    if not stated:
         return ()
-    first = plain[0]
-    return (Statement(f"{lead} {lowered(first.text)}", first.about), *plain[1:])
+    first = stated[0]
+    return (Statement(f"{lead} {lowered(first.text)}", first.about), *stated[1:])
 
 
 def lowered(sentence: str) -> str:
@@ -150,20 +151,24 @@ def lowered(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:] if common else sentence
 
 
-def _verdict(experiment: Experiment) -> Paragraph:
+def verdict_is(experiment: Experiment) -> str:
+    """The verdict as the beginning of a sentence, without its end; empty when it is in words of the user's own."""
     word = experiment.verdict.strip().lower()
-    if not word:
-        return ()
-    opening = next((text for marks, text in _VERDICTS if any(word.startswith(mark) for mark in marks)), "")
+    return next((text for marks, text in _VERDICTS if any(word.startswith(mark) for mark in marks)), "")
+
+
+def _verdict(experiment: Experiment) -> Paragraph:
+    opening = verdict_is(experiment)
     hypothesis = sentences(experiment.hypothesis.description)
     if not opening:
-        return _plain(experiment.verdict)
+        return plain(experiment.verdict)
     if len(hypothesis) != 1:
         return (Statement(f"{opening}.", ""),)
     return (Statement(f"{opening}: {lowered(hypothesis[0])}", ""),)
 
 
-def _questions(experiment: Experiment) -> Paragraph:
+def questions(experiment: Experiment) -> Paragraph:
+    """The open questions behind a sentence that counts them."""
     asked = [question for text in experiment.paper_concept.open_questions for question in sentences(text)]
     if not asked:
         return ()
@@ -188,7 +193,7 @@ def _steps(experiment: Experiment) -> Paragraph:
     flat = " ".join(experiment.experimental_plan.split())
     steps = [step.strip() for step in _STEP.split(flat) if step.strip()]
     if len(steps) < 2:
-        return _plain(flat)
+        return plain(flat)
     made = []
     for number, step in enumerate(steps, start=1):
         body = " ".join(sentences(step))
@@ -221,11 +226,11 @@ def _metrics(experiment: Experiment) -> Paragraph:
 
 
 def _introduction(experiment: Experiment) -> list[Paragraph]:
-    description = _plain(experiment.paper_concept.description)
+    description = plain(experiment.paper_concept.description)
     return [
         description,
-        _questions(experiment),
-        (*_led("We put forward this hypothesis:", experiment.hypothesis.description), *_approach(experiment)),
+        questions(experiment),
+        (*led("We put forward this hypothesis:", experiment.hypothesis.description), *_approach(experiment)),
     ]
 
 
@@ -234,12 +239,12 @@ def _methods(experiment: Experiment) -> list[Paragraph]:
 
 
 def _results(experiment: Experiment) -> list[Paragraph]:
-    stated = _plain(experiment.results)
-    return [stated or _metrics(experiment) or _plain(experiment.reasoning), _captions(experiment)]
+    stated = plain(experiment.results)
+    return [stated or _metrics(experiment) or plain(experiment.reasoning), _captions(experiment)]
 
 
 def _discussion(experiment: Experiment) -> list[Paragraph]:
-    reasoning = _plain(experiment.reasoning)
+    reasoning = plain(experiment.reasoning)
     # The sources stand behind the first finding, and may bear on the hypothesis that it answers.
     first = tuple(
         Statement(item.text, f"{experiment.hypothesis.description} {item.about}".strip()) for item in reasoning[:1]
@@ -247,25 +252,25 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
     return [
         (*_verdict(experiment), *first),
         reasoning[1:],
-        _led("In figures, the outcome is this:", experiment.results) if not reasoning else _plain(experiment.results),
-        _questions(experiment),
-        _plain(experiment.summary),
+        led("In figures, the outcome is this:", experiment.results) if not reasoning else plain(experiment.results),
+        questions(experiment),
+        plain(experiment.summary),
     ]
 
 
 def _conclusion(experiment: Experiment) -> list[Paragraph]:
-    about = _plain(experiment.paper_concept.description)[-1:]
-    return [(*about, *_verdict(experiment), *_plain(experiment.reasoning)), _plain(experiment.summary)]
+    about = plain(experiment.paper_concept.description)[-1:]
+    return [(*about, *_verdict(experiment), *plain(experiment.reasoning)), plain(experiment.summary)]
 
 
 def _abstract(experiment: Experiment) -> list[Paragraph]:
-    results = _plain(experiment.results) or _plain(experiment.reasoning)
+    results = plain(experiment.results) or plain(experiment.reasoning)
     return [
         (
-            *_plain(experiment.paper_concept.description)[:2],
-            *_led("We put forward this hypothesis:", experiment.hypothesis.description)[:1],
+            *plain(experiment.paper_concept.description)[:2],
+            *led("We put forward this hypothesis:", experiment.hypothesis.description)[:1],
             *(Statement(item.text, "") for item in results[:3]),
-            *_plain(experiment.summary)[:1],
+            *plain(experiment.summary)[:1],
         )
     ]
 

@@ -15,6 +15,7 @@ from citeloom.models.extractive.phrasing import source_sentences
 from citeloom.models.extractive.plans import LIMITS, PREFERRED, STRICTER, WANTED_PAPERS, Paragraph, paragraphs
 from citeloom.models.extractive.quotable import Passage, quotable_passages
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
+from citeloom.models.extractive.shares import share_of
 from citeloom.models.extractive.themes import Theme, experiment_themes, themes_in, vocabulary
 from citeloom.models.roles import Draft, QuoteSpan, SectionBrief, Source
 
@@ -27,10 +28,11 @@ class ExtractiveWriter:
 
     async def write(self, brief: SectionBrief) -> Draft:
         """The section, with a note when fewer papers fit than the section would want."""
-        plan = paragraphs(brief.kind, brief.experiment)
+        plan = _plan(brief)
         statements = [statement for paragraph in plan for statement in paragraph]
         themes = await asyncio.to_thread(_themes, brief)
-        pairs = await asyncio.to_thread(_passages_on, brief.sources, themes)
+        said = _flat(" ".join(section.text for section in brief.earlier or ()))
+        pairs = await asyncio.to_thread(_passages_on, brief.sources, themes, said)
         matched = [number for number, statement in enumerate(statements) if statement.about]
         chosen: list[Match] = []
         if pairs and matched:
@@ -95,12 +97,28 @@ def _themes(brief: SectionBrief) -> list[Theme]:
     return experiment_themes(brief.experiment, vocabulary([(item.paper.key, item.text) for item in brief.sources]))
 
 
-def _passages_on(sources: Sequence[Source], themes: Sequence[Theme]) -> list[tuple[Source, Passage, tuple[Theme, ...]]]:
+def _plan(brief: SectionBrief) -> list[Paragraph]:
+    """What the section says of the experiment; in a paper, what no section before it has said."""
+    if brief.earlier is None:
+        return paragraphs(brief.kind, brief.experiment)
+    said = {_flat(section.text[start:end]) for section in brief.earlier for start, end in sentence_spans(section.text)}
+    shares = share_of(brief.kind, brief.experiment)
+    return [tuple(item for item in paragraph if not item.text or _flat(item.text) not in said) for paragraph in shares]
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _passages_on(
+    sources: Sequence[Source], themes: Sequence[Theme], said: str
+) -> list[tuple[Source, Passage, tuple[Theme, ...]]]:
+    """The passages that speak of a theme, but for those quoted in `said`."""
     found = []
     for source in sources:
         for passage in quotable_passages(source.text):
             spoken = themes_in(passage.text, themes)
-            if spoken:
+            if spoken and _flat(passage.text) not in said:
                 found.append((source, passage, tuple(spoken)))
     return found
 
@@ -115,9 +133,10 @@ def _compose(plan: Sequence[Paragraph], placed: Sequence[tuple[int, Match]]) -> 
     for paragraph in plan:
         parts: list[str] = []
         for statement in paragraph:
-            parts += [statement.text, *beside.get(number, [])]
+            parts += [text for text in (statement.text, *beside.get(number, [])) if text]
             number += 1
-        texts.append(" ".join(parts))
+        if parts:
+            texts.append(" ".join(parts))
     return "\n\n".join(texts)
 
 

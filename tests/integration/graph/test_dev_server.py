@@ -126,9 +126,9 @@ def home_of_the_command_line(server: Server) -> Path:
     return Path(json.loads(done.stdout)["home"])
 
 
-async def test_both_graphs_are_there_with_forms_for_their_input_and_settings(client: LangGraphClient) -> None:
+async def test_the_graphs_are_there_with_forms_for_their_input_and_settings(client: LangGraphClient) -> None:
     by_graph = {assistant["graph_id"]: assistant for assistant in await client.assistants.search()}
-    assert by_graph.keys() == {"section", "research"}
+    assert by_graph.keys() == {"section", "paper", "research"}
     asked = (await client.assistants.get_schemas(by_graph["research"]["assistant_id"]))["input_schema"]
     assert asked is not None and asked["required"] == ["question"]
     assert {"sources", "words", "min_year", "max_year", "venue", "papers", "single_shot"} <= asked["properties"].keys()

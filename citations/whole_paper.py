@@ -1,0 +1,126 @@
+"""A paper put together of its sections: one text, one list of references, the records of all that it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from citeloom.citations.export import bibliography, comment, section_title, without_title
+from citeloom.citations.references import References
+from citeloom.documents import Paper
+
+SectionRecord = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A section in the paper's text: its heading and body, and how far its body's positions move."""
+
+    record: SectionRecord
+    heading: str
+    body: str
+    shift: int
+
+    def moved(self, items: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Records with their spans in the paper's text; one whose words stood in a heading of its own has none."""
+        for item in items:
+            start, end = item["start"], item["end"]
+            inside = start is not None and start + self.shift >= 0 and end <= len(self.record["text"])
+            yield {
+                **item,
+                "start": start + self.shift if inside else None,
+                "end": end + self.shift if inside else None,
+            }
+
+
+def whole_paper(
+    title: str,
+    sections: Sequence[SectionRecord],
+    evidence: Sequence[Mapping[str, Any]],
+    papers: Sequence[Paper],
+    references: References,
+    notice: str,
+) -> dict[str, Any]:
+    """The paper's record, without thread and usage.
+
+    Args:
+        title: of the paper; may be empty.
+        sections: their records, in the order of the paper.
+        evidence: all that was gathered, in the order of its ids.
+        papers: the cited ones.
+        references: to them.
+        notice: one line on the mode.
+    """
+    placed = list(_placed(sections))
+    text = "\n\n".join(f"{section.heading}\n\n{section.body}".strip() for section in placed)
+    warnings = [
+        *(f"{section_title(record['section'])}: {warning}" for record in sections for warning in record["warnings"]),
+        *references.warnings,
+    ]
+    return {
+        "section": "paper",
+        "title": title,
+        "sections": list(sections),
+        "text": text,
+        "citations": [citation for record in sections for citation in record["citations"]],
+        "evidence": [dict(item) for item in evidence],
+        "references": [reference.as_dict() for reference in references.entries],
+        "findings": [
+            {**finding, "section": section.record["section"]}
+            for section in placed
+            for finding in section.moved(section.record["findings"])
+        ],
+        "numbers": [number for section in placed for number in section.moved(section.record["numbers"])],
+        "left_out": [{**item, "section": record["section"]} for record in sections for item in record["left_out"]],
+        "warnings": warnings,
+        "suspicious": _each_once(flag for record in sections for flag in record["suspicious"]),
+        "cite_style": sections[0]["cite_style"],
+        "csl": sections[0]["csl"],
+        "strict": sections[0]["strict"],
+        "markdown": _markdown(title, text, references, [notice, *warnings]),
+        "bibliography": bibliography(papers),
+        "manuscript": "\n".join(record["manuscript"] for record in sections),
+        "report": {
+            "places": [place for section in placed for place in section.moved(section.record["report"]["places"])],
+            "notes": [
+                *(
+                    f"{section_title(record['section'])}: {note}"
+                    for record in sections
+                    for note in record["report"]["notes"]
+                ),
+                *references.warnings,
+            ],
+            "notice": notice,
+        },
+    }
+
+
+def _placed(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
+    length = 0
+    for record in sections:
+        name = section_title(record["section"])
+        heading = f"## {name}"
+        body = without_title(record["text"], name)
+        start = record["text"].find(body)
+        if start == -1:  # its line ends were others
+            body, start = record["text"], 0
+        yield _Placed(record, heading, body, length + len(heading) + 2 - start)
+        length += len(heading) + 2 + len(body) + 2 if body else len(heading) + 2
+
+
+def _markdown(title: str, text: str, references: References, said: Sequence[str]) -> str:
+    name = " ".join(title.split())
+    parts = [f"# {name}" if name else "", text]
+    if references.entries:
+        parts.append("## References\n\n" + "\n".join(reference.line for reference in references.entries))
+    parts.append(comment(said))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _each_once(records: Iterator[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for record in records:
+        if record not in found:
+            found.append(dict(record))
+    return found

@@ -1,0 +1,153 @@
+"""begin, keep and assemble: the sections of a paper written one after the other, and put together once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+
+from citeloom.citations.references import References
+from citeloom.citations.whole_paper import whole_paper
+from citeloom.experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
+from citeloom.graph.briefs import chunks_shown
+from citeloom.graph.events import progress
+from citeloom.graph.nodes.rendering import (
+    FinishedText,
+    Page,
+    finished_text,
+    laid_out,
+    page_record,
+    references_of,
+)
+from citeloom.graph.state import SectionState, Update, WrittenSection
+from citeloom.graph.workbench import Workbench
+
+# What a section sums up is written before it.
+WRITING_ORDER: Final[tuple[SectionKind, ...]] = (
+    "methods",
+    "results",
+    "discussion",
+    "conclusion",
+    "introduction",
+    "abstract",
+)
+PAPER_ORDER: Final[tuple[SectionKind, ...]] = (
+    "abstract",
+    "introduction",
+    "methods",
+    "results",
+    "discussion",
+    "conclusion",
+)
+
+
+async def begin(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Check the input for all six sections and begin anew: a thread that is given another paper forgets the first.
+
+    Raises `ExperimentError` for a field of the wrong type or one that a section cannot do without.
+    """
+    experiment = parse_experiment(state.get("experiment"))
+    for kind in SECTION_KINDS:
+        require_fields(experiment, kind)
+    return {
+        "section": WRITING_ORDER[0],
+        "written": [],
+        "evidence": Overwrite([]),
+        "queries": Overwrite([]),
+        "text": "",
+        "result": {},
+    }
+
+
+async def keep(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Lay the finished section by, and turn to the next."""
+    kind = state["section"]
+    written: WrittenSection = {
+        "section": kind,
+        "draft": state["draft"],
+        "findings": state["findings"],
+        "verdicts": state["verdicts"],
+        "warnings": state["warnings"],
+        "offered": state["offered"],
+        "read": chunks_shown(state),
+        "spent": await bench.usage(bench.run_id(runtime)),
+    }
+    done = [*state["written"], written]
+    runtime.stream_writer(progress("kept", f"{kind} is written", done=len(done), total=len(WRITING_ORDER)))
+    return {"written": done, "section": WRITING_ORDER[min(len(done), len(WRITING_ORDER) - 1)]}
+
+
+def to_next_or_assemble(state: SectionState) -> Literal["default_queries", "assemble"]:
+    """To the next section while one is left, else on to the whole."""
+    return "default_queries" if len(state["written"]) < len(WRITING_ORDER) else "assemble"
+
+
+async def assemble(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """The finished paper: one text, one list of references, no sentence twice."""
+    result = await rendered_paper(state, bench)
+    runtime.stream_writer(progress("rendered", f"{len(result['citations'])} citations rendered"))
+    return {"text": result["text"], "result": result}
+
+
+async def rendered_paper(state: SectionState, bench: Workbench) -> dict[str, Any]:
+    """The paper's record in the citation style of the settings; takes no model call.
+
+    Which of two equal sentences stays is decided in the order of writing, which key has which number in that of the
+    paper.
+    """
+    finished: dict[SectionKind, FinishedText] = {}
+    for written in state["written"]:
+        earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}
+        finished[written["section"]] = await finished_text(_as_it_was(state, written), bench, earlier)
+    read = {written["section"]: written["read"] for written in state["written"]}
+    pages: list[Page] = []
+    numbering: tuple[str, ...] = ()
+    for kind in PAPER_ORDER:
+        pages.append(await laid_out(finished[kind], bench, read=read[kind], before=numbering))
+        numbering = pages[-1].shown.numbering
+    cited = {paper.key: paper for page in pages for paper in page.papers}
+    papers = [cited[key] for key in numbering]
+    references = await references_of(papers, numbering, bench.settings.cite_style, bench)
+    spent = _spent_on(state)
+    return whole_paper(
+        finished["abstract"].brief.experiment.paper_concept.title,
+        [
+            {**page_record(page, References(references.entries), bench), "usage": spent[kind]}
+            for kind, page in zip(PAPER_ORDER, pages, strict=True)
+        ],
+        state["evidence"],
+        papers,
+        references,
+        bench.notice,
+    )
+
+
+def _as_it_was(state: SectionState, written: WrittenSection) -> SectionState:
+    """The state in which a section was finished, as far as its record is made of it."""
+    return {
+        "experiment": state["experiment"],
+        "queries": state["queries"],
+        "evidence": state["evidence"],
+        "section": written["section"],
+        "draft": written["draft"],
+        "findings": written["findings"],
+        "verdicts": written["verdicts"],
+        "warnings": written["warnings"],
+        "offered": written["offered"],
+        "written": [],
+    }
+
+
+def _spent_on(state: SectionState) -> dict[SectionKind, dict[str, Any]]:
+    """What each section cost: what the paper had cost when it was finished, less what it had cost before."""
+    spent: dict[SectionKind, dict[str, Any]] = {}
+    before: Mapping[str, Any] = {}
+    for written in state["written"]:
+        spent[written["section"]] = {
+            name: None if value is None else round(value - (before.get(name) or 0), 9)
+            for name, value in written["spent"].items()
+        }
+        before = written["spent"]
+    return spent

@@ -1,0 +1,46 @@
+"""The paper graph: the steps of the section graph, gone through for each of six sections on one thread.
+
+    START -> begin -> default_queries -> ... -> check -> keep -> default_queries ...
+                                                          keep -> assemble -> END
+
+Queries and evidence run on from section to section, all else begins anew. `build_paper_graph()` gives an uncompiled
+builder, `paper_graph()` the graph compiled without a checkpointer, as for a section.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from citeloom.graph.binding import BenchProvider, bound
+from citeloom.graph.context import SectionContext
+from citeloom.graph.nodes import paper
+from citeloom.graph.section_graph import add_steps
+from citeloom.graph.state import PaperInput, PaperOutput, SectionState
+from citeloom.graph.workbench import shared_workbench
+
+PaperGraph = CompiledStateGraph[SectionState, Any, PaperInput, PaperOutput]
+
+
+def build_paper_graph(
+    workbench: BenchProvider = shared_workbench,
+) -> StateGraph[SectionState, Any, PaperInput, PaperOutput]:
+    """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
+    graph = StateGraph(SectionState, context_schema=SectionContext, input_schema=PaperInput, output_schema=PaperOutput)
+    for node in (paper.begin, paper.keep, paper.assemble):
+        graph.add_node(node.__name__, bound(node, workbench))
+    graph.add_edge(START, "begin")
+    graph.add_edge("begin", "default_queries")
+    add_steps(graph, workbench, finished="keep")
+    graph.add_conditional_edges("keep", paper.to_next_or_assemble)
+    graph.add_edge("assemble", END)
+    return graph
+
+
+@lru_cache(maxsize=1)
+def paper_graph() -> PaperGraph:
+    """The graph compiled without a checkpointer."""
+    return build_paper_graph().compile(name="paper")
