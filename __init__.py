@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from citeloom.graph.research_graph import build_research_graph
     from citeloom.graph.section_graph import build_section_graph
     from citeloom.questions import aresearch, research
+    from citeloom.streaming import astream_research, astream_section
 
 _HOMES = {
     "CiteloomError": "citeloom.errors",
@@ -36,6 +37,8 @@ _HOMES = {
     "aopen_library": "citeloom.api",
     "aresearch": "citeloom.questions",
     "asearch": "citeloom.api",
+    "astream_research": "citeloom.streaming",
+    "astream_section": "citeloom.streaming",
     "awrite_paper": "citeloom.api",
     "awrite_section": "citeloom.api",
     "build_paper_graph": "citeloom.graph.paper_graph",
@@ -58,6 +61,8 @@ __all__ = [
     "aopen_library",
     "aresearch",
     "asearch",
+    "astream_research",
+    "astream_section",
     "awrite_paper",
     "awrite_section",
     "build_paper_graph",

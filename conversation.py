@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Self
 
 from citeloom.api import run_blocking
 from citeloom.graph.conversation_run import TurnRequest, take_turn
 from citeloom.graph.conversation_state import TurnKind
-from citeloom.graph.run import OnEvent
+from citeloom.graph.events import Event, OnEvent
 from citeloom.graph.saving import public_record
 from citeloom.graph.transcript import turn_record, write_transcript
 from citeloom.graph.workbench import Workbench
 from citeloom.stores.conversations import ConversationRegister, new_thread_id
+from citeloom.streaming import events_of
 
 __all__ = ["Conversation"]
 
@@ -72,6 +74,13 @@ class Conversation:
         Raises `NothingToImproveError` before the first answer, and what `aask` raises.
         """
         return await self._take(feedback, "improve", on_event)
+
+    def stream(self, question: str, *, alone: bool = False) -> AsyncGenerator[Event, None]:
+        """`aask` as a stream of events (`docs/events.md`) that ends with `done`.
+
+        Closing the stream early pauses the turn, which goes on when the question is asked again.
+        """
+        return events_of(lambda tell: self.aask(question, alone=alone, on_event=tell))
 
     def ask(self, question: str, **options: Any) -> dict[str, Any]:
         """`aask` for code without an event loop; takes the same options."""

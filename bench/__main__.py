@@ -15,20 +15,36 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import checks, checks_on_papers, endpoint_ingest, evidence, ingest, journal, pdf, retrieval, section, startup
+from bench import (
+    checks,
+    checks_on_papers,
+    endpoint_ingest,
+    evidence,
+    first_token,
+    ingest,
+    journal,
+    pdf,
+    questions,
+    retrieval,
+    section,
+    startup,
+)
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval", "checks")
-ASKED_FOR = ("rerank",)  # takes minutes
+PARTS = (
+    *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token"),
+    *("pdf", "embedder", "retrieval", "checks"),
+)
+ASKED_FOR = ("rerank", "questions")  # take minutes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the speed of Citeloom, as ratios.")
     every = (*PARTS, *ASKED_FOR)
-    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; all but the last when left out")
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; those up to {PARTS[-1]} when left out")
     parser.add_argument("--rounds", type=int, default=7, help="pairs of each row")
     given = parser.parse_args()
     if unknown := set(given.parts).difference(every):
@@ -48,6 +64,9 @@ def main() -> None:
     if "rerank" in parts:
         _tell("rerank: what the cross-encoder changes ...")
         retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
+    if "questions" in parts:
+        _tell("questions: which of them a library takes for its own ...")
+        questions.measure()
     if "checks" in parts:
         _tell("checks: the labelled cases ...")
         checks.measure()
@@ -71,7 +90,7 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "pdf" in parts:
         _tell("pdf: reading against the parser alone ...")
         rows += await pdf.measure(chosen.pdfs, max(1, rounds // 2))
-    if not {"ingest", "evidence", "section"}.intersection(parts):
+    if not {"ingest", "evidence", "section", "first-token"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
@@ -86,6 +105,9 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
         if "section" in parts:
             _tell("section: a whole run against its critical path ...")
             rows += await section.measure(home, experiment, rounds)
+        if "first-token" in parts:
+            _tell("first-token: a question against its critical path ...")
+            rows += await first_token.measure(home, rounds)
     return rows
 
 

@@ -119,7 +119,7 @@ async def _table(given: RetrievalSet, stages: dict[str, Retrieval]) -> str:
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
         library = Library.open(Home(Path(folder)), _Remembering())
         try:
-            await _fill(library, given.documents)
+            await fill(library, given.documents)
             scorer = _RememberingScorer()
             found = {stage: await _run(library, given, how, scorer) for stage, how in stages.items()}
         finally:
@@ -146,7 +146,8 @@ async def _table(given: RetrievalSet, stages: dict[str, Retrieval]) -> str:
     return "\n".join(lines)
 
 
-async def _fill(library: Library, documents: dict[str, str]) -> None:
+async def fill(library: Library, documents: dict[str, str]) -> None:
+    """Make each document a paper of one chunk."""
     cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")
     hashes = {text_hash(text): text for text in documents.values()}
     known = cache.get(library.embedding.name, list(hashes))

@@ -22,6 +22,7 @@ from citeloom.commands.options import (
 )
 from citeloom.commands.research import answer_one
 from citeloom.commands.sections import OutOption, write_one
+from citeloom.commands.told_answer import answer_progress
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
                 help="Restore them, or give the command again for a new run.",
             )
         if isinstance(request, ResearchRequest):
-            return await answer_one(request, out, bench)
+            with answer_progress(bench.spent_now, draft=False) as told:
+                return await answer_one(request, out, bench, (), told)
         return await write_one(request, out, bench)
 
 

@@ -91,13 +91,15 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
 def is_answerable(state: RunState, bench: Workbench) -> bool:
     """Whether any evidence bears on the question enough; what merely shares its field does not.
 
-    A chat model may answer from what was cited before, and declines where that says nothing of the question.
+    In a paper that the question names, all that was kept does: whoever names it knows that it is the place. A chat
+    model may answer from what was cited before, and declines where that says nothing of the question.
     """
     given = cast(ResearchState, state)
     if given.get("recalled") and "writer" not in bench.extractive:
         return True
+    named = given["route"]["papers"] if given["route"]["track"] == "one_paper" else ()
     fresh = [record for record in state.get("evidence", []) if record["id"] in _of_this_question(given)]
-    return any(record["llm_score"] >= bench.settings.answer_threshold for record in fresh)
+    return any(record["key"] in named or record["llm_score"] >= bench.settings.answer_threshold for record in fresh)
 
 
 def _of_this_question(state: ResearchState) -> set[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from citeloom.citations.csl import style_file
 from citeloom.graph.conversation_graph import build_conversation_graph
 from citeloom.graph.conversation_state import ConversationState, TurnKind
-from citeloom.graph.events import ProgressEvent
+from citeloom.graph.events import OnEvent
 from citeloom.graph.provenance import provenance
 from citeloom.graph.research_run import FOREIGN_SCRIPT, foreign_script
 from citeloom.graph.run import RunUnderWayError
@@ -71,7 +71,7 @@ async def take_turn(
     request: TurnRequest,
     bench: Workbench,
     *,
-    on_event: Callable[[ProgressEvent], None] = _ignore,
+    on_event: OnEvent = _ignore,
     on_notice: Callable[[str], None] = _ignore,
 ) -> TurnResult:
     """Answer the next question of a conversation, or go on with the one that was stopped when it is asked again.

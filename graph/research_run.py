@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from citeloom.documents.scripts import is_latin
-from citeloom.graph.events import ProgressEvent
+from citeloom.graph.events import OnEvent
 from citeloom.graph.identity import research_fingerprint, research_question_of, settings_of_run
 from citeloom.graph.run import run_request
 from citeloom.graph.state import TurnRecord
@@ -134,7 +134,7 @@ async def run_research(
     request: ResearchRequest,
     bench: Workbench,
     *,
-    on_event: Callable[[ProgressEvent], None] = _ignore,
+    on_event: OnEvent = _ignore,
     on_notice: Callable[[str], None] = _ignore,
 ) -> ResearchResult:
     """Answer a question, go on with it, or give the answer there is.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from citeloom.citations.csl import style_file
 from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.experiment import SECTION_KINDS, Experiment, require_fields
-from citeloom.graph.events import ProgressEvent
+from citeloom.graph.events import Event, OnEvent
 from citeloom.graph.identity import RunKind, fingerprint, question_of, settings_of_run
 from citeloom.graph.nodes.paper import rendered_paper
 from citeloom.graph.nodes.rendering import rendered
@@ -30,7 +30,6 @@ from citeloom.stores.runs import Run, RunRegister
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-OnEvent = Callable[[ProgressEvent], None]
 OnNotice = Callable[[str], None]
 
 
@@ -199,7 +198,7 @@ async def _go_on(
         on_notice(f"Going on with run {run.thread_id} at {_place(request.kind, state)}.")
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
-            on_event(cast(ProgressEvent, event))
+            on_event(cast(Event, event))
         values = (await graph.aget_state(config)).values
     except BaseException as error:
         await asyncio.shield(_note_stop(error, run, bench, register, saver))

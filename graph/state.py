@@ -164,8 +164,8 @@ class ResearchInput(TypedDict):
     """What a caller gives: the question, and limits where there are any.
 
     What follows after `single_shot` is a conversation's: what was asked before, the evidence that was cited then, the
-    ids of all chunks that were evidence, the keys that were cited (the first has number 1), and what the user says of the
-    last answer when it is to be written anew.
+    ids of all chunks that were evidence, the keys that were cited (the first has number 1), and what the user says of
+    the last answer when it is to be written anew.
     """
 
     question: Annotated[str, Field(description="The question to answer from your papers.")]

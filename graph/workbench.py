@@ -24,7 +24,7 @@ from citeloom.models.calls import ChatCaller
 from citeloom.models.chat import chat_roles
 from citeloom.models.chat.presenting import show_passages
 from citeloom.models.embedding import EmbeddingModel
-from citeloom.models.extractive import extractive_roles
+from citeloom.models.extractive import ANSWER_NOTICE, extractive_roles
 from citeloom.models.journal import Journal
 from citeloom.models.pricing import total_cost
 from citeloom.models.records import RunScope, Usage
@@ -97,6 +97,11 @@ class Workbench:
     def notice(self) -> str:
         """One line about what the extractive mode is not; empty when chat models write."""
         return extractive_roles(self.library.embedding, summary_words=60).notice if self.extractive else ""
+
+    @property
+    def answer_notice(self) -> str:
+        """The same for an answer to a question."""
+        return ANSWER_NOTICE if self.extractive else ""
 
     def close(self) -> None:
         """Let go of library and journal."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment, SectionKind
+from citeloom.models.listening import TextListener
 
 if TYPE_CHECKING:
     # For their names only: the package takes a quarter of a second, which `--help` need not wait for.
@@ -240,7 +241,9 @@ class SearchPlanner(Protocol):
 class SectionWriter(Protocol):
     """Writes a section from a brief, citing only by marker."""
 
-    async def write(self, brief: SectionBrief) -> Draft: ...
+    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
+        """The draft; `listener` hears it while it is written, where that is known."""
+        ...
 
     async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft mended; `problems` are one line each and name the words at fault."""
@@ -258,7 +261,9 @@ class AnswerPlanner(Protocol):
 class AnswerWriter(Protocol):
     """Answers a question from the evidence alone, citing only by marker; a text that cites nothing is no answer."""
 
-    async def write(self, brief: AnswerBrief) -> Draft: ...
+    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
+        """The draft; `listener` hears it while it is written, where that is known."""
+        ...
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft: ...
 
@@ -331,11 +336,11 @@ class Roles:
             return await self.answering.planner.plan(messages, brief)
         return await self.planner.plan(messages, brief)
 
-    async def write(self, brief: Brief) -> Draft:
-        """The draft of a section or an answer."""
+    async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
+        """The draft of a section or an answer, heard by `listener` while it is written, where that is known."""
         if isinstance(brief, AnswerBrief):
-            return await self.answering.writer.write(brief)
-        return await self.writer.write(brief)
+            return await self.answering.writer.write(brief, listener)
+        return await self.writer.write(brief, listener)
 
     async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft of a section or an answer, mended."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from citeloom.commands.console import notice, result
+from citeloom.commands.live_view import RunProgress
 from citeloom.commands.shell import screen
 from citeloom.commands.shell.context import Shell
 from citeloom.commands.shell.state import Draft, Drafted, FoundNothing, Listed, Outcome
+from citeloom.commands.told_answer import ToldAnswer
 from citeloom.errors import CiteloomError
 
 if TYPE_CHECKING:
@@ -45,16 +49,21 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     bench = await shell.workbench()
     from citeloom.graph.conversation_run import TurnRequest, take_turn
 
-    if bench.notice and not shell.told_of_mode:
-        notice(bench.notice)
+    if bench.answer_notice and not shell.told_of_mode:
+        notice(bench.answer_notice)
         shell.told_of_mode = True
     stages = Stages()
+    # Without a chat model the whole answer is there at once, and reads better in its panel.
+    drafts = sys.stdout if sys.stdout.isatty() and "writer" not in bench.extractive else None
+    told = ToldAnswer(stages, drafts, shutil.get_terminal_size().columns)
     try:
-        turn = await take_turn(shell.thread_id, TurnRequest(asked, kind), bench, on_event=stages.take, on_notice=notice)
+        turn = await take_turn(shell.thread_id, TurnRequest(asked, kind), bench, on_event=told, on_notice=notice)
     except CiteloomError as error:
         if stages.writing:
             error.add_note(SYNTHESIS_FAILED)
         raise
+    finally:
+        told.end()
     record = turn.record
     shell.turns = turn.number
     if not record["answered"]:
@@ -65,7 +74,9 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     if any(finding["rule"] in _UNREADABLE for finding in record["findings"]):
         screen.warning("Some citations could not be formatted correctly")
     outcome = answer_of(record)
-    screen.panel("Research Results", shown_answer(record, outcome.papers))
+    if told.told_something and not told.has_told(record):
+        screen.warning("What was shown is a draft; this is the answer after the checks")
+    screen.panel("Research Results", shown_answer(record, outcome.papers, text=not told.has_told(record)))
     _tell_cost(record["usage"])
     screen.next_steps(_NEXT)
     return outcome
@@ -86,24 +97,27 @@ def resumed(turn: KeptTurn) -> Outcome:
     return answer_of(turn.record) if turn.answered else FoundNothing()
 
 
-def shown_answer(record: Mapping[str, Any], papers: tuple[Listed, ...]) -> str:
-    """The answer with its references as markdown; each reference with the number that commands take."""
-    parts = [f"# {record['question']}", str(record["text"]).strip(), "## References"]
+def shown_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
+    """The answer with its references as markdown, each with the number that commands take; without its `text` where
+    that was shown."""
+    parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
+    parts.append("## References")
     # Paragraphs: a list would be counted anew from its first number on.
     for paper, entry in zip(papers, record["references"], strict=True):
         parts.append(f"**[{paper.number}]** {paper.key} - {entry['text']}")
     return "\n\n".join(parts)
 
 
-class Stages:
+class Stages(RunProgress):
     """The stages of a turn as they are told, from its events."""
 
     def __init__(self) -> None:
+        super().__init__(self.take)
         self.papers = self.chunks = 0
-        self.writing = False
+        self.read = self.writing = False
 
     def take(self, event: ProgressEvent) -> None:
-        """Tell an event."""
+        """Tell a step."""
         text, total = event["text"], event.get("total", 0)
         match event["stage"]:
             case "rewritten":
@@ -117,9 +131,13 @@ class Stages:
             case "found":
                 self.chunks = total
                 notice(f"   Retrieved {_count(total, 'content chunk')}")
-            case "writing":
+            case "writing" if event.get("passages"):
                 self.writing = True
                 screen.stage("✍️ ", "Stage 3: Synthesizing answer from evidence...")
+            case "searched" if not self.read:
+                self.read = True
+                passages = event.get("passages", 0)
+                notice(f"   {passages} of {self.chunks} passages bear on the question")
             case "searched" | "planning" | "repairing":
                 notice(f"   {_capital(text)}")
             case _:

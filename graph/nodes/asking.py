@@ -12,7 +12,7 @@ from langgraph.types import Overwrite
 
 from citeloom.documents import Category
 from citeloom.graph.briefs import limits_of
-from citeloom.graph.events import progress
+from citeloom.graph.events import evidence_found, progress
 from citeloom.graph.numbering import mark_of, number_evidence
 from citeloom.graph.state import QueryRecord, ResearchState, Update
 from citeloom.graph.workbench import Workbench
@@ -43,8 +43,9 @@ async def route(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -
     if limits.papers:
         asked = limits.papers
         found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
-    told = f"about {found.papers[0]}" if found.track == "one_paper" else "a survey"
-    runtime.stream_writer(progress("routed", f"the question is {told}"))
+    told = f"one paper, {found.papers[0]}" if found.track == "one_paper" else "a survey"
+    kinds = ", ".join(category.name.lower().replace("_", " ") for category in found.categories)
+    runtime.stream_writer(progress("routed", f"route: {told}{f'; sections: {kinds}' if kinds else ''}"))
     return {
         "question": question,
         "route": {
@@ -82,7 +83,7 @@ async def one_paper(state: ResearchState, runtime: Runtime[Any], bench: Workbenc
     """The passages of the paper that bear on the question, from the kinds of section it asks for first."""
     found = await _funnelled(state, bench)
     paper = found.papers[0].paper
-    runtime.stream_writer(progress("shortlisted", f"the paper is {paper.key}: {paper.title}", total=1))
+    runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {paper.key} ({paper.title})", total=1))
     return _looked_into(found, runtime)
 
 
@@ -90,7 +91,8 @@ async def survey(state: ResearchState, runtime: Runtime[Any], bench: Workbench) 
     """The papers whose summaries are nearest to the question, and the passages of these that bear on it."""
     found = await _funnelled(state, bench)
     count = len(found.papers)
-    runtime.stream_writer(progress("shortlisted", f"{count} papers by summary or name", total=count))
+    by = "named" if state["route"]["papers"] else "nearest by summary"
+    runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {count} {by}", total=count))
     return _looked_into(found, runtime)
 
 
@@ -107,15 +109,15 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     one = state["route"]["track"] == "one_paper"
     kept = select(question, list(zip(candidates, readings, strict=True)), _limits(bench, one_paper=one))
     runtime.stream_writer(
-        progress("searched", f"{len(kept)} of {len(candidates)} passages bear on the question", passages=len(kept))
+        progress("searched", f"stage 3, evidence: {len(kept)} of {len(candidates)} passages", passages=len(kept))
     )
     scopes: list[dict[str, Any]] = [{"papers": state["shortlist"]}]
     searches: list[Sequence[Found]] = [kept]
-    strong = any(item.reading.score >= bench.settings.answer_threshold for item in kept)
+    strong = any(one or item.reading.score >= bench.settings.answer_threshold for item in kept)
     if not strong:
         within = await asyncio.to_thread(limits_of, state, bench.library)
         wider = await search_evidence(bench.library, reader, question, within, limits)
-        runtime.stream_writer(progress("searched", f"{len(wider)} in the whole library", passages=len(wider)))
+        runtime.stream_writer(progress("searched", f"{len(wider)} passages in the whole library", passages=len(wider)))
         scopes.append(within.as_dict())
         searches.append(wider)
         kept = [*kept, *wider]
@@ -123,6 +125,8 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     # What earlier answers cited is read anew where it is found again.
     recalled = {mark_of(record): record["id"] for record in state["evidence"]}
     new, ids = number_evidence([], searches, {**state.get("evidence_ids", {}), **recalled})
+    for event in evidence_found(new):
+        runtime.stream_writer(event)
     records: list[QueryRecord] = [
         {"query": question, "origin": "default", "scope": scope, "evidence_ids": of_search}
         for scope, of_search in zip(scopes, ids, strict=True)
@@ -164,7 +168,7 @@ async def _funnelled(state: ResearchState, bench: Workbench) -> Funnelled:
 
 
 def _looked_into(found: Funnelled, runtime: Runtime[Any]) -> Update:
-    runtime.stream_writer(progress("found", f"{len(found.chunks)} passages to read", total=len(found.chunks)))
+    runtime.stream_writer(progress("found", f"stage 2, passages: {len(found.chunks)} to read", total=len(found.chunks)))
     return {
         "shortlist": [item.paper.key for item in found.papers],
         "found": [(candidate.chunk.id, round(candidate.vector_score, 4)) for candidate in found.chunks],

@@ -168,6 +168,7 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
     """
     final, shown, papers = page.final, page.shown, page.papers
     state, brief, draft, strict = final.state, final.brief, final.draft, bench.settings.strict
+    notice = bench.answer_notice if isinstance(brief, AnswerBrief) else bench.notice
     flagged = flag_findings(page.flags)
     notes = [*state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
     document = SectionDocument(
@@ -199,7 +200,7 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
             draft.notes,
             references.warnings,
         ),
-        notice=bench.notice,
+        notice=notice,
     )
     record = document.as_dict()
     if isinstance(brief, AnswerBrief):
@@ -218,7 +219,7 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
         "report": {
             "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
             "notes": list(dict.fromkeys(notes)),
-            "notice": bench.notice,
+            "notice": notice,
         },
     }
 

@@ -6,12 +6,17 @@ from a section on other work is brought in as an account of that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from citeloom.documents import Category
 from citeloom.documents.authors import in_text_name
 from citeloom.documents.sentences import sentence_spans
+from citeloom.models.extractive.attributable import is_broken_off
+from citeloom.models.extractive.relevance import Relevance, odds_of
+from citeloom.models.extractive.sentence_vectors import SentenceVectors
+from citeloom.models.listening import TextListener
 from citeloom.models.roles import AnswerBrief, Draft, Source
 
 # How a quote is brought in, by the kind of section that it stands in: the first time, and after that.
@@ -25,7 +30,9 @@ _FRAMES: Final[dict[Category, tuple[str, str]]] = {
     Category.RELATED_WORK: ("Of other work, {authors} {write}", "Of other work, they {write}"),
 }
 _VERBS: Final = ("sum", "write", "describe", "report", "conclude")
+_FAR_BEHIND: Final = 6.0  # of log-odds
 _OF_A_PAPER: Final = 3  # sentences of one paper in a survey
+_ASIDE: Final = re.compile(r"\s*\[[^\]]*\]$")  # "[update in progress]"
 _SHOWN: Final = 60  # characters
 _HEADED: Final = 2  # papers from which on each has a heading
 
@@ -33,9 +40,13 @@ _HEADED: Final = 2  # papers from which on each has a heading
 class ExtractiveAnswerer:
     """Implements `AnswerWriter`; the same brief always gives the same draft."""
 
-    async def write(self, brief: AnswerBrief) -> Draft:
+    def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
+        self._vectors = vectors
+        self._relevance = relevance
+
+    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The answer, the best paper first; empty when there is no evidence."""
-        chosen = chosen_sources(brief)
+        chosen = chosen_sources(brief, await self._worth(brief))
         headed = len(chosen) >= _HEADED
         parts: list[str] = []
         for sources in chosen:
@@ -43,6 +54,17 @@ class ExtractiveAnswerer:
                 parts.append(f"## {_title(sources[0])}")
             parts.append(" ".join(_sentence(source, first=place == 0) for place, source in enumerate(sources)))
         return Draft("\n\n".join(parts))
+
+    async def _worth(self, brief: AnswerBrief) -> dict[str, float]:
+        """How well each piece answers, its passage and its quoted words weighing the same."""
+        ids = [source.evidence.id for source in brief.sources]
+        passages = [odds_of(source.evidence.llm_score) for source in brief.sources]
+        if not ids or not self._relevance.can_judge(brief.question):
+            return dict(zip(ids, passages, strict=True))
+        quotes = [source.evidence.quote for source in brief.sources]
+        cosines = await self._vectors.of(quotes) @ await self._vectors.of_query(brief.question)
+        said = await self._relevance.odds(brief.question, quotes, cosines)
+        return {name: (one + float(other)) / 2 for name, one, other in zip(ids, passages, said, strict=True)}
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft without the sentences that a problem names, and without headings that are left with nothing."""
@@ -60,9 +82,13 @@ class ExtractiveAnswerer:
         return Draft("\n\n".join(kept), notes=draft.notes)
 
 
-def chosen_sources(brief: AnswerBrief) -> list[list[Source]]:
-    """The evidence that is quoted, by paper, the best first, within the length and the number of papers asked."""
-    ranked = sorted(brief.sources, key=lambda source: (-source.evidence.combined_score, source.evidence.id))
+def chosen_sources(brief: AnswerBrief, worth: Mapping[str, float]) -> list[list[Source]]:
+    """The evidence that is quoted, by paper, the best first, within the length and the number of papers asked.
+
+    `worth` is that of each piece by its id, as log-odds: what is far behind the best is left out.
+    """
+    ranked = sorted(brief.sources, key=lambda source: (-worth[source.evidence.id], source.evidence.id))
+    ranked = [source for source in ranked if worth[source.evidence.id] >= worth[ranked[0].evidence.id] - _FAR_BEHIND]
     by_paper: dict[str, list[Source]] = {}
     said: set[str] = set()
     words = 0
@@ -88,6 +114,8 @@ def _sentence(source: Source, *, first: bool) -> str:
         frame, ending = _FRAMES[source.category][0], "s"
     lead = frame.format(authors=authors, **{verb: verb + ending for verb in _VERBS})
     quote = " ".join(source.evidence.quote.split())
+    if is_broken_off(source.text, source.evidence.end):
+        quote += " …"
     return f"{lead[0].upper()}{lead[1:]}: “{quote}” [{source.evidence.id}]."
 
 
@@ -97,4 +125,4 @@ def _beginning(sentence: str) -> str:
 
 
 def _title(source: Source) -> str:
-    return " ".join(source.paper.title.split()).rstrip(".") or source.paper.key
+    return _ASIDE.sub("", " ".join(source.paper.title.split())).rstrip(".") or source.paper.key

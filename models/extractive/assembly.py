@@ -24,11 +24,17 @@ NOTICE: Final = (
     "is argued; set CITELOOM_CHAT_MODEL for written prose."
 )
 
+ANSWER_NOTICE: Final = (
+    "Extractive mode: no chat model is configured, so papers are quoted and nothing is summed up; "
+    "set CITELOOM_CHAT_MODEL for written prose."
+)
+
 
 def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     """The roles; models are loaded on first use."""
     vectors = SentenceVectors(embedding)
     reranker = Reranker()
+    relevance = Relevance(embedding, reranker)
     return Roles(
         reader=ExtractiveReader(vectors),
         planner=ExtractivePlanner(),
@@ -36,9 +42,9 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
         judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
         answering=Answering(
-            QuestionReader(vectors, Relevance(embedding, reranker)),
+            QuestionReader(vectors, relevance),
             QuestionPlanner(),
-            ExtractiveAnswerer(),
+            ExtractiveAnswerer(vectors, relevance),
             ExtractiveRewriter(),
         ),
         notice=NOTICE,

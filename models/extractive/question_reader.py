@@ -6,11 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from citeloom.models.extractive.quotable import quotable_passages
+from citeloom.models.extractive.attributable import attributable_passages
 from citeloom.models.extractive.relevance import Relevance, as_score
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.roles import Candidate, Reading
 
+_READ_CLOSELY: Final = 4  # of a passage's sentences: those nearest to the question
 _UNJUDGED: Final = 0.5  # of a passage that no model here can judge: the order of the search is all that is known
 
 
@@ -23,7 +24,7 @@ class QuestionReader:
 
     async def read(self, query: str, candidate: Candidate) -> Reading | None:
         """The quotable sentence that answers best; its summary is the sentence, its score that of the chunk."""
-        passages = quotable_passages(candidate.chunk.text, attributed=True)
+        passages = attributable_passages(candidate.chunk.text)
         if not passages:
             return None
         asked = await self._vectors.of_query(query)
@@ -36,6 +37,8 @@ class QuestionReader:
         else:
             whole = await self._relevance.odds(query, [candidate.chunk.text], np.array([candidate.vector_score]))
             score = as_score(float(whole[0]))
-            best = int((await self._relevance.odds(query, texts, cosines)).argmax())
+            near = [int(place) for place in np.argsort(-cosines, kind="stable")[:_READ_CLOSELY]]
+            odds = await self._relevance.odds(query, [texts[place] for place in near], cosines[near])
+            best = near[int(odds.argmax())]
         passage = passages[best]
         return Reading(" ".join(passage.text.split()), score, passage.start, passage.end)

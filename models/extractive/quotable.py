@@ -14,6 +14,7 @@ from citeloom.documents.sentences import sentence_spans
 
 MIN_WORDS = 10
 MAX_WORDS = 30
+_FEWEST_ATTRIBUTED = 8
 
 # Openings that lean on the sentence before, or that only steer the reader.
 _LEANING = re.compile(
@@ -122,7 +123,7 @@ def is_quotable(sentence: str, *, attributed: bool = False) -> bool:
     One that is `attributed` to its authors, who answer for it, may also say what they did and found themselves.
     """
     words = sentence.split()
-    if not MIN_WORDS <= len(words) <= MAX_WORDS:
+    if not (_FEWEST_ATTRIBUTED if attributed else MIN_WORDS) <= len(words) <= MAX_WORDS:
         return False
     if not sentence[0].isupper() or _LEANING.match(sentence) or _UNFIT.search(sentence):
         return False
@@ -133,6 +134,6 @@ def is_quotable(sentence: str, *, attributed: bool = False) -> bool:
     if sentence.count("(") != sentence.count(")") or sentence.count("*") % 2 or sentence.count("_") % 2:
         return False
     letters = _WORD.findall(sentence)
-    if len(letters) < 0.8 * len(words) or not _VERB.search(" ".join(words[1:])):
+    if len(letters) < (0.65 if attributed else 0.8) * len(words) or not _VERB.search(" ".join(words[1:])):
         return False
-    return sum(character.isdigit() for character in sentence) <= 12
+    return sum(character.isdigit() for character in sentence) <= (24 if attributed else 12)

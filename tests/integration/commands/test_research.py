@@ -27,7 +27,14 @@ def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, ho
     assert "section " in done.out and "Next:" not in done.out
     lines = done.err.splitlines()
     assert lines[0] == f"Home: {home}"
-    for said in ("passages to read", "bear on the question", "Answered: ", "--out DIR"):
+    for said in (
+        "stage 1, papers: 3",
+        "stage 2, passages: ",
+        "stage 3, evidence: ",
+        "stage 4, ",
+        "Answered: ",
+        "--out DIR",
+    ):
         assert said in done.err
     assert "\x1b" not in done.out + done.err
 
@@ -41,7 +48,7 @@ def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom
         assert name in record
     assert record["citations"] and record["files"] == {}
     for citation in record["citations"]:
-        assert f"“{' '.join(citation['quote'].split())}”" in record["text"]
+        assert f"“{' '.join(citation['quote'].split())}" in record["text"]
         assert len(citation["quote"].split()) <= 30
 
 

@@ -1,0 +1,98 @@
+"""Which questions a library takes for its own: fitting ones should come in, those of another field stay out.
+
+The documents of a set become a library, one chunk each, and every question goes the way of `research` without a chat
+model: shortlist, passages, reader, and the score that one passage at least must reach.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.papers import ROOT
+from bench.retrieval import SETS, RetrievalSet, fill, load
+from citeloom.config import Settings
+from citeloom.models.concurrency import all_settled
+from citeloom.models.extractive import extractive_roles
+from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.models.roles import Candidate, EvidenceReader
+from citeloom.stores.home import Home
+from citeloom.stores.library import Library
+from citeloom.tools.funnel import FunnelLimits, funnel
+from citeloom.tools.retrieval import Retrieval, retrieve
+from citeloom.tools.scope import Scope
+
+ASKED = 100  # questions of each row
+_DOCUMENTS = 500  # of a set: the questions of the rest have no document there
+
+
+def measure() -> None:
+    """Print a table; sets that are not there are left out."""
+    shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared")) / "retrieval"
+    if not all((shared / name).is_dir() for name in SETS):
+        print(f"left out, since {shared} does not hold the sets (set CITELOOM_SHARED)")
+        return
+    print(asyncio.run(_table({name: load(shared / name, 10_000) for name in SETS})))
+
+
+async def _table(sets: dict[str, RetrievalSet]) -> str:
+    lines = [
+        "| library | questions | asked | taken for its own | evidence of the document that fits |",
+        "|---|---|---|---|---|",
+    ]
+    for name, own in sets.items():
+        (other,) = (given for title, given in sets.items() if title != name)
+        documents = dict(list(own.documents.items())[:_DOCUMENTS])
+        inside = [query for query in own.queries if own.relevant.get(query, set()) & documents.keys()]
+        outside = [query for query in own.queries if query in own.relevant and query not in inside]
+        rows = [
+            ("its own", own, inside),
+            ("its field, the document left out", own, outside),
+            ("another field", other, list(other.queries)),
+        ]
+        with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
+            library = Library.open(Home(Path(folder)), LocalEmbedding())
+            try:
+                await fill(library, documents)
+                reader = extractive_roles(library.embedding, summary_words=60).answering.reader
+                for title, given, queries in rows:
+                    if queries:
+                        lines.append(await _row(name, title, given, queries, library, reader))
+                        print(lines[-1], flush=True)
+            finally:
+                library.close()
+    return "\n" + "\n".join(lines)
+
+
+async def _row(
+    name: str, title: str, given: RetrievalSet, queries: Sequence[str], library: Library, reader: EvidenceReader
+) -> str:
+    asked = random.Random(20).sample(list(queries), min(ASKED, len(queries)))
+    taken = fitting = 0
+    for query in asked:
+        strong = await _strong(given.queries[query][0], library, reader)
+        taken += bool(strong)
+        fitting += bool(strong & given.relevant.get(query, set()))
+    found = f"{fitting}" if title == "its own" else ""
+    return f"| {name}, {len(library.papers())} documents | {title} | {len(asked)} | {taken} | {found} |"
+
+
+async def _strong(question: str, library: Library, reader: EvidenceReader) -> set[str]:
+    """The documents of the passages on which an answer may rest; empty when the question is not taken."""
+    settings = Settings()
+
+    async def search(query: str, k: int, scope: Scope) -> list[Candidate]:
+        return [hit.candidate for hit in await retrieve(library, query, k, scope, Retrieval(mmr=0.6))]
+
+    found = await funnel(library, search, question, limits=FunnelLimits(settings.answer_sources, 15, 0.5))
+    readings = await all_settled(reader.read(question, candidate) for candidate in found.chunks)
+    scores = {
+        candidate.chunk.key: reading.score
+        for candidate, reading in zip(found.chunks, readings, strict=True)
+        if reading is not None and reading.score >= settings.score_threshold
+    }
+    return set(scores) if max(scores.values(), default=0.0) >= settings.answer_threshold else set()

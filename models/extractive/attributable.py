@@ -1,0 +1,95 @@
+"""Which words of a source can be quoted in an answer, where a sentence says whose words they are.
+
+More than in a section: what the authors did and found themselves, the beginning of a long sentence up to the end of a
+clause, and a sentence without the "However" that ties it to the one before. The words are always one run of the source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from citeloom.documents.sentences import sentence_spans
+from citeloom.models.extractive.quotable import MAX_WORDS, Passage, is_quotable, quotable_passages
+
+_TIE = re.compile(
+    r"""(?:
+        However | Moreover | Furthermore | Additionally | Finally | Lastly | Therefore | Thus | Hence | Similarly
+      | Likewise | Specifically | Overall | Notably | Importantly | Interestingly | Remarkably | Surprisingly
+      | Unfortunately | Indeed | Consequently | Accordingly | Nevertheless | Conversely | Instead | Alternatively
+      | Also | First | Second | Third | By\ contrast | For\ (?:example|instance) | On\ average | To\ this\ end
+      | In\ (?:addition|contrast|particular|general|summary|conclusion|fact) | As\ (?:a\ result|expected)
+    ),\s+""",
+    re.VERBOSE,
+)
+# Where a clause may end: before these a sentence can be broken off. Brackets only where the clause ends with them.
+_END_OF_CLAUSE = re.compile(r"\s*[;:]\s|,\s|\s[–—]\s|\s*(?:\([^()]*\)|\\?\[[^\[\]]*\])(?=\s*[.,;:])")
+# A beginning that promises a clause to come, and a last part that hangs on one: neither stands without the rest.
+_PROMISES = re.compile(
+    r"(?:While|Although|Though|Even|Because|Since|When|Whenever|Where|If|Unless|Until|Once|As|Using|Given|To|In|On|At|By|For|From"
+    r"|With|Without|Within|After|Before|During|Despite|Due|Based|Through|Under|Among|Across|Unlike|Like|Rather|Both|Not)\b",
+    re.IGNORECASE,
+)
+_HANGS = re.compile(
+    r"(?:even|although|though|while|whereas|which|who|whose|where|when|that|because|since|if|unless|as|such|including|like|with|for"
+    r"|in|on|at|by|to|from|of|using|based|given|despite|after|before|both|either|not)\b"
+)
+_FINITE = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|should|must|do|does|did|\w{2,}ed|found|made|led|gave"
+    r"|became|gives?|finds?|shows?|suggests?|indicates?|provides?|reveals?|includes?|uses?|makes?|improves?|leads?|allows?"
+    r"|requires?|explains?|depends?|increases?|decreases?|represents?|produces?|contains?|needs?|tends?|remains?|detects?"
+    r"|differs?|var(?:y|ies)|combines?|describes?|affects?|enables?|achieves?|performs?|exhibits?|captures?|predicts?|learns?"
+    r"|identif(?:y|ies)|arises?|occurs?|shares?|offers?|supports?|helps?|reduces?|causes?|drives?|links?|consists?|begins?)\b"
+)
+_LOOSE_END = re.compile(
+    r"\b(?:if|that|which|and|or|but|the|a|an|of|to|in|on|for|with|by|as|than|from|into|such|is|are|was|were)$"
+)
+_FEWEST_WORDS: Final = 9
+
+
+def attributable_passages(chunk_text: str) -> list[Passage]:
+    """The runs of words that can be quoted, in order, none of which begins inside another."""
+    whole = {passage.start: passage for passage in quotable_passages(chunk_text, attributed=True)}
+    found: list[Passage] = []
+    for start, end in sentence_spans(chunk_text):
+        if start in whole:
+            found.append(whole[start])
+            continue
+        part = next(_parts(chunk_text, start, end), None)
+        if part is not None:
+            found.append(part)
+    return found
+
+
+def is_broken_off(text: str, end: int) -> bool:
+    """Whether the sentence goes on behind the place where a quote of `text` ends."""
+    rest = re.sub(r"^(?:\s*(?:\\?\[[^\]]*\]|\([^()]*\)))+", "", text[end:])
+    return bool(rest.strip()) and not re.match(r"\s*(?:[.!?]|\n\s*\n)", rest)
+
+
+def _parts(text: str, start: int, end: int) -> Iterator[Passage]:
+    """The beginnings of a sentence that can be quoted, the longest first."""
+    tie = _TIE.match(text, start, end)
+    first = tie.end() if tie else start
+    stops = [match.start() for match in _END_OF_CLAUSE.finditer(text, first, end)]
+    closing = len(text[first:end].rstrip().rstrip(".")) + first
+    for stop in [closing, *reversed(stops)]:
+        body = text[first:stop].rstrip(" .,")
+        words = " ".join(body.split())
+        # "the" in the place of "However, the": quoted as it stands, judged as if it opened the sentence.
+        judged = words[:1].upper() + words[1:]
+        fits = _FEWEST_WORDS <= len(words.split()) <= MAX_WORDS and "\n\n" not in body
+        stands = stop == closing or _stands_alone(words)
+        if fits and stands and is_quotable(judged, attributed=True):
+            yield Passage(body, first, first + len(body))
+
+
+def _stands_alone(words: str) -> bool:
+    """Whether the beginning of a sentence has its main clause: a verb, and no part that leans on what is left out."""
+    parts = re.split(r"[,;:]\s", words)
+    # What opens with "While ..." says something only after its comma.
+    main = parts[1:] if _PROMISES.match(words) else parts
+    if not main or _LOOSE_END.search(words):
+        return False
+    return bool(_FINITE.search(main[0])) and not any(_HANGS.match(part) for part in main[-1:] if len(parts) > 1)

@@ -1,0 +1,73 @@
+"""Thirty questions over the 57 real papers without a model: routed, answered from the papers expected, or not."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom.config import Settings
+from citeloom.graph.research_run import ResearchRequest, run_research
+from citeloom.graph.workbench import open_workbench
+from citeloom.stores.home import Home
+from citeloom.stores.library import Library
+from tests.support.questions import LabelledQuestion, labelled_questions
+
+MOST_QUOTED = 30  # words
+
+Answers = list[tuple[LabelledQuestion, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def answers(corpus_library: Library, tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    """Each question with the JSON of its answer."""
+    home = tmp_path_factory.mktemp("questions") / ".citeloom"
+    shutil.copytree(corpus_library.home.root, home)
+
+    async def ask() -> Answers:
+        with open_workbench(Settings(), Home(Path(home)), create=False) as bench:
+            return [
+                (item, (await run_research(ResearchRequest(item.question), bench)).record)
+                for item in labelled_questions()
+            ]
+
+    return asyncio.run(ask())
+
+
+def cited(record: dict[str, Any]) -> set[str]:
+    return {citation["key"] for citation in record["citations"]}
+
+
+def test_the_router_is_right_on_27_at_least(answers: Answers) -> None:
+    wrong = [item.question for item, record in answers if item.track not in ("none", record["route"]["track"])]
+    assert len(wrong) <= 3, wrong
+
+
+def test_22_of_25_cite_a_paper_that_was_expected(answers: Answers) -> None:
+    asked = [(item, record) for item, record in answers if item.expected]
+    missed = [item.question for item, record in asked if not cited(record) & set(item.expected)]
+    assert len(asked) == 25 and len(missed) <= 3, missed
+
+
+def test_what_the_library_does_not_have_is_not_answered(answers: Answers) -> None:
+    beyond = [record for item, record in answers if not item.expected]
+    assert len(beyond) == 5
+    for record in beyond:
+        assert record["answered"] is False and record["citations"] == record["references"] == [], record["question"]
+        assert "does not answer" in record["text"] and record["question"] in record["text"]
+
+
+def test_every_statement_is_a_quotation_of_its_source_with_the_place(answers: Answers, corpus_library: Library) -> None:
+    for _, record in answers:
+        for citation in record["citations"]:
+            (chunk,) = corpus_library.chunks([citation["chunk_id"]])
+            assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
+            assert len(citation["quote"].split()) <= MOST_QUOTED
+            assert f"“{' '.join(citation['quote'].split())}" in record["text"]
+            assert f"” [{citation['key']}, section" in record["text"]
+        assert "citation needed" not in record["text"]
+        assert [item["key"] for item in record["references"]] == sorted(cited(record), key=str.casefold)
+        assert all(item["title"] in item["text"] or item["title"][:20] in item["text"] for item in record["references"])

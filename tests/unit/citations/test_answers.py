@@ -1,0 +1,69 @@
+"""The statements of an answer: each rests on a source, or is marked so that a reader sees that it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.citations.checks import check_draft
+from citeloom.citations.coverage import mark_unsupported, unsupported_findings
+from citeloom.experiment import Experiment
+from citeloom.models.roles import Draft
+from tests.unit.citations.samples import make_source
+
+SOURCES = [make_source("E1")]
+QUESTION = Experiment.model_validate({"question": "Did 42 networks suffice?"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Degree explains most edges [E1].",
+        "## What degree explains\n\nDegree explains most edges [E1].",
+        "Degree explains most edges [E1]. The sources do not say for which networks.",
+        "Degree explains most edges [E1]. None of the passages treats weighted networks.",
+        "Degree explains most edges [E1]. Whether this holds elsewhere remains open.",
+        "Is degree all there is? Degree explains most edges [E1].",
+        "Two things matter:\n\n- degree explains most edges [E1]\n- it is a strong baseline [E1]",
+        "**Degree**\n\nDegree explains most edges [E1].",
+    ],
+)
+def test_what_is_no_statement_or_has_its_source_is_left_alone(text: str) -> None:
+    assert unsupported_findings(text, SOURCES) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("Paris is a city. Degree explains it [E1].", "Paris is a city [citation needed]. Degree explains it [E1]."),
+        (
+            "Degree explains it [E1]. It was “well known”.",
+            "Degree explains it [E1]. It was “well known [citation needed]”.",
+        ),
+        ("- degree explains it [E1]\n- so does size", "- degree explains it [E1]\n- so does size [citation needed]"),
+        ("It holds\n\nDegree explains it [E1].", "It holds [citation needed]\n\nDegree explains it [E1]."),
+    ],
+)
+def test_a_bare_statement_is_marked_once(text: str, marked: str) -> None:
+    done, found = mark_unsupported(text, SOURCES)
+    assert done == marked and [finding.rule for finding in found] == ["citation-missing"]
+    assert mark_unsupported(done, SOURCES) == (done, ())
+
+
+def test_a_number_comes_from_the_question_or_the_source() -> None:
+    def numbers(text: str) -> list[str]:
+        found = check_draft(Draft(text), SOURCES, kind="answer", experiment=QUESTION)
+        return [finding.message for finding in found if finding.rule == "number-not-found"]
+
+    assert numbers("Of 42 networks most are explained [E1].") == []
+    (message,) = numbers("Of 43 networks most are explained [E1].")
+    assert "neither in the question" in message
+
+
+def test_the_numbers_of_a_heading_are_those_of_a_title() -> None:
+    text = "## Ten tips in 2019\n\nDegree explains most edges [E1]."
+    assert check_draft(Draft(text), SOURCES, kind="answer", experiment=QUESTION) == ()
+
+
+def test_an_answer_that_cites_nothing_is_told_so() -> None:
+    rules = {finding.rule for finding in check_draft(Draft("It is so."), SOURCES, kind="answer", experiment=QUESTION)}
+    assert {"no-citation", "citation-missing"} <= rules

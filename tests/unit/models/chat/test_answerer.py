@@ -1,0 +1,118 @@
+"""The chat answerer: what it is shown and in which order, and what of its answer is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from citeloom.documents import Category
+from citeloom.models.chat import ChatAnswerer, ChatQuestionPlanner
+from citeloom.models.chat.answer_layout import FRESH_TOKENS, RECALLED_TOKENS, present_fresh
+from citeloom.models.chat.presenting import tokens_of
+from citeloom.models.roles import AnswerBrief, Draft, Shown, Source, Turn
+from citeloom.prompts import PromptLibrary
+
+ANSWER = "Degree explains most of it [E1]."
+
+
+@pytest.fixture
+def source(make_brief: Any) -> Source:
+    found: Source = make_brief().sources[0]
+    return found
+
+
+def brief(source: Source, **changes: Any) -> AnswerBrief:
+    shown = (
+        Shown(source.paper.key, "Introduction", Category.INTRODUCTION, "Networks are everywhere."),
+        Shown(source.paper.key, "Results", Category.EVALUATION, f"Before. {source.text} After.", (source.evidence.id,)),
+    )
+    given: dict[str, Any] = {
+        "question": "What explains edges?",
+        "sources": (source,),
+        "queries": ("What explains edges?",),
+        "searches_left": 3,
+        "words": 200,
+        "shown": shown,
+    }
+    return AnswerBrief(**(given | changes))
+
+
+def answerer(caller: Any, prompts: PromptLibrary | None = None) -> ChatAnswerer:
+    return ChatAnswerer(caller, prompts or PromptLibrary(), max_tokens=900)
+
+
+async def test_it_sees_passages_in_context_with_markers_but_no_keys_and_no_authors(
+    scripted: Any, prompts: PromptLibrary, source: Source
+) -> None:
+    caller = scripted(ANSWER)
+    assert await answerer(caller, prompts).write(brief(source)) == Draft(ANSWER)
+    shown = caller.text()
+    for part in ("[E1]", "Before. ", " After.", "Networks are everywhere.", "not to be cited", "What explains edges?"):
+        assert part in shown
+    for part in ("zietz2024probability", "Zietz", "10.1093/gigascience"):
+        assert part not in shown
+
+
+async def test_what_changes_least_stands_first_and_is_the_same_from_turn_to_turn(scripted: Any, source: Source) -> None:
+    caller = scripted(ANSWER, ANSWER)
+    one = Turn("What of degree?", "It matters [E7].")
+    old = replace(source, evidence=replace(source.evidence, id="E7"))
+    await answerer(caller).write(brief(source, turns=(one,), recalled=(old,)))
+    await answerer(caller).write(brief(source, turns=(one, Turn("And size?", "No.")), recalled=(old,), question="Why?"))
+    first, second = (str(asked[-1].content) for asked in caller.asked)
+    start = first.index("It matters [E7].") + len("It matters [E7].")
+    assert first[:start] == second[:start] and caller.asked[0][0] == caller.asked[1][0]
+    assert first.index("What of degree?") < first.index("Sources that earlier") < first.index("Before. ")
+    assert first.index("Before. ") < first.index("What explains edges?", first.index("The question, to be"))
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (f"## Answer\n\n{ANSWER}", ANSWER),
+        (f"{ANSWER}\n\n## References\n\n- Zietz 2024", ANSWER),
+        (f"{ANSWER}\n\n**Sources:**\nE1: a paper", ANSWER),
+        (f"## On degree\n\n{ANSWER}", f"## On degree\n\n{ANSWER}"),
+        ("NOT ANSWERED", ""),
+        ("**Not answered.**", ""),
+        (f"Not answered in full. {ANSWER}", f"Not answered in full. {ANSWER}"),
+    ],
+)
+async def test_only_the_answer_itself_is_kept(scripted: Any, source: Source, said: str, kept: str) -> None:
+    assert (await answerer(scripted(said)).write(brief(source))).text == kept
+
+
+async def test_a_mended_answer_is_told_what_was_wrong(scripted: Any, source: Source) -> None:
+    caller = scripted(ANSWER)
+    mended = await answerer(caller).repair(brief(source), Draft("Bare."), ['"Bare." cites nothing.'])
+    assert mended.text == ANSWER
+    assert "Bare." in caller.text() and "cites nothing" in caller.text()
+
+
+async def test_the_draft_is_kept_when_mending_gives_no_text(scripted: Any, source: Source) -> None:
+    kept = await answerer(scripted("", "")).repair(brief(source), Draft(ANSWER), ["x"])
+    assert kept.text == ANSWER and "twice" in kept.notes[0]
+
+
+def test_many_long_passages_fit_into_the_prompt(source: Source) -> None:
+    sources, shown = [], []
+    for number in range(1, 31):
+        paper = replace(source.paper, key=f"p{number:02d}")
+        evidence = replace(source.evidence, id=f"E{number}", key=paper.key)
+        sources.append(Source(evidence, paper, source.text))
+        shown.append(Shown(paper.key, "Results", Category.EVALUATION, "word " * 2000 + source.text, (evidence.id,)))
+    laid = present_fresh(brief(source, sources=tuple(sources), shown=tuple(shown)))
+    assert tokens_of(laid.text) <= FRESH_TOKENS + RECALLED_TOKENS
+    assert laid.left_out == () and all(f"[{item.evidence.id}]" in laid.text for item in sources)
+    assert laid.text.count(source.evidence.quote) == 30, "each passage is shortened around its quote"
+
+
+async def test_the_planner_starts_from_question_and_evidence(
+    scripted: Any, prompts: PromptLibrary, source: Source
+) -> None:
+    planner = ChatQuestionPlanner(scripted("Enough."), prompts, (), max_tokens=9)
+    system, human = planner.open(brief(source))
+    assert "What explains edges?" in human.content and "zietz2024probability" in human.content
+    assert (await planner.plan([system, human], brief(source))).tool_calls == []
