@@ -24,6 +24,7 @@ from bench import (
     first_token,
     ingest,
     journal,
+    judging,
     pdf,
     questions,
     retrieval,
@@ -39,7 +40,7 @@ PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
     *("pdf", "embedder", "retrieval", "checks"),
 )
-ASKED_FOR = ("rerank", "questions")  # take minutes
+ASKED_FOR = ("judge", "rerank", "questions")  # take minutes
 
 
 def main() -> None:
@@ -68,6 +69,9 @@ def main() -> None:
     if "questions" in parts:
         _tell("questions: which of them a library takes for its own ...")
         questions.measure()
+    if "judge" in parts:
+        _tell("judge: on-topic and off-topic on pairs of real papers ...")
+        judging.measure()
     if "checks" in parts:
         _tell("checks: the labelled cases ...")
         checks.measure()

@@ -132,6 +132,8 @@ async def test_the_graphs_are_there_with_forms_for_their_input_and_settings(clie
     asked = (await client.assistants.get_schemas(by_graph["research"]["assistant_id"]))["input_schema"]
     assert asked is not None and asked["required"] == ["question"]
     assert {"sources", "words", "min_year", "max_year", "venue", "papers", "single_shot"} <= asked["properties"].keys()
+    of_paper = (await client.assistants.get_schemas(by_graph["paper"]["assistant_id"]))["input_schema"]
+    assert of_paper is not None and of_paper["required"] == ["experiment"]
     assistant = by_graph["section"]
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
     given, settings = schemas["input_schema"], schemas["context_schema"]
