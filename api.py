@@ -248,7 +248,7 @@ def ingest(
     prune: bool = False,
 ) -> dict[str, Any]:
     """`aingest` for code without an event loop."""
-    return _run(aingest(library, paths, bib, prune=prune), "aingest")
+    return run_blocking(aingest(library, paths, bib, prune=prune), "aingest")
 
 
 def search(
@@ -263,7 +263,7 @@ def search(
     rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
     """`asearch` for code without an event loop."""
-    return _run(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
+    return run_blocking(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
 
 
 def write_section(
@@ -281,7 +281,7 @@ def write_section(
     work = awrite_section(
         kind, experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event
     )
-    return _run(work, "awrite_section")
+    return run_blocking(work, "awrite_section")
 
 
 def write_paper(
@@ -296,10 +296,11 @@ def write_paper(
 ) -> dict[str, Any]:
     """`awrite_paper` for code without an event loop."""
     work = awrite_paper(experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event)
-    return _run(work, "awrite_paper")
+    return run_blocking(work, "awrite_paper")
 
 
-def _run(work: Coroutine[Any, Any, Result], twin: str) -> Result:
+def run_blocking(work: Coroutine[Any, Any, Result], twin: str) -> Result:
+    """What the coroutine gives; raises `ConfigurationError` where a loop runs, naming the twin to await."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

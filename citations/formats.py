@@ -78,8 +78,10 @@ def convert(
         cited = Path(folder) / "cited.bib"
         cited.write_text(bibliography, encoding="utf-8")
         options = ["--standalone", "--wrap=none", *_CITED_BY[target]]
-        if title:
-            options.append(f"--metadata=title:{title}")
+        if title := " ".join(_UNPRINTED.sub("", title).split()):
+            options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
+        elif target == "html":
+            options.append("--metadata=pagetitle:Section")
         if target == "tex" and csl is None:
             options += ["--natbib", f"--variable=bibliography:{bibliography_name}", "--variable=biblio-style:plainnat"]
         else:
@@ -100,7 +102,7 @@ _WRITERS: Final[Mapping[Format, str]] = {"tex": "latex", "docx": "docx", "html":
 _CITED_BY: Final[Mapping[Format, tuple[str, ...]]] = {
     "tex": (),
     "docx": (),
-    "html": ("--mathml", "--metadata=pagetitle:Section"),
+    "html": ("--mathml",),
 }
 
 

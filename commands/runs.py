@@ -20,11 +20,14 @@ from citeloom.commands.options import (
     resolve,
     workbench,
 )
+from citeloom.commands.research import answer_one
 from citeloom.commands.sections import OutOption, write_one
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
     from citeloom.graph.identity import RunKind
+    from citeloom.graph.research_run import ResearchRequest
+    from citeloom.graph.run import SectionRequest
     from citeloom.stores.home import Home
     from citeloom.stores.runs import Run, RunRegister
 
@@ -79,7 +82,8 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
         result_json({**record, "queries": queries, "result": shown})
         return
     result(f"{run.thread_id}: {record['status']}{f' ({run.detail})' if run.detail else ''}")
-    result(f"{run.section} of: {run.title}\nbegun {_when(run.started_at)}, last {_when(run.updated_at)}\n")
+    of = "research" if run.section == "research" else f"{run.section} of"
+    result(f"{of}: {run.title}\nbegun {_when(run.started_at)}, last {_when(run.updated_at)}\n")
     for query in queries:
         found_ids = ", ".join(query["evidence_ids"]) or "nothing"
         result(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}")
@@ -110,22 +114,35 @@ def resume_run(
 async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     from citeloom.config import load_settings
     from citeloom.errors import InputError
-    from citeloom.experiment import parse_experiment
-    from citeloom.graph.run import SectionRequest, same_run
+    from citeloom.graph.research_run import ResearchRequest
+    from citeloom.graph.run import same_run
 
     _, found = resolve(home)
     run = await asyncio.to_thread(registered(found).get, run_id)
     settings = load_settings(home=found.root, **{**run.request["settings"], **_set(given)})
-    source = run.request["source"]
-    experiment = parse_experiment(run.request["experiment"], source=source)
+    request = _request_of(run)
     with workbench(settings, found, create=False) as bench:
-        if not await asyncio.to_thread(same_run, run, experiment, bench):
+        if not await asyncio.to_thread(same_run, run, request, bench):
             raise InputError(
                 f"Run {run.thread_id} was begun with another library or other prompts.",
-                help="Restore them, or give the section's command for a new run.",
+                help="Restore them, or give the command again for a new run.",
             )
-        kind = cast("RunKind", run.section)
-        return await write_one(SectionRequest(kind, experiment, source, run.fresh, run.thread_id), out, bench)
+        if isinstance(request, ResearchRequest):
+            return await answer_one(request, out, bench)
+        return await write_one(request, out, bench)
+
+
+def _request_of(run: Run) -> SectionRequest | ResearchRequest:
+    """What the run was asked for, to go on with just this run."""
+    from citeloom.experiment import parse_experiment
+    from citeloom.graph.research_run import ResearchRequest
+    from citeloom.graph.run import SectionRequest
+
+    if run.section == "research":
+        return ResearchRequest.of(run.request, fresh=run.fresh, thread_id=run.thread_id)
+    source = run.request["source"]
+    experiment = parse_experiment(run.request["experiment"], source=source)
+    return SectionRequest(cast("RunKind", run.section), experiment, source, run.fresh, run.thread_id)
 
 
 def _set(given: dict[str, Any]) -> dict[str, Any]:

@@ -223,7 +223,7 @@ async def write_one(
     papers = len({citation["key"] for citation in record["citations"]})
     cost = (
         f"{usage['llm_calls']} model calls, {usage['journal_hits']} answers from the journal, "
-        f"{usage['input_tokens'] + usage['output_tokens']} tokens{_priced(usage)}"
+        f"{usage['input_tokens'] + usage['output_tokens']} tokens{priced(usage)}"
     )
     notice(f"{request.kind}: {len(record['citations'])} citations of {papers} papers; {cost}.")
     if finished.finished_earlier:
@@ -240,7 +240,8 @@ async def write_one(
     return record
 
 
-def _priced(usage: dict[str, Any]) -> str:
+def priced(usage: dict[str, Any]) -> str:
+    """The cost, to be put behind tokens; nothing where no prices are known."""
     return f", cost {usage['cost']:.4f}" if usage["cost"] else ""
 
 

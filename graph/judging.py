@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from citeloom.citations.support import PairKey, cited_pairs
 from citeloom.documents import text_hash
-from citeloom.graph.state import SectionState, VerdictRecord
+from citeloom.graph.state import RunState, VerdictRecord
 from citeloom.models.roles import Source, SupportJudge, Verdict
 
 
-def verdicts_of(state: SectionState) -> dict[PairKey, Verdict]:
+def verdicts_of(state: RunState) -> dict[PairKey, Verdict]:
     """All verdicts of the run so far, by sentence and evidence."""
     return {
         (record["sentence"], record["evidence_id"]): Verdict(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
@@ -32,6 +32,7 @@ from citeloom.citations.repeated import without_repeats
 from citeloom.citations.support import PairKey, support_findings
 from citeloom.config import CitationStyle
 from citeloom.documents import Evidence, Paper
+from citeloom.graph.answers import ALL_LEFT_OUT, as_answer, cites, nothing_found
 from citeloom.graph.briefs import (
     brief_of,
     chunks_shown,
@@ -42,26 +43,27 @@ from citeloom.graph.briefs import (
 )
 from citeloom.graph.events import progress
 from citeloom.graph.judging import still_placed, verdicts_of
-from citeloom.graph.state import SectionState, Update
+from citeloom.graph.state import ResearchState, RunState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Draft, SectionBrief, Source, Verdict
+from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, Verdict
 
 _OF_SENTENCES = frozenset(
     {"citation-missing", "unsupported", "contradicted", "partly-supported", "off-topic", "unjudged"}
 )
 
 
-async def render(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """The finished section: no marker is left, and nothing that the library does not hold."""
+async def render(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """The finished section or answer: no marker is left, and nothing that the library does not hold."""
     result = await rendered(state, bench)
     runtime.stream_writer(progress("rendered", f"{len(result['citations'])} citations rendered"))
-    return {"text": result["text"], "result": result}
+    answered = {"answered": result["answered"]} if "answered" in result else {}
+    return {"text": result["text"], "result": result, **answered}
 
 
-async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
-    """The section's record in the citation style of the settings; takes no model call."""
+async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
+    """The record of a section or an answer in the citation style of the settings; takes no model call."""
     page = await laid_out(await finished_text(state, bench), bench, read=chunks_shown(state))
-    return section_record(page, await references_of(page.papers, page.shown.numbering, bench), bench)
+    return page_record(page, await references_of(page.papers, page.shown.numbering, page.style, bench), bench)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +74,26 @@ class FinishedText:
     that stand in the text, and `out` the sentences that a strict run leaves out.
     """
 
-    state: SectionState
-    brief: SectionBrief
+    state: RunState
+    brief: Brief
     draft: Draft
     sources: Sequence[Source]
     verdicts: Mapping[PairKey, Verdict]
-    text: str
-    replaced: Sequence[Finding]
-    repeated: Sequence[Finding]
-    left: Sequence[Finding]
-    out: Sequence[MarkedSentence]
     lost: Sequence[str]
+    text: str = ""
+    replaced: Sequence[Finding] = ()
+    repeated: Sequence[Finding] = ()
+    left: Sequence[Finding] = ()
+    out: Sequence[MarkedSentence] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A section in its citation style, with all that its record says of it."""
+    """A section or an answer in its citation style, with all that its record says of it."""
 
     final: FinishedText
+    title: str
+    style: CitationStyle
     shown: Rendered
     papers: Sequence[Paper]
     traces: Sequence[NumberTrace]
@@ -97,29 +101,32 @@ class Page:
     source: str
 
 
-async def finished_text(
-    state: SectionState, bench: Workbench, earlier: Mapping[str, str] | None = None
-) -> FinishedText:
+async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str, str] | None = None) -> FinishedText:
     """The draft without what must not reach the reader; `earlier` are the finished texts of a paper's sections that
     were written before, by name, none of whose sentences it repeats.
     """
     brief, lost = await brief_of(state, bench)
     draft = draft_of(state)
-    sources = with_chosen_quotes(brief.sources, draft)
+    sources = with_chosen_quotes(brief.citable, draft)
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
+    verdicts = still_placed(verdicts_of(state), sources)
+    final = FinishedText(state, brief, draft, sources, verdicts, lost=lost)
+    if isinstance(brief, AnswerBrief) and not cites(draft.text, sources):
+        return replace(final, text=nothing_found(cast(ResearchState, state), len(keys)))
     text, replaced = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
     text, repeated = without_repeats(text, earlier) if earlier is not None else (text, ())
-    verdicts = still_placed(verdicts_of(state), sources)
 
     def check(text: str) -> list[Finding]:
         # Marking may have mended more than it names, or less: what is told is what is left in the text.
-        final = Draft(text, draft.truncated)
-        found = check_draft(final, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
+        written = Draft(text, draft.truncated)
+        found = check_draft(written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
         return [*found, *support_findings(text, verdicts)]
 
     strict = bench.settings.strict
     text, left, out = await asyncio.to_thread(_held_to, text, check, strict=strict, kind=brief.kind)
-    return FinishedText(state, brief, draft, sources, verdicts, text, replaced, repeated, left, out, lost)
+    if isinstance(brief, AnswerBrief) and not text:
+        text = ALL_LEFT_OUT
+    return replace(final, text=text, replaced=replaced, repeated=repeated, left=left, out=out)
 
 
 async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str], before: Sequence[str] = ()) -> Page:
@@ -132,35 +139,39 @@ async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str]
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     beside = await asyncio.to_thread(read_beside, bench.library, read)
     flags = await asyncio.to_thread(flag_sources, sources, beside)
-    style = bench.settings.cite_style
+    style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
     shown = render_text(text, sources, style, verdicts=final.verdicts, marks=marks, before=before)
     cited = {source.paper.key: source.paper for source in sources}
     for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
-    source = manuscript(for_pandoc.text, for_pandoc.places, title=section_title(brief.kind))
-    return Page(final, shown, [cited[key] for key in shown.keys], traces, flags, source)
+    title = brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
+    source = manuscript(for_pandoc.text, for_pandoc.places, title=title)
+    return Page(final, title, style, shown, [cited[key] for key in shown.keys], traces, flags, source)
 
 
-async def references_of(papers: Sequence[Paper], numbering: Sequence[str], bench: Workbench) -> References:
-    """The references of these papers in the style of the settings, with their numbers in it."""
+async def references_of(
+    papers: Sequence[Paper], numbering: Sequence[str], style: CitationStyle, bench: Workbench
+) -> References:
+    """The references of these papers, with their numbers in the numeric style."""
     numbers = {key: number for number, key in enumerate(numbering, 1)}
     csl = style_file(bench.settings.csl)
-    return await asyncio.to_thread(build_references, papers, bench.settings.cite_style, numbers=numbers, csl=csl)
+    return await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
 
 
-def section_record(page: Page, references: References, bench: Workbench) -> dict[str, Any]:
-    """The section's record; of `references` those that it cites.
+def page_record(page: Page, references: References, bench: Workbench) -> dict[str, Any]:
+    """The record of a section or an answer; of `references` those that it cites.
 
     `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
     when a paper leaves the library; `manuscript` is what other formats are made of, and `report` is what the evidence
     report shows beside the record.
     """
     final, shown, papers = page.final, page.shown, page.papers
-    state, draft, strict = final.state, final.draft, bench.settings.strict
+    state, brief, draft, strict = final.state, final.brief, final.draft, bench.settings.strict
     flagged = flag_findings(page.flags)
     notes = [*state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",
-        section=state["section"],
+        section=brief.kind,
+        title=page.title,
         text=shown.text,
         citations=shown.citations,
         evidence=[Evidence.from_dict(record) for record in shown_evidence(state)],
@@ -177,7 +188,7 @@ def section_record(page: Page, references: References, bench: Workbench) -> dict
             for trace in page.traces
             for start, end in [shown.span(trace.start, trace.end)]
         ],
-        left_out=[_left_out(item, final.sources, bench.settings.cite_style) for item in final.out],
+        left_out=[_left_out(item, final.sources, page.style) for item in final.out],
         warnings=_warnings(
             state,
             final.lost,
@@ -188,10 +199,13 @@ def section_record(page: Page, references: References, bench: Workbench) -> dict
         ),
         notice=bench.notice,
     )
+    record = document.as_dict()
+    if isinstance(brief, AnswerBrief):
+        record = as_answer(record, cast(ResearchState, state))
     return {
-        **document.as_dict(),
+        **record,
         "suspicious": [flag.as_dict() for flag in page.flags],
-        "cite_style": bench.settings.cite_style,
+        "cite_style": page.style,
         "csl": bench.settings.csl,
         "strict": strict,
         "markdown": markdown_document(document),
@@ -257,7 +271,7 @@ def _lead(finding: Finding) -> str:
     return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
 
 
-def _warnings(state: SectionState, *more: Any) -> list[str]:
+def _warnings(state: RunState, *more: Any) -> list[str]:
     """All that the user should know, each once: what was lost, marked or left out."""
     lines = [*state.get("warnings", [])]
     for group in more:

@@ -19,27 +19,29 @@ from citeloom.citations import (
 )
 from citeloom.citations.csl import style_file
 from citeloom.citations.support import cited_pairs, support_findings
+from citeloom.config import CitationStyle
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.events import progress
 from citeloom.graph.judging import judged, verdicts_of
-from citeloom.graph.state import Attempt, SectionState, Update, VerdictRecord
+from citeloom.graph.state import Attempt, RunState, Update, VerdictRecord
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Draft, SectionBrief, Source, VerdictLabel
+from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, VerdictLabel
 
 # Notes that the writer is told of when it repairs, though they ask for no repair by themselves.
 _TOLD_BESIDE = frozenset({"partly-supported"})
 
 
-async def generate(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Write the section from the evidence."""
+async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Write the section or the answer from the evidence; a question without enough of it is not put to a writer."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
-    runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.sources)} passages"))
-    draft = await roles.writer.write(brief)
+    runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.citable)} passages"))
+    nothing = isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable)
+    draft = Draft("") if nothing else await roles.write(brief)
     return {"draft": record_of(_normalised(draft)), "warnings": warnings}
 
 
-async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def check(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """What is wrong with the draft: by the checks, and by the judge, who compares each cited sentence with its sources.
 
     A repair that made the draft worse is taken back, and none is asked for again when it changed nothing: the same
@@ -47,14 +49,7 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     """
     brief, warnings = await brief_of(state, bench)
     draft = draft_of(state)
-    found = await asyncio.to_thread(
-        check_draft,
-        draft,
-        brief.sources,
-        kind=brief.kind,
-        experiment=brief.experiment,
-        earlier=None if brief.earlier is None else {section.kind: section.text for section in brief.earlier},
-    )
+    found = await asyncio.to_thread(_found, draft, brief)
     runtime.stream_writer(progress("checked", _counted(found)))
     new, unsupported = await _judged(state, draft, brief, runtime, bench)
     now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in (*found, *unsupported)]}
@@ -72,18 +67,30 @@ async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     }
 
 
-def to_repair_or_render(state: SectionState) -> Literal["repair", "render"]:
+def _found(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
+    """What is wrong with the draft; an answer may be empty, which says that the sources give none."""
+    if isinstance(brief, AnswerBrief):
+        if not draft.text:
+            return ()
+        return check_draft(draft, brief.citable, kind=brief.kind, experiment=brief.experiment)
+    earlier: dict[str, str] | None = None
+    if brief.earlier is not None:
+        earlier = {section.kind: section.text for section in brief.earlier}
+    return check_draft(draft, brief.sources, kind=brief.kind, experiment=brief.experiment, earlier=earlier)
+
+
+def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
     """To the writer while something is left to mend and a repair allowed."""
     return "repair" if state.get("repairing") else "render"
 
 
-async def repair(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def repair(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Have the writer mend what the check named."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
     runtime.stream_writer(progress("repairing", f"mending {_plural(len(_to_mend(before)), 'finding')}"))
-    draft = await roles.writer.repair(brief, draft_of(state), _to_tell(before))
+    draft = await roles.repair(brief, draft_of(state), _to_tell(before))
     return {
         "draft": record_of(_normalised(draft)),
         "before_repair": before,
@@ -93,18 +100,21 @@ async def repair(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
 
 
 async def _judged(
-    state: SectionState, draft: Draft, brief: SectionBrief, runtime: Runtime[Any], bench: Workbench
+    state: RunState, draft: Draft, brief: Brief, runtime: Runtime[Any], bench: Workbench
 ) -> tuple[list[VerdictRecord], list[Finding]]:
     """The verdicts that the draft still lacked, and what those on all of it come to.
 
     Judged is the text as it will be shown, without what is no citation of ours.
     """
     roles = await bench.roles(runtime)
-    sources = with_chosen_quotes(brief.sources, draft)
+    sources = with_chosen_quotes(brief.citable, draft)
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
     text, _ = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
+    style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
     # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
-    references = asyncio.ensure_future(_make_references_ready(draft, sources, bench))
+    # Those of a paper are made once, when all of it is written.
+    alone = isinstance(brief, AnswerBrief) or brief.earlier is None
+    references = asyncio.ensure_future(_make_references_ready(draft, sources if alone else [], style, bench))
     try:
         new = await judged(roles.judge, text, sources, verdicts_of(state))
     finally:
@@ -116,9 +126,9 @@ async def _judged(
     return new, found
 
 
-async def _make_references_ready(draft: Draft, sources: list[Source], bench: Workbench) -> None:
+async def _make_references_ready(draft: Draft, sources: list[Source], style: CitationStyle, bench: Workbench) -> None:
     """Ask for the references that `render` will ask for, which are then at hand; a failure is told there."""
-    style, csl = bench.settings.cite_style, style_file(bench.settings.csl)
+    csl = style_file(bench.settings.csl)
     shown = render(draft.text, sources, style)
     cited = {source.paper.key: source.paper for source in sources}
     numbers = {key: shown.number(key) for key in shown.keys}

@@ -157,7 +157,8 @@ def verdict_is(experiment: Experiment) -> str:
     return next((text for marks, text in _VERDICTS if any(word.startswith(mark) for mark in marks)), "")
 
 
-def _verdict(experiment: Experiment) -> Paragraph:
+def verdict(experiment: Experiment) -> Paragraph:
+    """The answer to the hypothesis, which is said again where it is one sentence."""
     opening = verdict_is(experiment)
     hypothesis = sentences(experiment.hypothesis.description)
     if not opening:
@@ -202,11 +203,10 @@ def _steps(experiment: Experiment) -> Paragraph:
     return (Statement("The work was planned in these steps.", ""), *made)
 
 
-def _captions(experiment: Experiment) -> Paragraph:
-    captions = [sentence for caption in experiment.captions() for sentence in sentences(caption)[:1]]
-    return tuple(
-        Statement(f"Figure {number} shows {_inside(caption)}", "") for number, caption in enumerate(captions, 1)
-    )
+def captions(experiment: Experiment) -> Paragraph:
+    """A sentence for each figure that has a caption."""
+    titles = [sentence for caption in experiment.captions() for sentence in sentences(caption)[:1]]
+    return tuple(Statement(f"Figure {number} shows {_inside(caption)}", "") for number, caption in enumerate(titles, 1))
 
 
 def _inside(caption: str) -> str:
@@ -214,7 +214,8 @@ def _inside(caption: str) -> str:
     return caption[0].lower() + caption[1:] if caption[1:2].islower() else caption
 
 
-def _metrics(experiment: Experiment) -> Paragraph:
+def metrics(experiment: Experiment) -> Paragraph:
+    """The metrics in one sentence."""
     values = [
         f"{name.replace('_', ' ')} {value}"
         for name, value in experiment.metrics.items()
@@ -240,7 +241,7 @@ def _methods(experiment: Experiment) -> list[Paragraph]:
 
 def _results(experiment: Experiment) -> list[Paragraph]:
     stated = plain(experiment.results)
-    return [stated or _metrics(experiment) or plain(experiment.reasoning), _captions(experiment)]
+    return [stated or metrics(experiment) or plain(experiment.reasoning), captions(experiment)]
 
 
 def _discussion(experiment: Experiment) -> list[Paragraph]:
@@ -250,7 +251,7 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
         Statement(item.text, f"{experiment.hypothesis.description} {item.about}".strip()) for item in reasoning[:1]
     )
     return [
-        (*_verdict(experiment), *first),
+        (*verdict(experiment), *first),
         reasoning[1:],
         led("In figures, the outcome is this:", experiment.results) if not reasoning else plain(experiment.results),
         questions(experiment),
@@ -260,7 +261,7 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
 
 def _conclusion(experiment: Experiment) -> list[Paragraph]:
     about = plain(experiment.paper_concept.description)[-1:]
-    return [(*about, *_verdict(experiment), *plain(experiment.reasoning)), plain(experiment.summary)]
+    return [(*about, *verdict(experiment), *plain(experiment.reasoning)), plain(experiment.summary)]
 
 
 def _abstract(experiment: Experiment) -> list[Paragraph]:

@@ -1,19 +1,38 @@
 """Which section of a whole paper keeps which of the experiment's statements, so that none is made twice.
 
 Written by themselves, a discussion, a conclusion and an abstract each tell what was found. In one paper the results
-keep the results; the reasoning is the discussion's but for its last sentence, on which the conclusion rests; what the
-authors did and the first sentence of the summary are the abstract's. A section that would be left with nothing takes
+keep the results; the reasoning is the discussion's but for its end, on which the conclusion rests; what the authors
+did and the beginning of the summary are the abstract's. A section that would be left with nothing takes
 one statement, led in by words of its own.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Mapping
 
+from citeloom.documents.wording import plain_wording
 from citeloom.experiment import Experiment, SectionKind
-from citeloom.models.extractive.plans import Paragraph, Statement, led, paragraphs, plain, questions, verdict_is
+from citeloom.models.extractive.plans import (
+    Paragraph,
+    Statement,
+    captions,
+    led,
+    metrics,
+    paragraphs,
+    plain,
+    questions,
+    verdict,
+    verdict_is,
+)
 
 _OWN_WORK = re.compile(r"(?:We|Here,? we|Our|This (?:paper|study|work|article|report)|In this (?:paper|study|work))\b")
+
+# A sentence that begins so leans on the one before it.
+_LEANS = re.compile(
+    r"(?:The (?:same|latter|former|other)|This|These|Those|That|Such|It|They|Both|Neither|Either|But|However|Yet|Also"
+    r"|Thus|Hence|Therefore|Here|There|Again|And|So|Moreover|Furthermore|In contrast|Instead)\b"
+)
 
 _SUPPORTS = {
     "The hypothesis is supported": "The experiment supports the hypothesis.",
@@ -23,41 +42,81 @@ _SUPPORTS = {
 }
 
 
-def share_of(kind: SectionKind, experiment: Experiment) -> list[Paragraph]:
-    """The paragraphs of a section of a whole paper; those for which the experiment has no text are left out."""
-    match kind:
-        case "introduction":
-            made = _introduction(experiment)
-        case "discussion":
-            made = _discussion(experiment)
-        case "conclusion":
-            made = _conclusion(experiment)
-        case "abstract":
-            made = _abstract(experiment)
-        case _:
-            return paragraphs(kind, experiment)
-    return [paragraph for paragraph in made if paragraph]
+# What leads in the one statement of a section that would be left with nothing.
+_LEADS: Mapping[SectionKind, str] = {
+    "introduction": "The starting point is this:",
+    "methods": "The work rests on this:",
+    "results": "What came out is this:",
+    "discussion": "What is to be explained is this:",
+    "conclusion": "What was found comes to this:",
+    "abstract": "In short, this was found:",
+}
+
+
+def share_of(kind: SectionKind, experiment: Experiment, said: Collection[str]) -> list[Paragraph]:
+    """The paragraphs of a section of a whole paper, of which at least one has text.
+
+    Args:
+        kind: the section.
+        experiment: whose statements are shared out.
+        said: the sentences of the sections written before, in plain wording; none of them is said again.
+    """
+    known = set(said)
+
+    def new(item: Statement) -> bool:
+        wording = plain_wording(item.text)
+        stands = not item.text or wording not in known
+        known.add(wording)
+        return stands
+
+    left = [tuple(item for item in paragraph if new(item)) for paragraph in _SHARES[kind](experiment)]
+    if not any(item.text for paragraph in left for item in paragraph):
+        left.insert(0, led(_LEADS[kind], _any_of(experiment))[:1])
+    return [paragraph for paragraph in left if paragraph]
 
 
 def _described(experiment: Experiment) -> tuple[Paragraph, Paragraph]:
-    """What the description says of the field, and what of the work at hand; the field has at least one sentence."""
+    """What the description says of the field, and behind it of the work at hand; the field has at least a sentence."""
     described = plain(experiment.paper_concept.description)
-    own = tuple(item for item in described[1:] if _OWN_WORK.match(item.text))
-    return tuple(item for item in described if item not in own), own
+    own = next((n for n, item in enumerate(described) if n and _OWN_WORK.match(item.text)), len(described))
+    return described[:own], described[own:]
+
+
+def _reasoned(experiment: Experiment) -> tuple[Paragraph, Paragraph]:
+    """The reasoning but for its end, and the end, which can stand alone; the beginning has at least a sentence."""
+    reasoning = plain(experiment.reasoning)
+    cut = max((n for n, item in enumerate(reasoning) if n and not _LEANS.match(item.text)), default=len(reasoning))
+    return reasoning[:cut], reasoning[cut:]
+
+
+def _summed_up(experiment: Experiment) -> tuple[Paragraph, Paragraph]:
+    """The summary's beginning, and the rest from where it can stand alone."""
+    summary = plain(experiment.summary)
+    cut = next((n for n, item in enumerate(summary) if n and not _LEANS.match(item.text)), len(summary))
+    return summary[:cut], summary[cut:]
 
 
 def _introduction(experiment: Experiment) -> list[Paragraph]:
-    field, _ = _described(experiment)
-    return [field, questions(experiment), led("We put forward this hypothesis:", experiment.hypothesis.description)]
+    field, own = _described(experiment)
+    # What the authors did is told in abstract and methods; what others did of its kind belongs here.
+    described = (*field, *(Statement("", item.about) for item in own))
+    approach = experiment.hypothesis.method_combination
+    expected = led("We put forward this hypothesis:", experiment.hypothesis.description)
+    return [described, questions(experiment), (*expected, *([Statement("", approach)] if approach else []))]
+
+
+def _methods(experiment: Experiment) -> list[Paragraph]:
+    return paragraphs("methods", experiment)
+
+
+def _results(experiment: Experiment) -> list[Paragraph]:
+    return [plain(experiment.results) or metrics(experiment), captions(experiment)]
 
 
 def _discussion(experiment: Experiment) -> list[Paragraph]:
-    reasoning = plain(experiment.reasoning)
+    told, _ = _reasoned(experiment)
     supports = _SUPPORTS.get(verdict_is(experiment), "")
     answer = (Statement(supports, ""),) if supports else ()
-    told = reasoning[:-1] or reasoning
-    if not told and not answer:
-        told = led("What is to be explained is this:", experiment.results or experiment.summary)[:1]
     # The sources stand behind the first finding, and may bear on the hypothesis that it answers.
     hypothesis = experiment.hypothesis.description
     first = tuple(Statement(item.text, f"{hypothesis} {item.about}".strip()) for item in told[:1])
@@ -67,19 +126,22 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
 
 
 def _conclusion(experiment: Experiment) -> list[Paragraph]:
-    opening = verdict_is(experiment)
-    answer = (Statement(f"{opening}.", ""),) if opening else ()
-    reasoning, summary = plain(experiment.reasoning), plain(experiment.summary)
-    told = (*(reasoning[-1:] if len(reasoning) > 1 else ()), *summary[1:])
-    if not told:
-        told = led("What was found comes to this:", _any_of(experiment))[:1]
-    return [(*answer, *told)]
+    return [(*verdict(experiment), *_reasoned(experiment)[1], *_summed_up(experiment)[1])]
 
 
 def _abstract(experiment: Experiment) -> list[Paragraph]:
     _, own = _described(experiment)
-    summary = plain(experiment.summary)[:1] or led("In short, this was found:", _any_of(experiment))[:1]
-    return [tuple(Statement(item.text, "") for item in (*own, *summary))]
+    return [tuple(Statement(item.text, "") for item in (*own, *_summed_up(experiment)[0]))]
+
+
+_SHARES: Mapping[SectionKind, Callable[[Experiment], list[Paragraph]]] = {
+    "introduction": _introduction,
+    "methods": _methods,
+    "results": _results,
+    "discussion": _discussion,
+    "conclusion": _conclusion,
+    "abstract": _abstract,
+}
 
 
 def _any_of(experiment: Experiment) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from citeloom.documents.sentences import sentence_spans
+from citeloom.documents.wording import plain_wording
 from citeloom.experiment import SectionKind
 from citeloom.models.embedding import Vectors
 from citeloom.models.extractive.matching import Match, Quotable, candidate_matches, choose
@@ -101,9 +102,12 @@ def _plan(brief: SectionBrief) -> list[Paragraph]:
     """What the section says of the experiment; in a paper, what no section before it has said."""
     if brief.earlier is None:
         return paragraphs(brief.kind, brief.experiment)
-    said = {_flat(section.text[start:end]) for section in brief.earlier for start, end in sentence_spans(section.text)}
-    shares = share_of(brief.kind, brief.experiment)
-    return [tuple(item for item in paragraph if not item.text or _flat(item.text) not in said) for paragraph in shares]
+    said = {
+        plain_wording(section.text[start:end])
+        for section in brief.earlier
+        for start, end in sentence_spans(section.text)
+    }
+    return share_of(brief.kind, brief.experiment, said)
 
 
 def _flat(text: str) -> str:

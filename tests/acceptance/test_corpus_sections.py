@@ -14,7 +14,7 @@ import pytest
 from citeloom.experiment import SECTION_KINDS, load_experiment
 from citeloom.stores.library import Library
 from tests.support.cli_process import Finished, run
-from tests.support.section_checks import check_files, check_quotations, check_section
+from tests.support.section_checks import check_files, check_paper, check_quotations, check_section
 
 EXPERIMENTS = ("edge_prior_baseline", "optimizer_choice_lasso", "word_meaning_change")
 CITED_AT_LEAST = 4
@@ -57,7 +57,7 @@ def test_a_section_rests_on_the_library_alone(
 ) -> None:
     folder, finished = written(experiment)
     record = sections(finished)[kind]
-    check_section(record, corpus_library)
+    check_section(record, corpus_library, of_paper=True)
     check_files(record, folder)
     exp = load_experiment(shared_dir / "experiments" / f"{experiment}.json")
     quoted = check_quotations(record, corpus_library, exp.words())
@@ -73,8 +73,19 @@ def test_a_section_rests_on_the_library_alone(
     assert record["usage"]["llm_calls"] == record["usage"]["journal_hits"] == 0
 
 
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_paper_has_one_of_everything_and_says_nothing_twice(
+    experiment: str, written: Written, corpus_library: Library
+) -> None:
+    folder, finished = written(experiment)
+    check_paper(finished.json, corpus_library)
+    check_files(finished.json, folder)
+    assert all(len(section["text"].split()) >= 25 for section in finished.json["sections"])
+
+
 def test_the_saved_json_is_what_was_printed(written: Written) -> None:
     folder, finished = written(EXPERIMENTS[0])
+    assert json.loads((folder / "paper.json").read_text(encoding="utf-8")) == finished.json
     for record in sections(finished).values():
         assert json.loads((folder / record["files"]["json"]).read_text(encoding="utf-8")) == record
 

@@ -37,6 +37,7 @@ CITATION_FIELDS = {
 }
 USAGE_FIELDS = {"llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost"}
 QUOTED_WORDS = 30
+PAPER = ("abstract", "introduction", "methods", "results", "discussion", "conclusion")
 
 # What must be seen in a text by the rule of a finding, or the verdict on a citation.
 MARKS = {
@@ -58,12 +59,16 @@ _QUOTATION = re.compile(r"[\"\u201c]([^\"\u201c\u201d]+)[\"\u201d]")
 _KEYS = re.compile(r"\(([^\s();]+(?:; [^\s();]+)*)\)")
 
 
-def check_section(record: dict[str, Any], library: Library, *, written_by_models: bool = False) -> None:
+def check_section(
+    record: dict[str, Any], library: Library, *, written_by_models: bool = False, of_paper: bool = False
+) -> None:
     """Assert all that a reader relies on: no foreign source, exact quotes, files that belong together."""
     name = f"{record['thread_id']} ({record['section']})"
     assert record.keys() >= FIELDS, name
     assert record["usage"].keys() >= USAGE_FIELDS, name
-    assert record["thread_id"].startswith(record["section"]), name
+    assert record["thread_id"].startswith("paper" if of_paper else record["section"]), name
+    numbers = [int(item["id"].removeprefix("E")) for item in record["evidence"]]
+    assert numbers == (sorted(set(numbers)) if of_paper else list(range(1, len(numbers) + 1))), name
     text = record["text"]
     assert not _MARKER.search(text), f"{name}: a marker is left in: {text}"
     assert "\x00" not in text and "\x1b" not in text, name
@@ -86,7 +91,6 @@ def check_section(record: dict[str, Any], library: Library, *, written_by_models
 
 def _check_citations(record: dict[str, Any], library: Library, name: str) -> None:
     evidence = {item["id"]: item for item in record["evidence"]}
-    assert list(evidence) == [f"E{number}" for number in range(1, len(evidence) + 1)], name
     for citation in record["citations"]:
         assert citation.keys() >= CITATION_FIELDS, name
         assert citation["evidence_id"] in evidence, name
@@ -126,6 +130,33 @@ def _check_findings(record: dict[str, Any], library: Library, name: str) -> None
         if found and "evidence_id" in found:
             (chunk,) = library.chunks([found["chunk_id"]])
             assert re.search(r"\w", chunk.text[found["start"] : found["end"]]), name
+
+
+def check_paper(record: dict[str, Any], library: Library, *, written_by_models: bool = False) -> None:
+    """Assert what holds of a whole paper beyond what holds of its sections: one of everything, nothing twice."""
+    for section in record["sections"]:
+        check_section(section, library, written_by_models=written_by_models, of_paper=True)
+        assert section["thread_id"] == record["thread_id"]
+        assert section["text"] in record["text"]
+    assert [section["section"] for section in record["sections"]] == list(PAPER)
+    check_section(record, library, written_by_models=written_by_models)
+    table = {item["id"]: item for item in record["evidence"]}
+    assert len({item["chunk_id"] for item in table.values()}) == len(table), "a chunk has two ids"
+    for section in record["sections"]:
+        assert all(table[item["id"]] == item for item in section["evidence"]), "one id, two passages"
+    assert record["citations"] == [item for section in record["sections"] for item in section["citations"]]
+    assert said_twice(record) == []
+
+
+def said_twice(record: dict[str, Any]) -> list[str]:
+    """The sentences of at least six words that stand in a paper more than once, whatever their citations and marks."""
+    words = [
+        " ".join(re.findall(r"\w+", _KEYS.sub(" ", re.sub(r"\[[^\]]*\]", " ", sentence)).casefold()))
+        for section in record["sections"]
+        for paragraph in section["text"].split("\n\n")
+        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z“\"])", paragraph)
+    ]
+    return [sentence for sentence in words if len(sentence.split()) >= 6 and words.count(sentence) > 1]
 
 
 def check_quotations(record: dict[str, Any], library: Library, own_words: str) -> int:

@@ -47,7 +47,7 @@ class Undisturbed:
     def __init__(self, runs: KilledRuns) -> None:
         self.runs = runs
         done = runs.attempt(Write(EVERY_WRITE, "after", 0))
-        assert done.lost == 0 and done.asked > 25
+        assert done.lost == 0 and done.asked > 20
         self.writes = int(done.finished.err.rsplit("writes: ", 1)[1])
 
 
@@ -94,7 +94,7 @@ def test_killed_at_a_random_moment_a_paper_comes_out_the_same(
     # Answers that come together share a commit, so a run may have a few writes less than the undisturbed one.
     assert runs.attempt(at).killed or at.number > 0.9 * paper.writes
     assert not runs.attempt().killed
-    assert {f"{name}.md" for name in SECTIONS} <= runs.files().keys()
+    assert {f"{name}.md" for name in (*SECTIONS, "paper")} <= runs.files().keys()
     runs.check_against(paper.runs)
     report(f"paper, {at}", runs)
 

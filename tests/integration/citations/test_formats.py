@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 import subprocess
@@ -170,3 +171,15 @@ def test_a_key_that_is_no_word_is_cited_all_the_same() -> None:
 def test_a_heading_of_the_writers_own_is_not_doubled() -> None:
     shown: Any = render("# Discussion\n\nSo it is [E1].", SOURCES, "pandoc")
     assert manuscript(shown.text, shown.places, title="Discussion").count("Discussion") == 1
+
+
+@pytest.mark.parametrize(
+    "title", [r"Costs & gains: 50% of $x_1$ \input{/etc/passwd} <b>[@key]</b>", "true", "a\x00b\n# c"]
+)
+def test_the_title_of_a_paper_is_text_and_nothing_else(title: str) -> None:
+    tex = convert("# Abstract\n\nText.\n", "", "tex", title=title).decode("utf-8")
+    page = convert("# Abstract\n\nText.\n", "", "html", title=title).decode("utf-8")
+    plain = " ".join(title.replace("\x00", "").split())
+    assert f'<h1 class="title">{html.escape(plain, quote=False)}</h1>' in page
+    assert r"\input{/etc" not in tex and "root:" not in tex and "root:" not in page
+    assert r"\title{" in tex and r"\section{Abstract}" in tex
