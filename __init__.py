@@ -23,21 +23,26 @@ if TYPE_CHECKING:
     from citeloom.errors import CiteloomError
     from citeloom.experiment import load_experiment
     from citeloom.graph.paper_graph import build_paper_graph
+    from citeloom.graph.research_graph import build_research_graph
     from citeloom.graph.section_graph import build_section_graph
+    from citeloom.questions import aresearch, research
 
 _HOMES = {
     "CiteloomError": "citeloom.errors",
     "Settings": "citeloom.config",
     "aingest": "citeloom.api",
     "aopen_library": "citeloom.api",
+    "aresearch": "citeloom.questions",
     "asearch": "citeloom.api",
     "awrite_paper": "citeloom.api",
     "awrite_section": "citeloom.api",
     "build_paper_graph": "citeloom.graph.paper_graph",
+    "build_research_graph": "citeloom.graph.research_graph",
     "build_section_graph": "citeloom.graph.section_graph",
     "ingest": "citeloom.api",
     "load_experiment": "citeloom.experiment",
     "open_library": "citeloom.api",
+    "research": "citeloom.questions",
     "search": "citeloom.api",
     "write_paper": "citeloom.api",
     "write_section": "citeloom.api",
@@ -48,14 +53,17 @@ __all__ = [
     "Settings",
     "aingest",
     "aopen_library",
+    "aresearch",
     "asearch",
     "awrite_paper",
     "awrite_section",
     "build_paper_graph",
+    "build_research_graph",
     "build_section_graph",
     "ingest",
     "load_experiment",
     "open_library",
+    "research",
     "search",
     "write_paper",
     "write_section",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -153,6 +154,7 @@ async def awrite_section(
     out: Path | str | None = None,
     formats: Sequence[Format] = (),
     fresh: bool = False,
+    strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """Write a section, or go on with it; the result is the section's JSON.
@@ -164,11 +166,12 @@ async def awrite_section(
         out: folder for the files; none are written when left out.
         formats: `tex`, `docx` and `html`, written beside the markdown.
         fresh: write anew, without answers of earlier runs.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
         on_event: told of each step.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    return await _written(kind, experiment, library, out, formats, fresh, on_event)
+    return await _written(kind, experiment, library, out, formats, fresh, strict, on_event)
 
 
 async def awrite_paper(
@@ -178,6 +181,7 @@ async def awrite_paper(
     out: Path | str | None = None,
     formats: Sequence[Format] = (),
     fresh: bool = False,
+    strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """Write all six sections of a paper as one run, or go on with it; the result is the JSON of `paper --json`.
@@ -188,11 +192,12 @@ async def awrite_paper(
         out: folder for the files of the paper and of each section; none are written when left out.
         formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown.
         fresh: write anew, without answers of earlier runs.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
         on_event: told of each step.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    return await _written("paper", experiment, library, out, formats, fresh, on_event)
+    return await _written("paper", experiment, library, out, formats, fresh, strict, on_event)
 
 
 async def _written(
@@ -202,11 +207,14 @@ async def _written(
     out: Path | str | None,
     formats: Sequence[Format],
     fresh: bool,
+    strict: bool | None,
     on_event: OnEvent | None,
 ) -> dict[str, Any]:
     given, source = _experiment(experiment)
     if out is not None:
         await asyncio.to_thread(prepare_folder, Path(out))
+    if strict is not None:
+        library = replace(library, settings=library.settings.model_copy(update={"strict": strict}))
     request = SectionRequest(kind, given, source, fresh)
     finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
     if out is None:
@@ -240,7 +248,7 @@ def ingest(
     prune: bool = False,
 ) -> dict[str, Any]:
     """`aingest` for code without an event loop."""
-    return _run(aingest(library, paths, bib, prune=prune), "aingest")
+    return run_blocking(aingest(library, paths, bib, prune=prune), "aingest")
 
 
 def search(
@@ -255,7 +263,7 @@ def search(
     rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
     """`asearch` for code without an event loop."""
-    return _run(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
+    return run_blocking(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
 
 
 def write_section(
@@ -266,11 +274,14 @@ def write_section(
     out: Path | str | None = None,
     formats: Sequence[Format] = (),
     fresh: bool = False,
+    strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """`awrite_section` for code without an event loop."""
-    work = awrite_section(kind, experiment, library, out=out, formats=formats, fresh=fresh, on_event=on_event)
-    return _run(work, "awrite_section")
+    work = awrite_section(
+        kind, experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event
+    )
+    return run_blocking(work, "awrite_section")
 
 
 def write_paper(
@@ -280,14 +291,16 @@ def write_paper(
     out: Path | str | None = None,
     formats: Sequence[Format] = (),
     fresh: bool = False,
+    strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """`awrite_paper` for code without an event loop."""
-    work = awrite_paper(experiment, library, out=out, formats=formats, fresh=fresh, on_event=on_event)
-    return _run(work, "awrite_paper")
+    work = awrite_paper(experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event)
+    return run_blocking(work, "awrite_paper")
 
 
-def _run(work: Coroutine[Any, Any, Result], twin: str) -> Result:
+def run_blocking(work: Coroutine[Any, Any, Result], twin: str) -> Result:
+    """What the coroutine gives; raises `ConfigurationError` where a loop runs, naming the twin to await."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -125,14 +125,23 @@ class Settings(BaseSettings):
     vector_weight: float = Field(0.4, ge=0, le=1, description="Weight of the cosine in the combined score.")
     llm_weight: float = Field(0.6, ge=0, le=1, description="Weight of the reader's score.")
     score_threshold: float = Field(0.35, ge=0, le=1, description="Reader's score below which a chunk is dropped.")
+    answer_threshold: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Reader's score that one passage at least must reach for a question to be answered.",
+    )
     max_search_iterations: int = Field(5, ge=0, le=50, description="Custom searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")
     summary_words: int = Field(60, ge=10, le=300, description="Length of an evidence summary, in words.")
     section_words: int = Field(500, ge=80, le=5000, description="Length asked of a section, in words.")
+    answer_words: int = Field(300, ge=50, le=5000, description="Length asked of an answer to a question, in words.")
+    answer_sources: int = Field(8, ge=1, le=50, description="Papers that an answer may draw on at most.")
     max_output_tokens: int = Field(4000, ge=100, le=100_000, description="Tokens that one answer may have.")
     prompts_dir: Path | None = Field(None, description="Folder whose prompt files replace those shipped.")
     cite_style: CitationStyle = Field("key", description="How a citation is shown in the text.")
     csl: str = Field("", description="CSL style of the references: a file, or a name from the extra 'styles'.")
+    strict: bool = Field(False, description="Leave out sentences that fail a check, instead of marking them.")
 
     chunk_tokens: int = Field(400, ge=100, le=480, description="Tokens that a chunk aims at.")
     chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")

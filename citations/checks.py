@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from citeloom.citations.copied import copied_findings
-from citeloom.citations.coverage import balance_findings, uncited_findings
+from citeloom.citations.coverage import balance_findings, uncited_findings, unsupported_findings
 from citeloom.citations.findings import SHOWN, Finding, shown
 from citeloom.citations.folding import fold
 from citeloom.citations.foreign import NEEDED, Foreign, NamesAt, find_foreign
@@ -24,7 +24,9 @@ from citeloom.citations.repeated import repeated_findings
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.roles import Draft, Source
 
-CITING_KINDS: frozenset[SectionKind] = frozenset({"introduction", "discussion"})
+# What a draft is of: a section, or the answer to a question, each of whose statements rests on a source.
+DraftKind = SectionKind | Literal["answer"]
+CITING_KINDS: frozenset[DraftKind] = frozenset({"introduction", "discussion", "answer"})
 
 # Brackets that begin like a marker, in the folded view: `[E99]`, `[E3x]`, `[Evidence 3]`, `(E9)`.
 _MARKER_LIKE = re.compile(
@@ -47,7 +49,7 @@ def check_draft(
     draft: Draft,
     sources: Sequence[Source],
     *,
-    kind: SectionKind | None,
+    kind: DraftKind | None,
     experiment: Experiment,
     known_keys: Collection[str] = (),
     earlier: Mapping[str, str] | None = None,
@@ -57,8 +59,9 @@ def check_draft(
     Args:
         draft: its markers may be written in any way; spans refer to `normalise_markers(draft.text)`.
         sources: the evidence that the writer was shown.
-        kind: the section type, which decides whether a citation is expected; None when none is.
-        experiment: what the user says, which may be repeated verbatim, and where its numbers come from.
+        kind: the section type, or "answer": decides where a citation is expected; None when none is.
+        experiment: what the user says, which may be repeated verbatim, and where its numbers come from; for an answer
+            one that holds the question alone.
         known_keys: keys of the library beyond those of `sources`.
         earlier: the texts of a paper's sections that are written already, by name; None outside a paper.
     """
@@ -75,20 +78,30 @@ def check_draft(
             Finding("no-citation", f"The {kind} cites no evidence; cite it by its marker, such as [{example}].")
         )
     whole += balance_findings(text, sources)
+    given = "question" if kind == "answer" else "experiment"
+    headings = [match.span() for match in _HEADING.finditer(text)] if kind == "answer" else []
     placed = [_finding(text, fault, sources) for fault in faults]
     placed += _bare_markers(text, sources, own_words)
     # What a foreign citation holds is told once, as that.
     placed += [
         finding
-        for finding in number_findings(text, sources, experiment)
-        if not any(finding.span and fault.start < finding.span[1] and finding.span[0] < fault.end for fault in faults)
+        for finding in number_findings(text, sources, experiment, given=given)
+        if not any(_meets(finding, fault.start, fault.end) for fault in faults)
+        # An answer's headings may name papers, whose titles hold numbers.
+        and not any(_meets(finding, *span) for span in headings)
     ]
     placed += copied_findings(text, sources, experiment)
     if earlier is not None:
         placed += repeated_findings(text, earlier)
-    if sources and kind in CITING_KINDS:
+    if kind == "answer":
+        placed += unsupported_findings(text, sources)
+    elif sources and kind in CITING_KINDS:
         placed += uncited_findings(text, sources, experiment)
     return (*whole, *sorted(placed, key=lambda finding: finding.span or (0, 0)))
+
+
+def _meets(finding: Finding, start: int, end: int) -> bool:
+    return finding.span is not None and start < finding.span[1] and finding.span[0] < end
 
 
 def neutralise(

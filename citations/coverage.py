@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from citeloom.citations.findings import Finding, shown
+from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, sentences
 from citeloom.citations.quotations import quoted_spans
 from citeloom.experiment import Experiment
@@ -39,6 +40,16 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
+# What a source is not said to say, and what stands above a list.
+_LEFT_OPEN = re.compile(
+    r"\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b[^.]{0,80}?\b(?:do|does|did|is|are)\s?n[o']t\b"
+    r"|\b(?:no|none|nothing|neither)\b[^.]{0,60}\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b"
+    r"|\b(?:not|un)\s?(?:answered|addressed|covered|stated|said|reported|clear)\b[^.]{0,40}\b(?:here|sources?|passages?|library)\b"
+    r"|\bleaves?\b[^.]{0,40}\bopen\b|\bremains?\s(?:open|unanswered)\b",
+    re.IGNORECASE,
+)
+_BOLD_LINE = re.compile(r"[^\n]{1,80}\*\*:?[ \t]*(?:\n|\Z)")
+_LETTER = re.compile(r"[^\W\d_]")
 _FEWEST_CITATIONS = 5
 _FEWEST_PAPERS = 3
 _LARGEST_SHARE = 0.6
@@ -71,6 +82,34 @@ def uncited_findings(text: str, sources: Sequence[Source], experiment: Experimen
         )
         for sentence in uncited_sentences(text, experiment.words())
     ]
+
+
+def unsupported_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
+    """A finding for each statement of an answer that cites nothing.
+
+    Headings, questions, and sentences on what the sources leave open are no statements; neither is one that only leads
+    to a list.
+    """
+    example = f", such as [{sources[0].evidence.id}]," if sources else ""
+    return [
+        Finding(
+            "citation-missing",
+            f'"{shown(sentence.text)}" cites nothing; cite the source that says so{example} or leave it out.',
+            (sentence.start, sentence.end),
+        )
+        for sentence in sentences(text)
+        if not sentence.ids and _states(text, sentence)
+    ]
+
+
+def _states(text: str, sentence: CitedSentence) -> bool:
+    line = text[text.rfind("\n", 0, sentence.start) + 1 :].lstrip("*_ \t")
+    if _HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1) or _BOLD_LINE.match(line):
+        return False
+    words = sentence.text.strip(" *_-")
+    if NEEDED in words:
+        return False
+    return bool(_LETTER.search(words)) and not _LEFT_OPEN.search(words) and not words.endswith(("?", ":"))
 
 
 def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:

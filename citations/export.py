@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +21,15 @@ from citeloom.citations.styles import Citation
 from citeloom.documents import Evidence, Paper
 from citeloom.errors import InputError
 
+_SLUG_LENGTH = 60
+
 
 @dataclass(frozen=True, slots=True)
 class SectionDocument:
     """A rendered section with all that its files hold.
 
-    `papers` are the cited ones, `evidence` all that was gathered, `notice` one line on the mode; the spans of
-    `findings` and `numbers` are in `text`.
+    `papers` are the cited ones, `evidence` all that was gathered, `notice` one line on the mode, `title` the heading
+    where it is not the section's name; the spans of `findings` and `numbers` are in `text`.
     """
 
     thread_id: str
@@ -38,9 +41,11 @@ class SectionDocument:
     references: Sequence[Reference] = ()
     findings: Sequence[Finding] = ()
     numbers: Sequence[NumberTrace] = ()
+    left_out: Sequence[Mapping[str, Any]] = ()
     usage: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     notice: str = ""
+    title: str = ""
 
     def as_dict(self, files: Mapping[str, str] | None = None) -> dict[str, Any]:
         """The section's JSON; `files` maps a format to the path of the file."""
@@ -53,6 +58,7 @@ class SectionDocument:
             "references": [reference.as_dict() for reference in self.references],
             "findings": [finding.as_dict() for finding in self.findings],
             "numbers": [trace.as_dict(self.text) for trace in self.numbers],
+            "left_out": [dict(item) for item in self.left_out],
             "usage": dict(self.usage),
             "warnings": list(self.warnings),
             "files": dict(files or {}),
@@ -61,7 +67,7 @@ class SectionDocument:
 
 def markdown_document(document: SectionDocument) -> str:
     """Heading, text and references; notice and warnings in a comment, unseen in the paper."""
-    title = section_title(document.section)
+    title = document.title or section_title(document.section)
     parts = [f"# {title}", without_title(document.text, title)]
     if document.references:
         parts.append("## References\n\n" + "\n".join(reference.line for reference in document.references))
@@ -147,6 +153,17 @@ def file_stem(kind: str) -> str:
     from pathvalidate import sanitize_filename
 
     return sanitize_filename(kind, replacement_text="-", platform="universal").strip(". ") or "section"
+
+
+def slug(text: str) -> str:
+    """The first words of a text as a file name: letters and digits with hyphens between, at most 60 characters."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    name = ""
+    for word in words:
+        if name and len(name) + 1 + len(word) > _SLUG_LENGTH:
+            break
+        name = f"{name}-{word}" if name else word[:_SLUG_LENGTH]
+    return name or "answer"
 
 
 def _not_writable(out_dir: Path, error: OSError) -> InputError:

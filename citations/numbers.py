@@ -82,19 +82,21 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
     return traces
 
 
-def number_findings(text: str, sources: Sequence[Source], experiment: Experiment) -> list[Finding]:
-    """The numbers that are neither in the experiment nor in a source that their sentence cites."""
-    return [_finding(text, trace) for trace in trace_numbers(text, sources, experiment) if trace.origin is None]
+def number_findings(
+    text: str, sources: Sequence[Source], experiment: Experiment, *, given: str = "experiment"
+) -> list[Finding]:
+    """The numbers that are neither in the experiment (called `given`) nor in a source that their sentence cites."""
+    return [_finding(text, trace, given) for trace in trace_numbers(text, sources, experiment) if trace.origin is None]
 
 
-def _finding(text: str, trace: NumberTrace) -> Finding:
+def _finding(text: str, trace: NumberTrace, given: str) -> Finding:
     around = text[max(0, trace.start - 40) : trace.end + 25]
     words = f'The number {text[trace.start : trace.end]} ("{shown(around)}")'
     if trace.elsewhere:
         message = f"{words} is that of {trace.elsewhere}; cite [{trace.elsewhere}] in this sentence, or leave it out."
     else:
         message = (
-            f"{words} is neither in the experiment nor in a source that the sentence cites; use theirs or leave it out."
+            f"{words} is neither in the {given} nor in a source that the sentence cites; use theirs or leave it out."
         )
     return Finding("number-not-found", message, (trace.start, trace.end))
 

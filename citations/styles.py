@@ -13,6 +13,7 @@ from typing import Any
 
 from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import marker_groups, normalise_markers, sentences
+from citeloom.citations.marking import Mark
 from citeloom.config import CitationStyle
 from citeloom.documents import Evidence
 from citeloom.models.roles import Source, Verdict, VerdictLabel
@@ -26,7 +27,10 @@ _TITLE_LENGTH = 80
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A citation of the rendered text: `chunk.text[start:end] == quote`, `sentence` as the reader sees it."""
+    """A citation of the rendered text: `chunk.text[start:end] == quote`, `sentence` as the reader sees it.
+
+    `decided_by` is the span in the chunk of the words that the judge's verdict rests on, where it rests on some.
+    """
 
     key: str
     page: int | None
@@ -39,6 +43,7 @@ class Citation:
     sentence: str
     verdict: VerdictLabel
     reason: str = ""
+    decided_by: tuple[int, int] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form of the JSON output."""
@@ -64,6 +69,15 @@ class CitationPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class _Move:
+    """From position `end` of the draft on, the rendered text is shifted; behind a marker, or a `mark` put in there."""
+
+    end: int
+    shift: int
+    mark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Rendered:
     """The section as the reader sees it; `keys` in order of first citation.
 
@@ -75,12 +89,16 @@ class Rendered:
     citations: tuple[Citation, ...]
     sentences: tuple[RenderedSentence, ...]
     places: tuple[CitationPlace, ...] = ()
-    moves: tuple[tuple[int, int], ...] = ()
+    moves: tuple[_Move, ...] = ()
     numbering: tuple[str, ...] = ()
 
     def moved(self, position: int) -> int:
         """Where a position of the draft, outside its markers, stands in the text."""
         return _moved(self.moves, position)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where words of the draft stand in the text; a mark right behind them is none of them."""
+        return self.moved(start), _moved([move for move in self.moves if move.end < end or not move.mark], end)
 
     def number(self, key: str) -> int:
         """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
@@ -93,9 +111,12 @@ def render(
     style: CitationStyle,
     *,
     verdicts: Verdicts | None = None,
+    marks: Sequence[Mark] = (),
     before: Sequence[str] = (),
 ) -> Rendered:
-    """The draft in one of the five citation styles; `before` are the keys that have the first numbers already.
+    """The draft in one of the five citation styles, with `marks` at their positions in the normalised draft.
+
+    `before` are the keys that have the first numbers already.
 
     A marker that names none of `sources` is shown as `[citation needed]`: it must not reach the output even
     when a caller forgot to neutralise the draft.
@@ -107,10 +128,20 @@ def render(
     numbering = tuple(dict.fromkeys([*before, *keys]))
     numbers = {key: number for number, key in enumerate(numbering, 1)}
     pieces: list[str] = []
-    moves: list[tuple[int, int]] = []  # from this position of the draft on, the shift of the rendered text
+    moves: list[_Move] = []
     places: list[CitationPlace] = []
     done = length = 0
-    for start, end, ids in groups:
+    edits: list[tuple[int, int, tuple[str, ...] | Mark]] = [
+        *groups,
+        *((mark.position, mark.position, mark) for mark in marks),
+    ]
+    for start, end, ids in sorted(edits, key=lambda edit: edit[:2]):
+        if isinstance(ids, Mark):
+            pieces += [text[done:start], f" {ids.words}"]
+            length += start - done + len(ids.words) + 1
+            moves.append(_Move(end, length - end, mark=True))
+            done = end
+            continue
         cited = [evidence[identifier] for identifier in ids if identifier in evidence]
         shown = _cite(cited, style, numbers) if cited else ""
         if len(cited) < len(ids):
@@ -120,7 +151,7 @@ def render(
         if cited:
             places.append(CitationPlace(length - len(shown), length, tuple(item.id for item in cited)))
         done = end
-        moves.append((end, length - end))
+        moves.append(_Move(end, length - end))
     rendered = "".join([*pieces, text[done:]])
     cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {})
     return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
@@ -129,7 +160,7 @@ def render(
 def _records(
     text: str,
     rendered: str,
-    moves: Sequence[tuple[int, int]],
+    moves: Sequence[_Move],
     evidence: Mapping[str, Evidence],
     verdicts: Verdicts,
 ) -> tuple[tuple[RenderedSentence, ...], tuple[Citation, ...]]:
@@ -148,8 +179,8 @@ def _records(
     return tuple(spans), tuple(records)
 
 
-def _moved(moves: Sequence[tuple[int, int]], position: int) -> int:
-    return position + next((shift for end, shift in reversed(moves) if end <= position), 0)
+def _moved(moves: Sequence[_Move], position: int) -> int:
+    return position + next((move.shift for move in reversed(moves) if move.end <= position), 0)
 
 
 def _record(evidence: Evidence, sentence: str, verdict: Verdict) -> Citation:
@@ -165,6 +196,7 @@ def _record(evidence: Evidence, sentence: str, verdict: Verdict) -> Citation:
         sentence=sentence,
         verdict=verdict.label,
         reason=verdict.reason,
+        decided_by=None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end),
     )
 
 

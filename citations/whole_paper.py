@@ -72,10 +72,12 @@ def whole_paper(
             for finding in section.moved(section.record["findings"])
         ],
         "numbers": [number for section in placed for number in section.moved(section.record["numbers"])],
+        "left_out": [{**item, "section": record["section"]} for record in sections for item in record["left_out"]],
         "warnings": warnings,
         "suspicious": _each_once(flag for record in sections for flag in record["suspicious"]),
         "cite_style": sections[0]["cite_style"],
         "csl": sections[0]["csl"],
+        "strict": sections[0]["strict"],
         "markdown": _markdown(title, text, references, [notice, *warnings]),
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections),

@@ -22,19 +22,19 @@ _WIDE = 130  # columns
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Text from papers and models as a terminal may have it: without characters that it would obey."""
     return _OBEYED.sub("", text)
 
 
 def notice(text: str) -> None:
     """One line on stderr."""
-    print(_shown(text), file=sys.stderr, flush=True)  # noqa: T201
+    print(shown(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def result(text: str) -> None:
     """A result on stdout."""
-    print(_shown(text), flush=True)  # noqa: T201
+    print(shown(text), flush=True)  # noqa: T201
 
 
 def result_json(record: Any) -> None:
@@ -60,7 +60,7 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     for column in columns:
         drawn.add_column(column, overflow="fold")
     for row in rows:
-        drawn.add_row(*(_escaped(_shown(cell)) for cell in row))
+        drawn.add_row(*(_escaped(shown(cell)) for cell in row))
     console.print(drawn, highlight=False)
     sys.stdout.flush()  # what is said on stderr next comes behind it
 
@@ -89,7 +89,7 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[Any]:
     console = Console(stderr=True)
     drawn = LiveRunView(view, console)
     with Live(drawn, console=console, refresh_per_second=8, transient=True):
-        yield lambda event: drawn.show(event, _shown(_shortened(event["text"], console.width)))
+        yield lambda event: drawn.show(event, shown(_shortened(event["text"], console.width)))
 
 
 def warnings_and_refusals(report: IngestReport) -> None:

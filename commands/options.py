@@ -37,6 +37,14 @@ MaxCostOption = Annotated[
     float | None,
     typer.Option("--max-cost", help="Cost by the prices of the settings; the run pauses before it can cost more."),
 ]
+StrictOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--strict/--no-strict",
+        help="Leave out sentences that fail a check, each with its claim and listed, instead of marking them.",
+        show_default="marked",
+    ),
+]
 
 _before_command: list[Path] = []
 _in_use: list[Path] = []

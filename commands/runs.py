@@ -16,14 +16,18 @@ from citeloom.commands.options import (
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
+    StrictOption,
     resolve,
     workbench,
 )
+from citeloom.commands.research import answer_one
 from citeloom.commands.sections import OutOption, write_one
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
     from citeloom.graph.identity import RunKind
+    from citeloom.graph.research_run import ResearchRequest
+    from citeloom.graph.run import SectionRequest
     from citeloom.stores.home import Home
     from citeloom.stores.runs import Run, RunRegister
 
@@ -78,7 +82,8 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
         result_json({**record, "queries": queries, "result": shown})
         return
     result(f"{run.thread_id}: {record['status']}{f' ({run.detail})' if run.detail else ''}")
-    result(f"{run.section} of: {run.title}\nbegun {_when(run.started_at)}, last {_when(run.updated_at)}\n")
+    of = "research" if run.section == "research" else f"{run.section} of"
+    result(f"{of}: {run.title}\nbegun {_when(run.started_at)}, last {_when(run.updated_at)}\n")
     for query in queries:
         found_ids = ", ".join(query["evidence_ids"]) or "nothing"
         result(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}")
@@ -90,6 +95,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
 def resume_run(
     run_id: IdArgument,
     out: OutOption = Path(),
+    strict: StrictOption = None,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -97,33 +103,50 @@ def resume_run(
     home: HomeOption = None,
 ) -> None:
     """Go on with a run that was paused or killed; the experiment is kept with the run."""
-    limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_to_end(_resume(run_id, out, home, limits))
+    given = {"strict": strict, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    record = run_to_end(_resume(run_id, out, home, given))
     if as_json:
         result_json(record)
     else:
         result(f"\n{record['text']}")
 
 
-async def _resume(run_id: str, out: Path, home: Path | None, limits: dict[str, Any]) -> dict[str, Any]:
+async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     from citeloom.config import load_settings
     from citeloom.errors import InputError
-    from citeloom.experiment import parse_experiment
-    from citeloom.graph.run import SectionRequest, same_run
+    from citeloom.graph.research_run import ResearchRequest
+    from citeloom.graph.run import same_run
 
     _, found = resolve(home)
     run = await asyncio.to_thread(registered(found).get, run_id)
-    settings = load_settings(home=found.root, **run.request["settings"], **limits)
-    source = run.request["source"]
-    experiment = parse_experiment(run.request["experiment"], source=source)
+    settings = load_settings(home=found.root, **{**run.request["settings"], **_set(given)})
+    request = _request_of(run)
     with workbench(settings, found, create=False) as bench:
-        if not await asyncio.to_thread(same_run, run, experiment, bench):
+        if not await asyncio.to_thread(same_run, run, request, bench):
             raise InputError(
                 f"Run {run.thread_id} was begun with another library or other prompts.",
-                help="Restore them, or give the section's command for a new run.",
+                help="Restore them, or give the command again for a new run.",
             )
-        kind = cast("RunKind", run.section)
-        return await write_one(SectionRequest(kind, experiment, source, run.fresh, run.thread_id), out, bench)
+        if isinstance(request, ResearchRequest):
+            return await answer_one(request, out, bench)
+        return await write_one(request, out, bench)
+
+
+def _request_of(run: Run) -> SectionRequest | ResearchRequest:
+    """What the run was asked for, to go on with just this run."""
+    from citeloom.experiment import parse_experiment
+    from citeloom.graph.research_run import ResearchRequest
+    from citeloom.graph.run import SectionRequest
+
+    if run.section == "research":
+        return ResearchRequest.of(run.request, fresh=run.fresh, thread_id=run.thread_id)
+    source = run.request["source"]
+    experiment = parse_experiment(run.request["experiment"], source=source)
+    return SectionRequest(cast("RunKind", run.section), experiment, source, run.fresh, run.thread_id)
+
+
+def _set(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
 @runs_app.command("delete")

@@ -17,6 +17,7 @@ from citeloom.commands.options import (
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
+    StrictOption,
     resolve,
     workbench,
 )
@@ -128,6 +129,7 @@ def _command(kind: str) -> Any:
         formats: FormatOption = None,
         cite_style: StyleOption = None,
         csl: CslOption = None,
+        strict: StrictOption = None,
         fresh: FreshOption = False,
         model: ModelOption = None,
         base_url: UrlOption = None,
@@ -142,6 +144,7 @@ def _command(kind: str) -> Any:
         settings = {
             "cite_style": cite_style,
             "csl": csl,
+            "strict": strict,
             "chat_model": model,
             "chat_base_url": base_url,
             "section_words": words,
@@ -163,6 +166,7 @@ def paper(
     formats: FormatOption = None,
     cite_style: StyleOption = None,
     csl: CslOption = None,
+    strict: StrictOption = None,
     fresh: FreshOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
@@ -173,7 +177,7 @@ def paper(
     home: HomeOption = None,
 ) -> None:
     """Write all six sections as one run, which can be killed and gone on with."""
-    settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "chat_model": model}
+    settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     record = run_to_end(_write("paper", exp, out, formats, fresh, home, settings))
     result_json(record) if as_json else _show(record)
@@ -219,7 +223,7 @@ async def write_one(
     papers = len({citation["key"] for citation in record["citations"]})
     cost = (
         f"{usage['llm_calls']} model calls, {usage['journal_hits']} answers from the journal, "
-        f"{usage['input_tokens'] + usage['output_tokens']} tokens{_priced(usage)}"
+        f"{usage['input_tokens'] + usage['output_tokens']} tokens{priced(usage)}"
     )
     notice(f"{request.kind}: {len(record['citations'])} citations of {papers} papers; {cost}.")
     if finished.finished_earlier:
@@ -231,7 +235,8 @@ async def write_one(
     return record
 
 
-def _priced(usage: dict[str, Any]) -> str:
+def priced(usage: dict[str, Any]) -> str:
+    """The cost, to be put behind tokens; nothing where no prices are known."""
     return f", cost {usage['cost']:.4f}" if usage["cost"] else ""
 
 

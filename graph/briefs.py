@@ -5,49 +5,124 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import ToolMessage
 
 from citeloom.documents import Chunk, Evidence, Paper, text_hash
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
-from citeloom.graph.state import DraftRecord, QueryRecord, SectionState
+from citeloom.graph.state import DraftRecord, QueryRecord, ResearchState, RunState, SectionState
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Draft, EarlierSection, QuoteSpan, SectionBrief, Source
+from citeloom.models.roles import (
+    AnswerBrief,
+    Brief,
+    Draft,
+    EarlierSection,
+    QuoteSpan,
+    SectionBrief,
+    Shown,
+    Source,
+    Turn,
+)
 from citeloom.stores.library import Library
+from citeloom.tools.assembly import assemble_context
+from citeloom.tools.papers import year_range
+from citeloom.tools.scope import Scope
 
 
-async def brief_of(state: SectionState, bench: Workbench) -> tuple[SectionBrief, list[str]]:
+async def brief_of(state: RunState, bench: Workbench) -> tuple[Brief, list[str]]:
     """The brief for the state as it stands, and a warning for each piece of evidence that is gone."""
     evidence = [Evidence.from_dict(record) for record in shown_evidence(state)]
     sources, gone = await asyncio.to_thread(sources_for, bench.library, evidence)
     known = set(state.get("warnings", []))
-    return (
-        SectionBrief(
-            kind=state["section"],
-            experiment=parse_experiment(state["experiment"]),
-            sources=tuple(sources),
-            queries=tuple(record["query"] for record in own_queries(state)),
-            searches_left=max(0, bench.settings.max_search_iterations - state.get("searches_used", 0)),
-            words=bench.settings.section_words,
-            earlier=earlier_sections(state),
-        ),
-        [warning for warning in gone if warning not in known],
+    lost = [warning for warning in gone if warning not in known]
+    if "question" in state:
+        return await asyncio.to_thread(_answer_brief, cast(ResearchState, state), sources, bench), lost
+    return _section_brief(cast(SectionState, state), sources, bench), lost
+
+
+def _section_brief(state: SectionState, sources: Sequence[Source], bench: Workbench) -> SectionBrief:
+    return SectionBrief(
+        kind=state["section"],
+        experiment=parse_experiment(state["experiment"]),
+        sources=tuple(sources),
+        queries=_queries(state),
+        searches_left=_searches_left(state, bench),
+        words=bench.settings.section_words,
+        earlier=earlier_sections(state),
     )
 
 
-def own_queries(state: SectionState) -> list[QueryRecord]:
-    """The searches of the section under way."""
-    return [record for record in state.get("queries", []) if record.get("section") == state.get("section")]
+def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbench) -> AnswerBrief:
+    """What is known of a question; evidence that only the conversation before it had is kept apart."""
+    fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
+    found = [source for source in sources if source.evidence.id in fresh]
+    contexts = assemble_context(bench.library, [source.evidence.chunk_id for source in found])
+    ids: dict[str, list[str]] = {}
+    for source in found:
+        ids.setdefault(source.evidence.chunk_id, []).append(source.evidence.id)
+    return AnswerBrief(
+        question=state["question"],
+        sources=tuple(found),
+        queries=_queries(state),
+        searches_left=_searches_left(state, bench),
+        words=state.get("words") or bench.settings.answer_words,
+        survey=state["route"]["track"] == "survey",
+        answerable="recalled" in state or is_answerable(state, bench),
+        most_papers=state.get("sources") or bench.settings.answer_sources,
+        shown=tuple(
+            Shown(
+                context.paper.key,
+                passage.section,
+                passage.category,
+                passage.text,
+                tuple(identifier for chunk in passage.found for identifier in ids[chunk]),
+            )
+            for context in contexts
+            for passage in context.passages
+        ),
+        recalled=tuple(source for source in sources if source.evidence.id not in fresh),
+        turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
+    )
 
 
-def shown_evidence(state: SectionState) -> list[dict[str, Any]]:
-    """The evidence of the section under way: what its searches found, and in a paper what earlier sections offer."""
+def is_answerable(state: RunState, bench: Workbench) -> bool:
+    """Whether any evidence bears on the question enough; what merely shares its field does not."""
+    return any(record["llm_score"] >= bench.settings.answer_threshold for record in state.get("evidence", []))
+
+
+def _queries(state: RunState) -> tuple[str, ...]:
+    return tuple(record["query"] for record in own_queries(state))
+
+
+def _searches_left(state: RunState, bench: Workbench) -> int:
+    return max(0, bench.settings.max_search_iterations - state.get("searches_used", 0))
+
+
+def limits_of(state: RunState, library: Library) -> Scope:
+    """The part of the library that the user limits the run to; blocks.
+
+    Raises `InputError` for an unknown key or venue, and for years the wrong way round.
+    """
+    given = cast(ResearchState, state)
+    years = year_range(given.get("min_year"), given.get("max_year"))
+    return Scope.within(library, given.get("papers", []), (), years, given.get("venue", ""))
+
+
+def own_queries(state: RunState) -> list[QueryRecord]:
+    """The searches of the question or the section under way."""
+    section = cast(SectionState, state).get("section")
+    return [record for record in state.get("queries", []) if record.get("section") == section]
+
+
+def shown_evidence(state: RunState) -> list[dict[str, Any]]:
+    """The evidence of the run; in a paper what the section's searches found, and what earlier sections offer."""
     evidence = state.get("evidence", [])
     if "written" not in state:
         return evidence
-    ids = {*state.get("offered", ()), *(found for query in own_queries(state) for found in query["evidence_ids"])}
+    offered = cast(SectionState, state).get("offered", ())
+    ids = {*offered, *(found for query in own_queries(state) for found in query["evidence_ids"])}
     return [record for record in evidence if record["id"] in ids]
 
 
@@ -89,7 +164,7 @@ def _found_again(library: Library, item: Evidence) -> Chunk | None:
     return next(iter([*same, *holding]), None)
 
 
-def chunks_shown(state: SectionState) -> list[str]:
+def chunks_shown(state: RunState) -> list[str]:
     """The ids of the chunks that the section's agent was shown by its reading tools, each once."""
     wanted = [
         item
@@ -107,7 +182,7 @@ def read_beside(library: Library, ids: Sequence[str]) -> list[tuple[Chunk, Paper
     return [(chunk, papers[chunk.key]) for chunk in chunks]
 
 
-def draft_of(state: SectionState) -> Draft:
+def draft_of(state: RunState) -> Draft:
     """The latest draft as a typed value."""
     record = state["draft"]
     return Draft(

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-Stage = Literal["queries", "searched", "planning", "writing", "checked", "judged", "repairing", "kept", "rendered"]
+Stage = Literal[
+    "queries",
+    "routed",
+    "shortlisted",
+    "found",
+    "searched",
+    "planning",
+    "writing",
+    "checked",
+    "judged",
+    "repairing",
+    "kept",
+    "rendered",
+]
 
 
 class ProgressEvent(TypedDict):

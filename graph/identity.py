@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from citeloom.config import Settings
@@ -57,6 +58,28 @@ def fingerprint(
     )
 
 
+def research_fingerprint(
+    asked: Mapping[str, Any], *, library_version: str, settings: Settings, prompts_hash: str, handed_in: str = ""
+) -> str:
+    """ "research" and sixteen hex digits; `asked` is the question with its limits, or a turn of a conversation."""
+    return _digest(
+        "research",
+        {
+            "asked": asked,
+            "library": library_version,
+            "settings": {name: getattr(settings, name) for name in TEXT_SETTINGS},
+            "models": {role: list(settings.role_endpoint(role)[:2]) for role in _ROLES},
+            "prompts": prompts_hash,
+            "handed_in": handed_in,
+        },
+    )
+
+
+def research_question_of(asked: Mapping[str, Any]) -> str:
+    """What is asked regardless of library and settings."""
+    return _digest("research", {"asked": asked})
+
+
 def question_of(kind: RunKind, experiment: Experiment) -> str:
     """What is asked regardless of library and settings: tells a changed library from a new question."""
     return _digest(kind, {"experiment": experiment.model_dump(mode="json")})
@@ -68,10 +91,12 @@ def settings_of_run(settings: Settings) -> dict[str, Any]:
     No key is among them: keys stay in the environment.
     """
     roles = [f"{role}_{part}" for role in ("chat", *_ROLES) for part in ("model", "base_url")]
-    kept = settings.model_dump(mode="json", include={*TEXT_SETTINGS, *roles, "cite_style", "csl", "prompts_dir"})
+    kept = settings.model_dump(
+        mode="json", include={*TEXT_SETTINGS, *roles, "cite_style", "csl", "strict", "prompts_dir"}
+    )
     return {name: value for name, value in kept.items() if value is not None}
 
 
-def _digest(kind: RunKind, record: dict[str, Any]) -> str:
+def _digest(kind: RunKind | Literal["research"], record: dict[str, Any]) -> str:
     canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return f"{kind}-{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"

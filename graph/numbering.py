@@ -16,6 +16,8 @@ def number_evidence(
     A chunk that is evidence already keeps its id, its quote and its first query.
     """
     by_chunk = {record["chunk_id"]: record["id"] for record in known}
+    # Counted on from the highest: what a conversation recalls has gaps.
+    last = max((int(record["id"][1:]) for record in known), default=0)
     new: list[dict[str, Any]] = []
     ids: list[list[str]] = []
     for search in searches:
@@ -23,7 +25,8 @@ def number_evidence(
         for found in search:
             chunk_id = found.candidate.chunk.id
             if chunk_id not in by_chunk:
-                by_chunk[chunk_id] = f"E{len(by_chunk) + 1}"
+                last += 1
+                by_chunk[chunk_id] = f"E{last}"
                 new.append(found.as_evidence(by_chunk[chunk_id]).as_dict())
             of_search.append(by_chunk[chunk_id])
         ids.append(of_search)

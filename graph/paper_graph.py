@@ -15,9 +15,10 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from citeloom.graph.binding import BenchProvider, bound
 from citeloom.graph.context import SectionContext
 from citeloom.graph.nodes import paper
-from citeloom.graph.section_graph import BenchProvider, add_steps, bound
+from citeloom.graph.section_graph import add_steps
 from citeloom.graph.state import PaperInput, PaperOutput, SectionState
 from citeloom.graph.workbench import shared_workbench
 

@@ -1,4 +1,4 @@
-"""Running a section or a paper so that it can be killed at any moment and gone on with by the same command."""
+"""Running a section, a paper or a question so that it can be killed at any moment and gone on with by a second try."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from citeloom.citations.csl import style_file
 from citeloom.errors import CiteloomError, InputError, PausedError
@@ -17,8 +17,8 @@ from citeloom.graph.nodes.paper import rendered_paper
 from citeloom.graph.nodes.rendering import rendered
 from citeloom.graph.paper_graph import build_paper_graph
 from citeloom.graph.provenance import provenance
+from citeloom.graph.research_graph import build_research_graph
 from citeloom.graph.section_graph import build_section_graph
-from citeloom.graph.state import SectionState
 from citeloom.graph.workbench import Workbench
 from citeloom.models.journal import Journal
 from citeloom.models.paying import paid_by
@@ -48,10 +48,60 @@ class SectionRequest:
     fresh: bool = False
     thread_id: str | None = None
 
+    @property
+    def title(self) -> str:
+        """What the register calls the run."""
+        return self.experiment.paper_concept.title
+
+    def about(self) -> str:
+        """Names what is asked, whatever library and settings."""
+        return question_of(self.kind, self.experiment)
+
+    def mark(self, bench: Workbench) -> str:
+        """Names the run by all that can change its text; blocks."""
+        return fingerprint(
+            self.kind,
+            self.experiment,
+            library_version=bench.library.version(),
+            settings=bench.settings,
+            prompts_hash=bench.prompts.fingerprint(),
+            handed_in=bench.handed_in,
+        )
+
+    def kept(self, bench: Workbench) -> dict[str, Any]:
+        """What the register keeps, from which the run can be gone on with by its id alone."""
+        return {
+            "source": self.source,
+            "experiment": self.experiment.model_dump(mode="json"),
+            "settings": settings_of_run(bench.settings),
+        }
+
+    def given(self) -> dict[str, Any]:
+        """The input of the graph."""
+        experiment = {"experiment": self.experiment.model_dump(mode="json")}
+        return experiment if self.kind == "paper" else {"section": self.kind, **experiment}
+
+
+class Request(Protocol):
+    """What can be run: `SectionRequest`, whose members say what each means, or `ResearchRequest`."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def fresh(self) -> bool: ...
+    @property
+    def thread_id(self) -> str | None: ...
+    def about(self) -> str: ...
+    def mark(self, bench: Workbench) -> str: ...
+    def kept(self, bench: Workbench) -> dict[str, Any]: ...
+    def given(self) -> dict[str, Any]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class SectionResult:
-    """A finished section or paper: its JSON record without files, and whether an earlier run had finished it."""
+    """What was finished: its JSON record without files, and whether an earlier run had finished it."""
 
     record: dict[str, Any]
     finished_earlier: bool
@@ -77,6 +127,13 @@ async def run_section(
     """
     for kind in SECTION_KINDS if request.kind == "paper" else (request.kind,):
         require_fields(request.experiment, kind, source=request.source)
+    return await run_request(request, bench, on_event=on_event, on_notice=on_notice)
+
+
+async def run_request(
+    request: Request, bench: Workbench, *, on_event: OnEvent = _ignore, on_notice: OnNotice = _ignore
+) -> SectionResult:
+    """Carry out a request, go on with it, or give what is finished; raises as `run_section` does."""
     style_file(bench.settings.csl)  # before anything is paid for
     await bench.require_papers()
     register = await asyncio.to_thread(RunRegister, bench.home.runs)
@@ -91,16 +148,16 @@ async def run_section(
                 return await _go_on(request, run, bench, register, saver, on_event, on_notice)
 
 
-def _begin(request: SectionRequest, bench: Workbench, register: RunRegister, on_notice: OnNotice) -> Run:
+def _begin(request: Request, bench: Workbench, register: RunRegister, on_notice: OnNotice) -> Run:
     if request.thread_id is not None:
         return register.get(request.thread_id)
     version = bench.library.version()
-    mark = _mark(request.kind, request.experiment, bench)
+    mark = request.mark(bench)
     latest = register.latest(mark)
     going_on = latest is not None and (not request.fresh or (latest.fresh and latest.status != "finished"))
     if latest is not None and going_on:
         return latest
-    question = question_of(request.kind, request.experiment)
+    question = request.about()
     before = register.latest_about(question)
     if before is not None and before.library_version != version:
         on_notice(
@@ -111,36 +168,20 @@ def _begin(request: SectionRequest, bench: Workbench, register: RunRegister, on_
         thread_id=mark if latest is None else f"{mark}-{int(time.time() * 1000):x}",
         fingerprint=mark,
         section=request.kind,
-        title=request.experiment.paper_concept.title,
-        request={
-            "question": question,
-            "source": request.source,
-            "experiment": request.experiment.model_dump(mode="json"),
-            "settings": settings_of_run(bench.settings),
-        },
+        title=request.title,
+        request={"question": question, **request.kept(bench)},
         library_version=version,
         fresh=request.fresh,
     )
 
 
-def _mark(kind: RunKind, experiment: Experiment, bench: Workbench) -> str:
-    return fingerprint(
-        kind,
-        experiment,
-        library_version=bench.library.version(),
-        settings=bench.settings,
-        prompts_hash=bench.prompts.fingerprint(),
-        handed_in=bench.handed_in,
-    )
-
-
-def same_run(run: Run, experiment: Experiment, bench: Workbench) -> bool:
-    """Whether giving the command again, as things stand, would go on with this run; blocks."""
-    return run.fingerprint == _mark(cast(RunKind, run.section), experiment, bench)
+def same_run(run: Run, request: Request, bench: Workbench) -> bool:
+    """Whether giving the request again, as things stand, would go on with this run; blocks."""
+    return run.fingerprint == request.mark(bench)
 
 
 async def _go_on(
-    request: SectionRequest,
+    request: Request,
     run: Run,
     bench: Workbench,
     register: RunRegister,
@@ -153,9 +194,7 @@ async def _go_on(
     state = await graph.aget_state(config)
     given: Any = None
     if not state.values and not state.next:
-        given = {"experiment": request.experiment.model_dump(mode="json")}
-        if request.kind != "paper":
-            given["section"] = request.kind
+        given = request.given()
     elif state.next:
         on_notice(f"Going on with run {run.thread_id} at {_place(request.kind, state)}.")
     try:
@@ -170,14 +209,15 @@ async def _go_on(
     return SectionResult(record, finished_earlier=False)
 
 
-def _graph(kind: RunKind, saver: AsyncSqliteSaver, bench: Workbench | None = None) -> Any:
-    """The graph of a kind of run, on its checkpoints; without a bench it can only be asked for its state."""
-    build = build_paper_graph if kind == "paper" else build_section_graph
-    builder: Any = build(_given(bench)) if bench is not None else build()
-    return builder.compile(checkpointer=saver, name="paper" if kind == "paper" else "section")
+def _graph(kind: str, saver: AsyncSqliteSaver, bench: Workbench | None = None) -> Any:
+    """The graph of a kind of run on its checkpoints; without a bench it can only be asked for its state."""
+    builders: dict[str, Any] = {"paper": build_paper_graph, "research": build_research_graph}
+    build = builders.get(kind, build_section_graph)
+    name = kind if kind in builders else "section"
+    return (build() if bench is None else build(_given(bench))).compile(checkpointer=saver, name=name)
 
 
-def _place(kind: RunKind, state: Any) -> str:
+def _place(kind: str, state: Any) -> str:
     """Where a run stopped: the step, and in a paper the section."""
     steps = ", ".join(state.next)
     return f"the {state.values['section']}, {steps}" if kind == "paper" and "section" in state.values else steps
@@ -197,16 +237,17 @@ async def _note_stop(
 
 
 async def _finished_earlier(run: Run, bench: Workbench, saver: AsyncSqliteSaver) -> SectionResult:
-    """The stored result; rendered anew, which takes no model call, in another citation style or for the report of
-    a run that was finished before there were any."""
+    """The stored result; rendered anew, which takes no model call, in another citation style, with `strict` or
+    without it, or for the report of a run that was finished before there were any."""
     record = dict(run.result or {})
-    asked = (bench.settings.cite_style, bench.settings.csl)
-    if (record.get("cite_style"), record.get("csl")) != asked or "report" not in record:
-        kind = cast(RunKind, run.section)
-        state = await _graph(kind, saver, bench).aget_state({"configurable": {"thread_id": run.thread_id}})
-        values = cast(SectionState, state.values)
-        again = rendered_paper if kind == "paper" else rendered
-        record = await _complete(await again(values, bench), values, run, bench)
+    settings = bench.settings
+    style = bench.answer_style if run.section == "research" else settings.cite_style
+    asked = {"cite_style": style, "csl": settings.csl, "strict": settings.strict}
+    if any(record.get(name) != value for name, value in asked.items()) or "report" not in record:
+        state = await _graph(run.section, saver, bench).aget_state({"configurable": {"thread_id": run.thread_id}})
+        values = cast(Any, state.values)
+        again = await (rendered_paper if run.section == "paper" else rendered)(values, bench)
+        record = await _complete(again, values, run, bench)
     return SectionResult(record, finished_earlier=True)
 
 
@@ -261,4 +302,4 @@ async def state_values(home: Home, thread_id: str) -> dict[str, Any]:
     run = await asyncio.to_thread(RunRegister(home.runs).get, thread_id)
     async with open_checkpoints(home.checkpoints) as saver:
         config: Any = {"configurable": {"thread_id": run.thread_id}}
-        return dict((await _graph(cast(RunKind, run.section), saver).aget_state(config)).values)
+        return dict((await _graph(run.section, saver).aget_state(config)).values)

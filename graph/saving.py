@@ -1,4 +1,4 @@
-"""Writing the files of a section or a paper: the text in its formats, cited entries, evidence report, and record."""
+"""Writing the files of a section, a paper or an answer: text in its formats, cited entries, report, and record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from citeloom.citations.csl import style_file
 from citeloom.citations.evidence_report import evidence_report
-from citeloom.citations.export import file_stem, prepare_folder, write_texts
+from citeloom.citations.export import file_stem, prepare_folder, slug, write_texts
 from citeloom.citations.formats import ExportError, Format, convert
 
 __all__ = ["prepare_folder", "public_record", "save", "save_section"]
@@ -63,7 +63,7 @@ async def save_section(record: dict[str, Any], out: Path, formats: Sequence[Form
             "evidence.html": evidence_report(record),
             **made,
         }
-        saved = public_record(record, write_texts(out, record["section"], contents, as_json))
+        saved = public_record(record, write_texts(out, name_of(record), contents, as_json))
         if failed:
             raise failed[0]
         return saved
@@ -71,11 +71,16 @@ async def save_section(record: dict[str, Any], out: Path, formats: Sequence[Form
     return await asyncio.to_thread(write)
 
 
+def name_of(record: Mapping[str, Any]) -> str:
+    """What the files of a record are called: after the section, or after the first words of the question."""
+    return str(record["section"]) if "section" in record else slug(record["question"])
+
+
 def _converted(record: Mapping[str, Any], formats: Sequence[Format]) -> tuple[dict[str, bytes], list[ExportError]]:
     """The contents by format, and the errors of those that could not be made."""
     made: dict[str, bytes] = {}
     failed: list[ExportError] = []
-    name = file_stem(record["section"])
+    name = file_stem(name_of(record))
     for target in dict.fromkeys(formats):
         try:
             made[target] = convert(

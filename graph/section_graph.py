@@ -10,21 +10,17 @@ for a parent graph, whose checkpointer it inherits.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
 
 from citeloom.graph import nodes
+from citeloom.graph.binding import BenchProvider, bound
 from citeloom.graph.context import SectionContext
-from citeloom.graph.state import SectionInput, SectionOutput, SectionState, Update
-from citeloom.graph.workbench import Workbench, shared_workbench
-
-BenchProvider = Callable[[Runtime[Any]], Awaitable[Workbench]]
-Node = Callable[[SectionState, Runtime[Any], Workbench], Awaitable[Update]]
+from citeloom.graph.state import SectionInput, SectionOutput, SectionState
+from citeloom.graph.workbench import shared_workbench
 
 SectionGraph = CompiledStateGraph[SectionState, Any, SectionInput, SectionOutput]
 
@@ -64,18 +60,6 @@ def add_steps(graph: StateGraph[SectionState, Any, Any, Any], workbench: BenchPr
     graph.add_edge("generate", "check")
     graph.add_conditional_edges("check", nodes.to_repair_or_render, {"repair": "repair", "render": finished})
     graph.add_edge("repair", "check")
-
-
-def bound(node: Node, workbench: BenchProvider) -> Callable[..., Awaitable[Update]]:
-    """The node as the graph calls it, with the workbench of its run."""
-
-    async def run(state: SectionState, runtime: Runtime[Any]) -> Update:
-        bench = await workbench(runtime)
-        return await node(state, runtime, bench)
-
-    run.__name__ = node.__name__
-    run.__doc__ = node.__doc__
-    return run
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""What a section's run remembers between steps: plain values only, texts stay in the library.
+"""What a run remembers between steps: plain values only, texts stay in the library.
 
 Checkpoints hold the whole state, so a chunk's text in here would be written once for every step of the run.
 """
@@ -16,6 +16,7 @@ from typing_extensions import TypedDict  # pydantic makes the forms of Studio, a
 
 from citeloom.citations.findings import FindingRecord
 from citeloom.experiment import SectionKind
+from citeloom.models.roles import VerdictLabel
 
 
 class QueryRecord(TypedDict):
@@ -37,6 +38,17 @@ class DraftRecord(TypedDict):
     notes: list[str]
 
 
+class VerdictRecord(TypedDict):
+    """What the judge said of a sentence, with its markers, and evidence; the span is in the evidence's chunk."""
+
+    sentence: str
+    evidence_id: str
+    label: VerdictLabel
+    reason: str
+    start: int | None
+    end: int | None
+
+
 class Attempt(TypedDict):
     """A draft with what was found in it."""
 
@@ -54,7 +66,7 @@ class WrittenSection(TypedDict):
     section: SectionKind
     draft: DraftRecord
     findings: list[FindingRecord]
-    verdicts: list[dict[str, Any]]
+    verdicts: list[VerdictRecord]
     warnings: list[str]
     offered: list[str]
     read: list[str]
@@ -95,15 +107,9 @@ class PaperOutput(TypedDict):
     result: dict[str, Any]
 
 
-class SectionState(TypedDict, total=False):
-    """The state of one section's run, or of a paper's, whose sections are written one after the other.
+class RunState(TypedDict, total=False):
+    """What every run remembers, of a section, a paper or a question."""
 
-    Only a paper's has `written`, its finished sections, and `offered`, the evidence of theirs that the section under
-    way is shown beside its own; its queries and evidence are those of all sections, all other fields begin anew.
-    """
-
-    section: SectionKind
-    experiment: dict[str, Any]
     messages: Annotated[list[AnyMessage], add_messages]
     queries: Annotated[list[QueryRecord], operator.add]
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
@@ -116,12 +122,85 @@ class SectionState(TypedDict, total=False):
     before_repair: Attempt | None
     repairs: int
     repairing: bool
-    verdicts: list[dict[str, Any]]
+    verdicts: Annotated[list[VerdictRecord], operator.add]
     warnings: Annotated[list[str], operator.add]
     text: str
     result: dict[str, Any]
+
+
+class SectionState(RunState, total=False):
+    """The state of one section's run, or of a paper's, whose sections are written one after the other.
+
+    Only a paper's has `written`, its finished sections, and `offered`, the evidence of theirs that the section under
+    way is shown beside its own; its queries and evidence are those of all sections, all other fields begin anew.
+    """
+
+    section: SectionKind
+    experiment: dict[str, Any]
     offered: list[str]
     written: list[WrittenSection]
+
+
+class TurnRecord(TypedDict):
+    """A question asked before in a conversation, and its answer with markers."""
+
+    question: str
+    answer: str
+
+
+class RouteRecord(TypedDict):
+    """Where a question looks: in one paper or over several, the papers that it names, the kinds of section."""
+
+    track: Literal["one_paper", "survey"]
+    papers: list[str]
+    categories: list[str]
+
+
+class ResearchInput(TypedDict):
+    """What a caller gives: the question, and limits where there are any.
+
+    `turns` and `recalled` are a conversation's: what was asked before, and the evidence that was cited then.
+    """
+
+    question: Annotated[str, Field(description="The question to answer from your papers.")]
+    sources: NotRequired[Annotated[int, Field(description="Papers that the answer may cite at most.")]]
+    words: NotRequired[Annotated[int, Field(description="Length asked of the answer.")]]
+    min_year: NotRequired[Annotated[int | None, Field(description="First year of publication.")]]
+    max_year: NotRequired[Annotated[int | None, Field(description="Last year of publication.")]]
+    venue: NotRequired[Annotated[str, Field(description="A part of the venue's name.")]]
+    papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers to look into.")]]
+    single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
+    turns: NotRequired[list[TurnRecord]]
+    recalled: NotRequired[list[dict[str, Any]]]
+
+
+class ResearchOutput(TypedDict):
+    """What a caller gets; `result` is the answer's JSON without files and usage."""
+
+    question: str
+    route: RouteRecord
+    answered: bool
+    text: str
+    result: dict[str, Any]
+
+
+class ResearchState(RunState, total=False):
+    """The state of one question's run; `found` are the chunks of the first search, best first."""
+
+    question: str
+    sources: int
+    words: int
+    min_year: int | None
+    max_year: int | None
+    venue: str
+    papers: list[str]
+    single_shot: bool
+    turns: list[TurnRecord]
+    recalled: list[dict[str, Any]]
+    route: RouteRecord
+    shortlist: list[str]
+    found: list[tuple[str, float]]
+    answered: bool
 
 
 # What a node returns: some of the state's fields, or `Overwrite` of one that a reducer would add to.

@@ -9,9 +9,11 @@ Compiled without a checkpointer: the server brings its own, and refuses a graph 
 """
 
 from citeloom.graph.paper_graph import paper_graph
+from citeloom.graph.research_graph import research_graph
 from citeloom.graph.section_graph import section_graph
 
-__all__ = ["paper", "section"]
+__all__ = ["paper", "research", "section"]
 
+research = research_graph()
 section = section_graph()
 paper = paper_graph()

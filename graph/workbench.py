@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from langgraph.runtime import Runtime
 
-from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, RoleName, Settings
+from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from citeloom.documents import Chunk
 from citeloom.errors import InputError
 from citeloom.graph.context import settings_of
@@ -28,7 +28,7 @@ from citeloom.models.extractive import extractive_roles
 from citeloom.models.journal import Journal
 from citeloom.models.pricing import total_cost
 from citeloom.models.records import RunScope, Usage
-from citeloom.models.roles import Roles
+from citeloom.models.roles import Answering, Roles
 from citeloom.prompts import PromptLibrary
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
@@ -69,6 +69,11 @@ class Workbench:
         """The settings of a search."""
         names = EvidenceLimits.__dataclass_fields__
         return EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
+
+    @property
+    def answer_style(self) -> CitationStyle:
+        """How an answer cites: with the page beside the key, unless a style was asked for."""
+        return self.settings.cite_style if "cite_style" in self.settings.model_fields_set else "key-page"
 
     @property
     def handed_in(self) -> str:
@@ -177,6 +182,11 @@ class Workbench:
             writer=pick("writer", "writer"),
             judge=pick("judge", "judge"),
             summarizer=pick("summarizer", "summarizer"),
+            answering=Answering(
+                reader=(bare if "reader" in missing else chat).answering.reader,
+                planner=(bare if "agent" in missing else chat).answering.planner,
+                writer=(bare if "writer" in missing else chat).answering.writer,
+            ),
             notice=self.notice,
             comparer=pick("judge", "comparer"),
         )

@@ -1,4 +1,4 @@
-"""The five roles that read and write, as protocols.
+"""The roles that read and write, as protocols: five for sections, and those that answer questions.
 
 Each has two implementations with the same contract: `models/chat` asks a chat model, `models/extractive`
 works from sentence selection alone. The graph does not know which one it has.
@@ -74,6 +74,74 @@ class SectionBrief:
     words: int
     earlier: tuple[EarlierSection, ...] | None = None
 
+    @property
+    def citable(self) -> tuple[Source, ...]:
+        """The evidence that the section may cite."""
+        return self.sources
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A passage that is shown of a paper: neighbouring chunks as one text, and the evidence that lies in it.
+
+    One without evidence is background: how the paper introduces itself.
+    """
+
+    key: str
+    section: str
+    category: Category
+    text: str
+    evidence_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question that was asked before in a conversation, and its answer with markers."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBrief:
+    """All that is told to whoever answers a question, or looks for what the answer still lacks.
+
+    `sources` are the evidence of this question, `recalled` what earlier answers of the conversation cited and this one
+    may cite again; `shown` are the passages around the sources and the introductions of their papers, without repeats.
+    `survey` tells whether the question is about several papers, `most_papers` how many an answer may cite, `answerable`
+    whether any source bears on the question enough to rest an answer on.
+    """
+
+    question: str
+    sources: tuple[Source, ...]
+    queries: tuple[str, ...]
+    searches_left: int
+    words: int
+    survey: bool = True
+    most_papers: int = 8
+    answerable: bool = True
+    shown: tuple[Shown, ...] = ()
+    recalled: tuple[Source, ...] = ()
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def kind(self) -> Literal["answer"]:
+        """What is written, as the checks know it."""
+        return "answer"
+
+    @property
+    def experiment(self) -> Experiment:
+        """What the user states: here the question alone. Its words and numbers need no source."""
+        return Experiment.model_validate({"question": self.question})
+
+    @property
+    def citable(self) -> tuple[Source, ...]:
+        """The evidence that an answer may cite."""
+        return (*self.sources, *self.recalled)
+
+
+Brief = SectionBrief | AnswerBrief
+
 
 @dataclass(frozen=True, slots=True)
 class QuoteSpan:
@@ -99,11 +167,24 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class CitedPair:
+    """A sentence as it was written, with its markers, and one of the sources that it cites."""
+
+    sentence: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of a sentence and one of its sources."""
+    """What a judge says of a sentence and one of its sources.
+
+    `source.text[start:end]` are the words that decide it; both None where there are none, as for "unsupported".
+    """
 
     label: VerdictLabel
     reason: str = ""
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +240,28 @@ class SectionWriter(Protocol):
         ...
 
 
-class SupportJudge(Protocol):
-    """Judges whether a source supports the sentence that cites it."""
+class AnswerPlanner(Protocol):
+    """Decides what to search for next, for a question whose evidence is thin."""
 
-    async def judge(self, sentence: str, source: Source) -> Verdict: ...
+    def open(self, brief: AnswerBrief) -> list[BaseMessage]: ...
+
+    async def plan(self, messages: Sequence[BaseMessage], brief: AnswerBrief) -> AIMessage: ...
+
+
+class AnswerWriter(Protocol):
+    """Answers a question from the evidence alone, citing only by marker; a text that cites nothing is no answer."""
+
+    async def write(self, brief: AnswerBrief) -> Draft: ...
+
+    async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft: ...
+
+
+class SupportJudge(Protocol):
+    """Judges whether sources support the sentences that cite them."""
+
+    async def judge(self, pairs: Sequence[CitedPair]) -> list[Verdict]:
+        """A verdict for each pair, in their order."""
+        ...
 
 
 class ContradictionJudge(Protocol):
@@ -178,10 +277,20 @@ class PaperSummarizer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
-    """The five roles of one run; `notice` is one line for the user about what this mode is.
+class Answering:
+    """The roles that answer questions: they read, plan and write with the models of their namesakes below."""
 
-    `comparer` is the judge's other task, None where the judge cannot: without a chat model.
+    reader: EvidenceReader
+    planner: AnswerPlanner
+    writer: AnswerWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The roles of one run; `notice` is one line for the user about what this mode is.
+
+    `answering` are those for questions; `comparer` is the judge's other task, None where the judge cannot: without a
+    chat model.
     """
 
     reader: EvidenceReader
@@ -189,5 +298,28 @@ class Roles:
     writer: SectionWriter
     judge: SupportJudge
     summarizer: PaperSummarizer
+    answering: Answering
     notice: str = ""
     comparer: ContradictionJudge | None = None
+
+    def open(self, brief: Brief) -> list[BaseMessage]:
+        """The planner's first messages for a section or a question."""
+        return self.answering.planner.open(brief) if isinstance(brief, AnswerBrief) else self.planner.open(brief)
+
+    async def plan(self, messages: Sequence[BaseMessage], brief: Brief) -> AIMessage:
+        """The next turn of the planner for a section or a question."""
+        if isinstance(brief, AnswerBrief):
+            return await self.answering.planner.plan(messages, brief)
+        return await self.planner.plan(messages, brief)
+
+    async def write(self, brief: Brief) -> Draft:
+        """The draft of a section or an answer."""
+        if isinstance(brief, AnswerBrief):
+            return await self.answering.writer.write(brief)
+        return await self.writer.write(brief)
+
+    async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
+        """The draft of a section or an answer, mended."""
+        if isinstance(brief, AnswerBrief):
+            return await self.answering.writer.repair(brief, draft, problems)
+        return await self.writer.repair(brief, draft, problems)

@@ -61,6 +61,11 @@ def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
     return [group for group in groups if group]
 
 
+def led_by(name: str, papers: Sequence[Paper]) -> set[str]:
+    """The keys of the papers whose first author has a family name, folded, or that are called by it in their key."""
+    return {paper.key for paper in papers if name in _authors(paper)[:1] or name in _called(paper)}
+
+
 def folded(text: str) -> str:
     """A text in lower case without accents."""
     plain = unicodedata.normalize("NFKD", text.casefold())
@@ -70,10 +75,14 @@ def folded(text: str) -> str:
 def _authors(paper: Paper) -> tuple[str, ...]:
     """The family names of a paper, folded; the name in its key first, by which people know it too."""
     names = [folded(name) for name in paper.family_names]
-    in_key = _KEY_NAME.match(folded(paper.key))
-    if in_key and in_key.group(1) not in names:
-        names.insert(0, in_key.group(1))
+    names = [*(name for name in _called(paper) if name not in names), *names]
     return tuple(name for name in names if name)
+
+
+def _called(paper: Paper) -> tuple[str, ...]:
+    """The name in a paper's key, folded."""
+    in_key = _KEY_NAME.match(folded(paper.key))
+    return (in_key.group(1),) if in_key else ()
 
 
 def _meant(mention: _Mention, authors: Mapping[str, tuple[str, ...]], among: set[str]) -> set[str]:

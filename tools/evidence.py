@@ -55,12 +55,15 @@ class Found:
 
 
 async def search_evidence(
-    library: Library, reader: EvidenceReader, query: str, scope: Scope, limits: EvidenceLimits
+    library: Library, reader: EvidenceReader, query: str, scope: Scope, limits: EvidenceLimits, *, asked: str = ""
 ) -> list[Found]:
-    """The best readings for a query, best first, of at most `per_paper` chunks of one paper."""
+    """The best readings for a query, best first, of at most `per_paper` chunks of one paper.
+
+    `asked` is what the passages are read for, where it is not the query: a question of which the query is a part.
+    """
     how = Retrieval(mode=limits.retrieval_mode, rerank=limits.rerank)
     proposed = [hit.candidate for hit in await retrieve(library, query, limits.top_k_initial, scope, how)]
-    readings = await all_settled(reader.read(query, candidate) for candidate in proposed)
+    readings = await all_settled(reader.read(asked or query, candidate) for candidate in proposed)
     return select(query, list(zip(proposed, readings, strict=True)), limits)
 
 

@@ -15,8 +15,10 @@ from typing import Final, Protocol
 
 from citeloom.documents import Paper
 from citeloom.models.concurrency import all_settled
+from citeloom.models.embedding import Vector
 from citeloom.models.roles import Candidate
 from citeloom.stores.library import Library
+from citeloom.tools.retrieval import EVERYTHING, varied
 from citeloom.tools.routing import Route
 from citeloom.tools.scope import Scope
 
@@ -31,15 +33,17 @@ class ChunkSearch(Protocol):
 
 PAPERS: Final = 8
 CHUNKS: Final = 15
+_POOL: Final = 4  # papers that are looked at, for one that is shortlisted
 WHOLE_LIBRARY: Final = Route("survey")
 
 
 @dataclass(frozen=True, slots=True)
 class FunnelLimits:
-    """How many papers are shortlisted and how many chunks are taken from them together."""
+    """How many papers are shortlisted and how many chunks are taken from them together; `mmr` as in `shortlist`."""
 
     papers: int = PAPERS
     chunks: int = CHUNKS
+    mmr: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,27 @@ class Funnelled:
     widened: bool = False
 
 
-async def shortlist(library: Library, question: str, k: int = PAPERS) -> list[Shortlisted]:
-    """The `k` papers whose summaries, or the user's notes on them, are nearest; empty for an empty library."""
+async def shortlist(
+    library: Library, question: str, k: int = PAPERS, within: Scope = EVERYTHING, mmr: float | None = None
+) -> list[Shortlisted]:
+    """The `k` papers of a scope whose summaries, or the user's notes on them, are nearest; empty for an empty library.
+
+    With `mmr`, the part (0-1) that nearness has against variety, a paper like one before it stands further down.
+    """
     vector = await library.embedding.embed_query(question)
-    near = await asyncio.to_thread(library.nearest_papers, vector, k)
-    return [Shortlisted(item.paper, item.summary, item.score, item.note) for item in near]
+    return await asyncio.to_thread(_near, library, vector, k, within, mmr)
+
+
+def _near(library: Library, vector: Vector, k: int, within: Scope, mmr: float | None) -> list[Shortlisted]:
+    limited = within.papers or within.years or within.venue
+    asked = len(library.papers()) if limited else _POOL * k if mmr is not None else k
+    near = {item.paper.key: item for item in library.nearest_papers(vector, asked) if within.holds(item.paper)}
+    keys = list(near)
+    if mmr is not None:
+        vectors = library.store.summary_vectors(keys)
+        ranking = [(key, near[key].score) for key in keys if key in vectors]
+        keys = [key for key, _ in varied(ranking, vectors, k, mmr)] if ranking else []
+    return [Shortlisted(near[key].paper, near[key].summary, near[key].score, near[key].note) for key in keys[:k]]
 
 
 async def funnel(
@@ -81,8 +101,9 @@ async def funnel(
     question: str,
     route: Route = WHOLE_LIBRARY,
     limits: FunnelLimits | None = None,
+    within: Scope = EVERYTHING,
 ) -> Funnelled:
-    """The chunks that bear on a question, from the papers it is about.
+    """The chunks that bear on a question, from the papers it is about; a shortlist holds papers of `within` only.
 
     Papers that the route names are looked into instead of a shortlist, each for its share of the chunks, so
     that a comparison sees both sides. Keys that are not in the library raise `UnknownPaperError`.
@@ -91,7 +112,7 @@ async def funnel(
     if route.papers:
         papers = await asyncio.to_thread(_named, library, route.papers)
     else:
-        papers = await shortlist(library, question, limits.papers)
+        papers = await shortlist(library, question, limits.papers, within, limits.mmr)
     if not papers:
         return Funnelled((), ())
     keys = tuple(item.paper.key for item in papers)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from citeloom.documents import Category, Paper
+from citeloom.stores.library import Library
+from citeloom.tools.coined import paper_of_coined_name
 from citeloom.tools.naming import named_papers
 from citeloom.tools.scope import Scope
 
@@ -37,6 +39,22 @@ def route(question: str, papers: Sequence[Paper]) -> Route:
     return Route(
         track, named.keys, asked_categories(named.rest, about_a_paper=bool(named.keys), alone=track != "survey")
     )
+
+
+def route_in(question: str, library: Library) -> Route:
+    """Where to look for the answer in a library; blocks.
+
+    When the question names no paper outright, but a thing that one paper alone writes about at length, that paper is
+    meant.
+    """
+    papers = library.papers()
+    found = route(question, papers)
+    if found.papers:
+        return found
+    key = paper_of_coined_name(question, library)
+    if key is None:
+        return found
+    return Route("one_paper", (key,), asked_categories(question, about_a_paper=True, alone=True))
 
 
 # Words that ask for a kind of section whatever the question is about.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from citeloom.documents import Category
+from citeloom.documents import Category, Paper
 from citeloom.documents.categories import said_outright
 from citeloom.errors import InputError
 
@@ -72,6 +72,21 @@ class Scope:
             "years": self.years,
             "venue": self.venue or None,
         }
+
+    def holds(self, paper: Paper) -> bool:
+        """Whether a paper is inside, whatever its sections."""
+        in_time = self.years is None or (paper.year is not None and self.years[0] <= paper.year <= self.years[1])
+        wanted = self.venue.casefold()
+        return in_time and wanted in paper.venue.casefold() and (not self.papers or paper.key in self.papers)
+
+    def narrowed(self, limits: Scope) -> Scope:
+        """This scope inside the limits of another; what lies outside of them altogether gives way to them."""
+        inside = tuple(key for key in self.papers if key in limits.papers) if limits.papers else self.papers
+        years = self.years or limits.years
+        if self.years and limits.years:
+            first, last = max(self.years[0], limits.years[0]), min(self.years[1], limits.years[1])
+            years = (first, last) if first <= last else limits.years
+        return Scope(inside or limits.papers, self.categories or limits.categories, years, self.venue or limits.venue)
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form that graph state holds; empty for the whole library."""

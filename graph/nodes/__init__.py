@@ -1,6 +1,7 @@
-"""The steps of a section's run; each function is called as its node."""
+"""The steps of a run, of a section or a question; each function is called as its node."""
 
 from citeloom.graph.nodes.agent import after_guard, agent, guard, tools
+from citeloom.graph.nodes.asking import one_paper, read, route, survey, to_track
 from citeloom.graph.nodes.rendering import render
 from citeloom.graph.nodes.searching import default_queries, gather, to_agent_or_generate
 from citeloom.graph.nodes.writing import check, generate, repair, to_repair_or_render
@@ -13,9 +14,14 @@ __all__ = [
     "gather",
     "generate",
     "guard",
+    "one_paper",
+    "read",
     "render",
     "repair",
+    "route",
+    "survey",
     "to_agent_or_generate",
     "to_repair_or_render",
+    "to_track",
     "tools",
 ]

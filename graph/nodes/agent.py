@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from citeloom.documents import Chunk
-from citeloom.graph.briefs import brief_of
+from citeloom.graph.briefs import brief_of, is_answerable, limits_of
 from citeloom.graph.events import progress
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.repeats import answered_before
-from citeloom.graph.state import QueryRecord, SectionState, Update
+from citeloom.graph.state import QueryRecord, ResearchState, RunState, SectionState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
-from citeloom.tools import ToolRequestError, parse_request, search_evidence
+from citeloom.tools import Scope, ToolRequestError, parse_request, search_evidence
 from citeloom.tools.reading import Passages, read_introduction, read_papers, read_summaries, read_window
 from citeloom.tools.requests import (
     COUNTED,
@@ -29,22 +29,24 @@ from citeloom.tools.requests import (
     SearchPapers,
 )
 
-BUDGET_USED = "Not carried out: the search budget of this section is used up. Stop searching."
+BUDGET_USED = "Not carried out: the search budget is used up. Stop searching."
+
+_IN_VAIN = 3  # searches for a question that brought nothing, after which the library has no answer
 
 
-async def agent(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def agent(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """One turn of the planner; its opening messages are kept in the state, so that they never change."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     known: list[BaseMessage] = list(state.get("messages", []))
-    opening = [] if known else roles.planner.open(brief)
-    answer = await roles.planner.plan(await _with_texts([*opening, *known], bench), brief)
+    opening = [] if known else roles.open(brief)
+    answer = await roles.plan(await _with_texts([*opening, *known], bench), brief)
     asked = len(answer.tool_calls) + len(answer.invalid_tool_calls)
     runtime.stream_writer(progress("planning", f"planner asks for {asked} more" if asked else "planner has enough"))
     return {"messages": [*opening, answer], "agent_turns": 1, "warnings": warnings}
 
 
-async def guard(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def guard(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Let calls through while the budget allows; every other call is answered here, so that none stays open."""
     message = state["messages"][-1]
     refused: list[ToolMessage] = []
@@ -54,6 +56,7 @@ async def guard(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     mistakes = 0
     if not isinstance(message, AIMessage):
         return {"pending_calls": [], "searching": False}
+    within = await asyncio.to_thread(limits_of, state, bench.library)
     for broken in message.invalid_tool_calls:
         mistakes += 1
         refused.append(_answer(broken.get("id"), f"The arguments are not JSON: {broken.get('error') or 'unreadable'}."))
@@ -64,44 +67,50 @@ async def guard(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
             mistakes += 1
             refused.append(_answer(call["id"], str(error)))
             continue
-        earlier = _repeats(request, records)
+        earlier = _repeats(request, records, within)
         counted = call["name"] in COUNTED and earlier is None
         if counted and used >= bench.settings.max_search_iterations:
             refused.append(_answer(call["id"], BUDGET_USED))
             continue
         used += counted
         if isinstance(request, SearchEvidence) and earlier is None:
-            records.append(_asked(request))
+            records.append(_asked(request, within))
         allowed.append({"name": call["name"], "args": call["args"], "id": call["id"], "counted": counted})
     again = mistakes > 0 and _may_go_on(state, bench, used)
     return {"messages": refused, "pending_calls": allowed, "searching": again}
 
 
-def after_guard(state: SectionState) -> Literal["tools", "agent", "generate"]:
+def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
     """To the tools when a call was let through, back to a planner that only made mistakes, else on to write."""
     if state.get("pending_calls"):
         return "tools"
     return "agent" if state.get("searching") else "generate"
 
 
-def _may_go_on(state: SectionState, bench: Workbench, used: int) -> bool:
+def _may_go_on(state: RunState, bench: Workbench, used: int) -> bool:
     """True while searches are left; turns are bounded too, since reading and repeating cost no search."""
     budget = bench.settings.max_search_iterations
+    if "question" in state and len(state.get("queries", [])) >= _IN_VAIN and not is_answerable(state, bench):
+        return False
     return used < budget and state.get("agent_turns", 0) < 2 * budget + 2
 
 
-async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Carry out the allowed calls together; ids and answers follow the order of the calls."""
     roles = await bench.roles(runtime)
     calls = state["pending_calls"]
     requests = [parse_request(call["name"], call["args"]) for call in calls]
-    records, repeated = _told_apart(requests, _own_first(state))
+    within = await asyncio.to_thread(limits_of, state, bench.library)
+    records, repeated = _told_apart(requests, _own_first(state), within)
+    question = cast(ResearchState, state).get("question", "")
+    reader = roles.answering.reader if question else roles.reader
 
     async def carry_out(number: int, request: Request) -> Any:
         if number in repeated:
             return None
         if isinstance(request, SearchEvidence):
-            return await search_evidence(bench.library, roles.reader, request.query, request.scope(), bench.limits)
+            scope = request.scope().narrowed(within)
+            return await search_evidence(bench.library, reader, request.query, scope, bench.limits, asked=question)
         return await _read(request, bench)
 
     outcomes = await all_settled(carry_out(number, request) for number, request in enumerate(requests))
@@ -126,7 +135,7 @@ async def tools(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     return {
         "messages": answers,
         "evidence": new,
-        "queries": [_stamped(record, state) for record in (*records.values(), *taken.values())],
+        "queries": [_of_section(record, state) for record in (*records.values(), *taken.values())],
         "searches_used": made,
         "pending_calls": [],
         "searching": _may_go_on(state, bench, state.get("searches_used", 0) + made),
@@ -145,7 +154,7 @@ async def _read(request: Reading, bench: Workbench) -> Passages:
 
 
 def _told_apart(
-    requests: Sequence[Request], known: Sequence[QueryRecord]
+    requests: Sequence[Request], known: Sequence[QueryRecord], within: Scope
 ) -> tuple[dict[int, QueryRecord], dict[int, QueryRecord]]:
     """By place among the requests: records of new searches, still without evidence, and for each repeated search
     the record of the one it repeats, which may be one of the same turn."""
@@ -154,36 +163,39 @@ def _told_apart(
     for number, request in enumerate(requests):
         if not isinstance(request, SearchEvidence):
             continue
-        earlier = _repeats(request, [*known, *new.values()])
+        earlier = _repeats(request, [*known, *new.values()], within)
         if earlier is None:
-            new[number] = _asked(request)
+            new[number] = _asked(request, within)
         else:
             repeated[number] = earlier
     return new, repeated
 
 
-def _own_first(state: SectionState) -> list[QueryRecord]:
+def _own_first(state: RunState) -> list[QueryRecord]:
     """All searches that were answered; those of a paper's earlier sections come behind the section's own."""
     return sorted(state.get("queries", []), key=lambda record: _of_earlier_section(record, state))
 
 
-def _of_earlier_section(record: QueryRecord, state: SectionState) -> bool:
-    return "section" in record and record["section"] != state.get("section")
+def _of_earlier_section(record: QueryRecord, state: RunState) -> bool:
+    section = cast(SectionState, state).get("section")
+    return record.get("section", section) != section
 
 
-def _stamped(record: QueryRecord, state: SectionState) -> QueryRecord:
-    """The record as a search of the section under way."""
-    return {**record, "section": state["section"]} if "section" in state else record
+def _of_section(record: QueryRecord, state: RunState) -> QueryRecord:
+    """The record as one of the section under way; questions have none."""
+    section = cast(SectionState, state).get("section")
+    return {**record, "section": section} if section else record
 
 
-def _asked(request: SearchEvidence) -> QueryRecord:
-    return {"query": request.query, "origin": "custom", "scope": request.scope().as_dict(), "evidence_ids": []}
+def _asked(request: SearchEvidence, within: Scope) -> QueryRecord:
+    scope = request.scope().narrowed(within).as_dict()
+    return {"query": request.query, "origin": "custom", "scope": scope, "evidence_ids": []}
 
 
-def _repeats(request: Request, records: Sequence[QueryRecord]) -> QueryRecord | None:
+def _repeats(request: Request, records: Sequence[QueryRecord], within: Scope) -> QueryRecord | None:
     if not isinstance(request, SearchEvidence):
         return None
-    return answered_before(request.query, request.scope().as_dict(), records)
+    return answered_before(request.query, request.scope().narrowed(within).as_dict(), records)
 
 
 def _listed(records: Sequence[dict[str, Any]]) -> str:

@@ -18,8 +18,8 @@ from citeloom.graph.nodes.rendering import (
     Page,
     finished_text,
     laid_out,
+    page_record,
     references_of,
-    section_record,
 )
 from citeloom.graph.state import SectionState, Update, WrittenSection
 from citeloom.graph.workbench import Workbench
@@ -109,12 +109,12 @@ async def rendered_paper(state: SectionState, bench: Workbench) -> dict[str, Any
         numbering = pages[-1].shown.numbering
     cited = {paper.key: paper for page in pages for paper in page.papers}
     papers = [cited[key] for key in numbering]
-    references = await references_of(papers, numbering, bench)
+    references = await references_of(papers, numbering, bench.settings.cite_style, bench)
     spent = _spent_on(state)
     return whole_paper(
         finished["abstract"].brief.experiment.paper_concept.title,
         [
-            {**section_record(page, References(references.entries), bench), "usage": spent[kind]}
+            {**page_record(page, References(references.entries), bench), "usage": spent[kind]}
             for kind, page in zip(PAPER_ORDER, pages, strict=True)
         ],
         state["evidence"],

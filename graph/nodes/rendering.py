@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
@@ -25,10 +25,14 @@ from citeloom.citations.csl import style_file
 from citeloom.citations.export import bibliography, markdown_document, section_title
 from citeloom.citations.flagged import Flag
 from citeloom.citations.formats import manuscript
+from citeloom.citations.marking import CITES_NOTHING, MARKS, MarkedSentence, leave_out, marked_sentences, marks_of
 from citeloom.citations.numbers import NumberTrace
 from citeloom.citations.references import References
 from citeloom.citations.repeated import without_repeats
+from citeloom.citations.support import PairKey, support_findings
+from citeloom.config import CitationStyle
 from citeloom.documents import Evidence, Paper
+from citeloom.graph.answers import ALL_LEFT_OUT, as_answer, cites, nothing_found
 from citeloom.graph.briefs import (
     brief_of,
     chunks_shown,
@@ -38,64 +42,91 @@ from citeloom.graph.briefs import (
     with_chosen_quotes,
 )
 from citeloom.graph.events import progress
-from citeloom.graph.state import SectionState, Update
+from citeloom.graph.judging import still_placed, verdicts_of
+from citeloom.graph.state import ResearchState, RunState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import Draft, SectionBrief, Source, Verdict
+from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, Verdict
+
+_OF_SENTENCES = frozenset(
+    {"citation-missing", "unsupported", "contradicted", "partly-supported", "off-topic", "unjudged"}
+)
 
 
-async def render(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """The finished section: no marker is left, and nothing that the library does not hold."""
+async def render(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """The finished section or answer: no marker is left, and nothing that the library does not hold."""
     result = await rendered(state, bench)
     runtime.stream_writer(progress("rendered", f"{len(result['citations'])} citations rendered"))
-    return {"text": result["text"], "result": result}
+    answered = {"answered": result["answered"]} if "answered" in result else {}
+    return {"text": result["text"], "result": result, **answered}
 
 
-async def rendered(state: SectionState, bench: Workbench) -> dict[str, Any]:
-    """The section's record in the citation style of the settings; takes no model call."""
+async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
+    """The record of a section or an answer in the citation style of the settings; takes no model call."""
     page = await laid_out(await finished_text(state, bench), bench, read=chunks_shown(state))
-    return section_record(page, await references_of(page.papers, page.shown.numbering, bench), bench)
+    return page_record(page, await references_of(page.papers, page.shown.numbering, page.style, bench), bench)
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedText:
-    """A draft as it may reach the reader, its markers still in it: `marked` is what was replaced or left out."""
+    """A draft as it may reach the reader, its markers still in it.
 
-    state: SectionState
-    brief: SectionBrief
+    `replaced` are findings whose words were replaced, `repeated` those whose sentences were taken out, `left` those
+    that stand in the text, and `out` the sentences that a strict run leaves out.
+    """
+
+    state: RunState
+    brief: Brief
     draft: Draft
     sources: Sequence[Source]
-    text: str
-    marked: Sequence[Finding]
+    verdicts: Mapping[PairKey, Verdict]
     lost: Sequence[str]
-    keys: Sequence[str]
+    text: str = ""
+    replaced: Sequence[Finding] = ()
+    repeated: Sequence[Finding] = ()
+    left: Sequence[Finding] = ()
+    out: Sequence[MarkedSentence] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A section in its citation style, with all that its record says of it; `left` are findings that stand in it."""
+    """A section or an answer in its citation style, with all that its record says of it."""
 
     final: FinishedText
+    title: str
+    style: CitationStyle
     shown: Rendered
     papers: Sequence[Paper]
-    left: Sequence[Finding]
     traces: Sequence[NumberTrace]
     flags: Sequence[Flag]
     source: str
 
 
-async def finished_text(
-    state: SectionState, bench: Workbench, earlier: Mapping[str, str] | None = None
-) -> FinishedText:
+async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str, str] | None = None) -> FinishedText:
     """The draft without what must not reach the reader; `earlier` are the finished texts of a paper's sections that
     were written before, by name, none of whose sentences it repeats.
     """
     brief, lost = await brief_of(state, bench)
     draft = draft_of(state)
-    sources = with_chosen_quotes(brief.sources, draft)
+    sources = with_chosen_quotes(brief.citable, draft)
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
-    text, marked = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
+    verdicts = still_placed(verdicts_of(state), sources)
+    final = FinishedText(state, brief, draft, sources, verdicts, lost=lost)
+    if isinstance(brief, AnswerBrief) and not cites(draft.text, sources):
+        return replace(final, text=nothing_found(cast(ResearchState, state), len(keys)))
+    text, replaced = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
     text, repeated = without_repeats(text, earlier) if earlier is not None else (text, ())
-    return FinishedText(state, brief, draft, sources, text, (*marked, *repeated), lost, keys)
+
+    def check(text: str) -> list[Finding]:
+        # Marking may have mended more than it names, or less: what is told is what is left in the text.
+        written = Draft(text, draft.truncated)
+        found = check_draft(written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
+        return [*found, *support_findings(text, verdicts)]
+
+    strict = bench.settings.strict
+    text, left, out = await asyncio.to_thread(_held_to, text, check, strict=strict, kind=brief.kind)
+    if isinstance(brief, AnswerBrief) and not text:
+        text = ALL_LEFT_OUT
+    return replace(final, text=text, replaced=replaced, repeated=repeated, left=left, out=out)
 
 
 async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str], before: Sequence[str] = ()) -> Page:
@@ -104,72 +135,79 @@ async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str]
     `read` are the chunks that the agent read beside, `before` the keys that a paper's sections before this one cite.
     """
     brief, sources, text = final.brief, final.sources, final.text
-    # Marking may have mended more than it names, or less: what is told is what is left in the text.
-    left = await asyncio.to_thread(
-        check_draft,
-        Draft(text, final.draft.truncated),
-        sources,
-        kind=brief.kind,
-        experiment=brief.experiment,
-        known_keys=final.keys,
-    )
+    marks = marks_of(text, final.left)
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     beside = await asyncio.to_thread(read_beside, bench.library, read)
     flags = await asyncio.to_thread(flag_sources, sources, beside)
-    verdicts = {
-        (record["sentence"], record["evidence_id"]): Verdict(record["label"], record["reason"])
-        for record in final.state.get("verdicts", [])
-    }
-    style = bench.settings.cite_style
-    shown = render_text(text, sources, style, verdicts=verdicts, before=before)
+    style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
+    shown = render_text(text, sources, style, verdicts=final.verdicts, marks=marks, before=before)
     cited = {source.paper.key: source.paper for source in sources}
-    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc")
-    source = manuscript(for_pandoc.text, for_pandoc.places, title=section_title(brief.kind))
-    return Page(final, shown, [cited[key] for key in shown.keys], left, traces, flags, source)
+    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
+    title = brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
+    source = manuscript(for_pandoc.text, for_pandoc.places, title=title)
+    return Page(final, title, style, shown, [cited[key] for key in shown.keys], traces, flags, source)
 
 
-async def references_of(papers: Sequence[Paper], numbering: Sequence[str], bench: Workbench) -> References:
-    """The references of these papers in the style of the settings, with their numbers in it."""
+async def references_of(
+    papers: Sequence[Paper], numbering: Sequence[str], style: CitationStyle, bench: Workbench
+) -> References:
+    """The references of these papers, with their numbers in the numeric style."""
     numbers = {key: number for number, key in enumerate(numbering, 1)}
     csl = style_file(bench.settings.csl)
-    return await asyncio.to_thread(build_references, papers, bench.settings.cite_style, numbers=numbers, csl=csl)
+    return await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
 
 
-def section_record(page: Page, references: References, bench: Workbench) -> dict[str, Any]:
-    """The section's record; of `references` those that it cites.
+def page_record(page: Page, references: References, bench: Workbench) -> dict[str, Any]:
+    """The record of a section or an answer; of `references` those that it cites.
 
     `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
     when a paper leaves the library; `manuscript` is what other formats are made of, and `report` is what the evidence
     report shows beside the record.
     """
     final, shown, papers = page.final, page.shown, page.papers
-    state, draft, lost, marked = final.state, final.draft, final.lost, final.marked
+    state, brief, draft, strict = final.state, final.brief, final.draft, bench.settings.strict
     flagged = flag_findings(page.flags)
-    notes = [*state.get("warnings", []), *lost, *draft.notes, *references.warnings]
+    notes = [*state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",
-        section=state["section"],
+        section=brief.kind,
+        title=page.title,
         text=shown.text,
         citations=shown.citations,
         evidence=[Evidence.from_dict(record) for record in shown_evidence(state)],
         papers=papers,
         references=[entry for entry in references.entries if entry.key in shown.keys],
         findings=[
-            *(replace(finding, span=None) for finding in marked),
-            *(_moved(finding, shown) for finding in page.left),
+            *(replace(finding, span=None) for finding in final.replaced if not strict),
+            *(replace(finding, span=None) for finding in final.repeated),
+            *(_moved(finding, shown) for finding in final.left),
             *flagged,
         ],
-        numbers=[replace(trace, start=shown.moved(trace.start), end=shown.moved(trace.end)) for trace in page.traces],
+        numbers=[
+            replace(trace, start=start, end=end)
+            for trace in page.traces
+            for start, end in [shown.span(trace.start, trace.end)]
+        ],
+        left_out=[_left_out(item, final.sources, page.style) for item in final.out],
         warnings=_warnings(
-            state, lost, _told(marked, page.left), _told_of_sources(flagged), draft.notes, references.warnings
+            state,
+            final.lost,
+            _told(final, strict=strict),
+            [f"Suspicious source: {finding.message}" for finding in flagged],
+            draft.notes,
+            references.warnings,
         ),
         notice=bench.notice,
     )
+    record = document.as_dict()
+    if isinstance(brief, AnswerBrief):
+        record = as_answer(record, cast(ResearchState, state))
     return {
-        **document.as_dict(),
+        **record,
         "suspicious": [flag.as_dict() for flag in page.flags],
-        "cite_style": bench.settings.cite_style,
+        "cite_style": page.style,
         "csl": bench.settings.csl,
+        "strict": strict,
         "markdown": markdown_document(document),
         "bibliography": bibliography(papers),
         "manuscript": page.source,
@@ -183,32 +221,59 @@ def section_record(page: Page, references: References, bench: Workbench) -> dict
 
 def _moved(finding: Finding, shown: Rendered) -> Finding:
     """The finding with its span in the rendered text."""
-    return replace(finding, span=(shown.moved(finding.span[0]), shown.moved(finding.span[1])) if finding.span else None)
+    if finding.span is None:
+        return finding
+    # A sentence's span has its mark in it, that of words in the sentence has not.
+    whole = finding.rule in _OF_SENTENCES
+    start, end = finding.span
+    return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
 
 
-def _told(marked: Sequence[Finding], left: Sequence[Finding]) -> list[str]:
-    """A line for each finding: what was replaced, and what still stands in the text."""
+def _held_to(
+    text: str, check: Callable[[str], list[Finding]], *, strict: bool, kind: str
+) -> tuple[str, list[Finding], list[MarkedSentence]]:
+    """The text with what is wrong with it, and with `strict` what was left out of it until nothing in it fails.
+
+    What goes may be what another sentence leaned on, such as the first mention of a number.
+    """
+    out: list[MarkedSentence] = []
+    while True:
+        found = check(text)
+        failing = marked_sentences(text, found) if strict else []
+        if not failing:
+            return text, found, out
+        out += failing
+        text = leave_out(text, failing)
+        if not any(map(str.isalnum, text)):
+            nothing = f"Nothing is left of the {kind}: every sentence failed a check and was left out."
+            return "", [Finding("empty", nothing)], out
+
+
+def _left_out(item: MarkedSentence, sources: Sequence[Source], style: CitationStyle) -> dict[str, Any]:
+    """A sentence that was left out, as it would have been shown; numbers of references mean nothing outside a text."""
+    shown = render_text(item.sentence.text, sources, "key" if style == "numeric" else style)
+    return {"sentence": shown.text, "marks": list(item.marks), "why": list(item.found or (CITES_NOTHING,))}
+
+
+def _told(final: FinishedText, *, strict: bool) -> list[str]:
+    """A line for each finding: what was replaced or left out, and what still stands in the text."""
     return [
-        *(
-            f"{'Left out of' if finding.rule == 'repeated-sentence' else 'Marked in'} the text: {finding.message}"
-            for finding in marked
-        ),
-        *(f"{'Note' if finding.severity == 'note' else 'Left in the text'}: {finding.message}" for finding in left),
+        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
+        *(f"Left out of the text: {finding.message}" for finding in final.repeated),
+        *(f"Left out of the text: {line}" for item in final.out for line in item.found),
+        *(f"{_lead(finding)}: {finding.message}" for finding in final.left),
     ]
 
 
-def _told_of_sources(flagged: Sequence[Finding]) -> list[str]:
-    return [f"Suspicious source: {finding.message}" for finding in flagged]
+def _lead(finding: Finding) -> str:
+    if finding.severity == "note":
+        return "Note"
+    return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
 
 
-def _warnings(state: SectionState, *more: Any) -> list[str]:
-    """All that the user should know, each once: what was lost, marked, left out, or judged not to hold."""
+def _warnings(state: RunState, *more: Any) -> list[str]:
+    """All that the user should know, each once: what was lost, marked or left out."""
     lines = [*state.get("warnings", [])]
     for group in more:
         lines += group
-    lines += [
-        f"Judged {record['label']}: {record['sentence']} [{record['evidence_id']}]"
-        for record in state.get("verdicts", [])
-        if record["label"] in ("unsupported", "contradicted", "off-topic")
-    ]
     return list(dict.fromkeys(lines))

@@ -62,7 +62,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
         "repairs": 0,
         "repairing": False,
         "findings": [],
-        "verdicts": [],
+        "verdicts": Overwrite([]),
         "text": "",
         "result": {},
     }

@@ -13,86 +13,86 @@ from citeloom.citations import (
     Finding,
     build_references,
     check_draft,
+    neutralise,
     normalise_markers,
     render,
     sentences_with_markers,
 )
 from citeloom.citations.csl import style_file
+from citeloom.citations.support import support_findings
+from citeloom.config import CitationStyle
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.events import progress
-from citeloom.graph.state import Attempt, SectionState, Update
+from citeloom.graph.judging import judged, verdicts_of
+from citeloom.graph.state import Attempt, RunState, Update, VerdictRecord
 from citeloom.graph.workbench import Workbench
-from citeloom.models.concurrency import all_settled
-from citeloom.models.roles import Draft, Source, SupportJudge
+from citeloom.models.roles import AnswerBrief, Brief, Draft, Source
+
+# Notes that the writer is told of when it repairs, though they ask for no repair by themselves.
+_TOLD_BESIDE = frozenset({"partly-supported"})
 
 
-async def generate(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Write the section from the evidence."""
+async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Write the section or the answer from the evidence; a question without enough of it is not put to a writer."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
-    runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.sources)} passages"))
-    draft = await roles.writer.write(brief)
+    runtime.stream_writer(progress("writing", f"writing the {brief.kind} from {len(brief.citable)} passages"))
+    nothing = isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable)
+    draft = Draft("") if nothing else await roles.write(brief)
     return {"draft": record_of(_normalised(draft)), "warnings": warnings}
 
 
-async def check(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """What is wrong with the draft; once nothing is, each cited sentence is judged against its sources.
+async def check(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """What is wrong with the draft: by the checks, and by the judge, who compares each cited sentence with its sources.
 
     A repair that made the draft worse is taken back, and none is asked for again when it changed nothing: the same
     request has the same answer.
     """
     brief, warnings = await brief_of(state, bench)
-    found = await asyncio.to_thread(
-        check_draft,
-        draft_of(state),
-        brief.sources,
-        kind=brief.kind,
-        experiment=brief.experiment,
-        earlier=None if brief.earlier is None else {section.kind: section.text for section in brief.earlier},
-    )
+    draft = draft_of(state)
+    found = await asyncio.to_thread(_found, draft, brief)
     runtime.stream_writer(progress("checked", _counted(found)))
-    now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in found]}
+    new, unsupported = await _judged(state, draft, brief, runtime, bench)
+    runtime.stream_writer(progress("judged", _counted_verdicts(draft, unsupported)))
+    now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in (*found, *unsupported)]}
     before = state.get("before_repair")
     stuck = before is not None and now["draft"]["text"] == before["draft"]["text"]
     if before is not None and _gravity(now) > _gravity(before):
         now, stuck = before, True
         warnings.append("A repair made the draft worse and was taken back.")
     repairing = bool(_to_mend(now)) and not stuck and state.get("repairs", 0) < bench.settings.max_repairs
-    verdicts: list[dict[str, Any]] = []
-    if not repairing:
-        draft = draft_of({**state, "draft": now["draft"]})
-        roles = await bench.roles(runtime)
-        sources = with_chosen_quotes(brief.sources, draft)
-        # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
-        # Those of a paper are made once, when all of it is written.
-        alone = brief.earlier is None
-        references = asyncio.ensure_future(_make_references_ready(draft, sources if alone else [], bench))
-        try:
-            verdicts = await judged(roles.judge, draft, sources)
-        finally:
-            await references
-        runtime.stream_writer(progress("judged", f"{len(verdicts)} citations judged"))
     return {
         **now,
-        "verdicts": verdicts,
+        "verdicts": new,
         "repairing": repairing,
         "warnings": warnings,
     }
 
 
-def to_repair_or_render(state: SectionState) -> Literal["repair", "render"]:
-    """To the writer while something is left to mend and a repair allowed; a check judges only when it ends the loop."""
+def _found(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
+    """What is wrong with the draft; an answer may be empty, which says that the sources give none."""
+    if isinstance(brief, AnswerBrief):
+        if not draft.text:
+            return ()
+        return check_draft(draft, brief.citable, kind=brief.kind, experiment=brief.experiment)
+    earlier: dict[str, str] | None = None
+    if brief.earlier is not None:
+        earlier = {section.kind: section.text for section in brief.earlier}
+    return check_draft(draft, brief.sources, kind=brief.kind, experiment=brief.experiment, earlier=earlier)
+
+
+def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
+    """To the writer while something is left to mend and a repair allowed."""
     return "repair" if state.get("repairing") else "render"
 
 
-async def repair(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def repair(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Have the writer mend what the check named."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
-    problems = _to_mend(before)
-    runtime.stream_writer(progress("repairing", f"mending {_plural(len(problems), 'finding')}"))
-    draft = await roles.writer.repair(brief, draft_of(state), problems)
+    runtime.stream_writer(progress("repairing", f"mending {_plural(len(_to_mend(before)), 'finding')}"))
+    draft = await roles.repair(brief, draft_of(state), _to_tell(before))
     return {
         "draft": record_of(_normalised(draft)),
         "before_repair": before,
@@ -101,30 +101,31 @@ async def repair(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
     }
 
 
-async def judged(judge: SupportJudge, draft: Draft, sources: list[Source]) -> list[dict[str, Any]]:
-    """A verdict for every pair of cited sentence and source, in the order of the text."""
-    known = {source.evidence.id: source for source in sources}
-    pairs = [
-        (sentence, known[identifier])
-        for sentence in sentences_with_markers(draft.text)
-        for identifier in sentence.ids
-        if identifier in known
-    ]
-    verdicts = await all_settled(judge.judge(sentence.text, source) for sentence, source in pairs)
-    return [
-        {
-            "sentence": sentence.text,
-            "evidence_id": source.evidence.id,
-            "label": verdict.label,
-            "reason": verdict.reason,
-        }
-        for (sentence, source), verdict in zip(pairs, verdicts, strict=True)
-    ]
+async def _judged(
+    state: RunState, draft: Draft, brief: Brief, runtime: Runtime[Any], bench: Workbench
+) -> tuple[list[VerdictRecord], list[Finding]]:
+    """The verdicts that the draft still lacked, and what those on all of it come to.
+
+    Judged is the text as it will be shown, without what is no citation of ours.
+    """
+    roles = await bench.roles(runtime)
+    sources = with_chosen_quotes(brief.citable, draft)
+    keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
+    text, _ = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
+    style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
+    # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
+    references = asyncio.ensure_future(_make_references_ready(draft, sources, style, bench))
+    try:
+        new = await judged(roles.judge, text, sources, verdicts_of(state))
+    finally:
+        await references
+    verdicts = verdicts_of({**state, "verdicts": [*state.get("verdicts", []), *new]})
+    return new, support_findings(text, verdicts)
 
 
-async def _make_references_ready(draft: Draft, sources: list[Source], bench: Workbench) -> None:
+async def _make_references_ready(draft: Draft, sources: list[Source], style: CitationStyle, bench: Workbench) -> None:
     """Ask for the references that `render` will ask for, which are then at hand; a failure is told there."""
-    style, csl = bench.settings.cite_style, style_file(bench.settings.csl)
+    csl = style_file(bench.settings.csl)
     shown = render(draft.text, sources, style)
     cited = {source.paper.key: source.paper for source in sources}
     numbers = {key: shown.number(key) for key in shown.keys}
@@ -135,10 +136,24 @@ def _to_mend(attempt: Attempt) -> list[str]:
     return [finding["message"] for finding in attempt["findings"] if finding["severity"] != "note"]
 
 
+def _to_tell(attempt: Attempt) -> list[str]:
+    """What is to be mended, and what could be better where the section is written again anyway."""
+    return [
+        *_to_mend(attempt),
+        *(finding["message"] for finding in attempt["findings"] if finding["rule"] in _TOLD_BESIDE),
+    ]
+
+
 def _gravity(attempt: Attempt) -> tuple[int, int]:
     """How bad a draft is: its errors first, then its warnings."""
     severities = Counter(finding["severity"] for finding in attempt["findings"])
     return severities["error"], severities["warning"]
+
+
+def _counted_verdicts(draft: Draft, unsupported: Sequence[Finding]) -> str:
+    """ "7 citations judged, 1 x unsupported"."""
+    citations = sum(len(sentence.ids) for sentence in sentences_with_markers(draft.text))
+    return ", ".join([f"{_plural(citations, 'citation')} judged", *([_counted(unsupported)] if unsupported else [])])
 
 
 def _counted(findings: Sequence[Finding]) -> str:

@@ -7,14 +7,16 @@ from typing import Any
 
 from citeloom.config import RoleName
 from citeloom.models.calls import ChatCaller
+from citeloom.models.chat.answerer import ChatAnswerer
 from citeloom.models.chat.contradictions import ChatContradictionJudge
 from citeloom.models.chat.judge import ChatJudge
 from citeloom.models.chat.planner import ChatPlanner
+from citeloom.models.chat.question_planner import ChatQuestionPlanner
 from citeloom.models.chat.reader import ChatReader
 from citeloom.models.chat.structured import Note, log_note
 from citeloom.models.chat.summarizer import ChatSummarizer
 from citeloom.models.chat.writer import ChatWriter
-from citeloom.models.roles import Roles
+from citeloom.models.roles import Answering, Roles
 from citeloom.prompts import PromptLibrary
 
 # The summary of a whole paper, against that of one passage.
@@ -30,11 +32,12 @@ def chat_roles(
     max_output_tokens: int,
     note: Note = log_note,
 ) -> Roles:
-    """All five roles on chat models; `callers` holds one caller for each role, which may be the same."""
+    """All roles on chat models; `callers` holds one caller for each role, which may be the same."""
+    reader = ChatReader(
+        callers["reader"], prompts, summary_words=summary_words, max_tokens=max_output_tokens, note=note
+    )
     return Roles(
-        reader=ChatReader(
-            callers["reader"], prompts, summary_words=summary_words, max_tokens=max_output_tokens, note=note
-        ),
+        reader=reader,
         planner=ChatPlanner(callers["agent"], prompts, tool_specs, max_tokens=max_output_tokens),
         writer=ChatWriter(callers["writer"], prompts, max_tokens=max_output_tokens),
         judge=ChatJudge(callers["judge"], prompts, max_tokens=max_output_tokens),
@@ -44,6 +47,11 @@ def chat_roles(
             words=_PAPER_SUMMARY_FACTOR * summary_words,
             max_tokens=max_output_tokens,
             note=note,
+        ),
+        answering=Answering(
+            reader,
+            ChatQuestionPlanner(callers["agent"], prompts, tool_specs, max_tokens=max_output_tokens),
+            ChatAnswerer(callers["writer"], prompts, max_tokens=max_output_tokens),
         ),
         comparer=ChatContradictionJudge(callers["judge"], prompts, max_tokens=max_output_tokens),
     )

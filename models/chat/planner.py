@@ -59,8 +59,15 @@ class ChatPlanner:
         The tools stay on offer when the budget is spent: taking them away would change the prefix, and the
         guard answers what is asked beyond it.
         """
-        answer = await self._caller.call(messages, tools=self._tool_specs, max_tokens=self._max_tokens)
-        return _answerable(answer.message, messages)
+        return await next_turn(self._caller, messages, self._tool_specs, self._max_tokens)
+
+
+async def next_turn(
+    caller: ChatCaller, messages: Sequence[BaseMessage], specs: Sequence[Mapping[str, Any]], max_tokens: int
+) -> AIMessage:
+    """The model's next turn, each of its calls in a form that can be answered."""
+    answer = await caller.call(messages, tools=specs, max_tokens=max_tokens)
+    return _answerable(answer.message, messages)
 
 
 def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage:

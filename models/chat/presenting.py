@@ -16,6 +16,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.authors import in_text_name
+from citeloom.documents.sentences import sentence_spans
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.roles import Candidate, EarlierSection, Source
 
@@ -196,6 +197,32 @@ def present_passage(candidate: Candidate, spans: Sequence[tuple[int, int]]) -> s
     lines = [*_origin(paper), f"Section: {_place(_heading(chunk.parent, chunk.section), chunk.category)}", ""]
     lines += [f"{number}: {one_line(chunk.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
     return fenced("\n".join(lines), "passage")
+
+
+def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
+    """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit into
+    `tokens`. Bars and rules of tables are left out; a text without a letter or digit is one span."""
+    spans = [(left, right) for left, right in sentence_spans(text) if any(map(str.isalnum, text[left:right]))]
+    if not spans:
+        return [(0, len(text))]
+    inside = [place for place, (left, right) in enumerate(spans) if left < end and start < right] or [0]
+    low, high = inside[0], inside[-1]
+    room = tokens - sum(tokens_of(text[left:right]) for left, right in spans[low : high + 1])
+    while (low > 0 or high < len(spans) - 1) and room > 0:
+        after = high < len(spans) - 1 and (low == 0 or high - inside[-1] <= inside[0] - low)
+        place = high + 1 if after else low - 1
+        room -= tokens_of(text[slice(*spans[place])])
+        if room >= 0:
+            low, high = min(low, place), max(high, place)
+    return spans[low : high + 1]
+
+
+def present_numbered(source: Source, spans: Sequence[tuple[int, int]], label: str) -> str:
+    """A source for the judge: its section, then each sentence on a line of its own, numbered from 1; without key and
+    authors, so that no name weighs in."""
+    lines = [f"Section: {_place(source.evidence.section, source.category)}", ""]
+    lines += [f"{number}: {one_line(source.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
+    return fenced("\n".join(lines), label)
 
 
 def present_queries(queries: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ _SCHEMA_FIELDS = ("type", "description", "enum")
 
 
 class StructuredAnswer(BaseModel):
-    """Base of the answers that are asked for; flat, every field required, unasked fields ignored."""
+    """Base of the answers that are asked for; every field required, unasked fields ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, str_strip_whitespace=True)
 
@@ -46,17 +46,24 @@ def log_note(note: str) -> None:
 
 @lru_cache(maxsize=32)
 def schema_of(model: type[StructuredAnswer]) -> dict[str, Any]:
-    """The flat JSON schema of an answer, as OpenAI's strict mode wants it; one for all, not to be changed.
+    """The JSON schema of an answer, as OpenAI's strict mode wants it; one for all, not to be changed.
 
     Made once: with twenty calls at once, making it for each of them took 5 ms.
     """
-    fields = model.model_json_schema()["properties"]
+    made = model.model_json_schema()
+    return {"title": model.__name__, **_strict(made, made.get("$defs", {}))}
+
+
+def _strict(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """A schema with the parts that strict mode takes; an object in it stands in its place, not in a definition."""
+    if "$ref" in schema:
+        return _strict(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "properties" not in schema:
+        return {part: schema[part] for part in _SCHEMA_FIELDS if part in schema}
+    fields = schema["properties"]
     return {
-        "title": model.__name__,
         "type": "object",
-        "properties": {
-            name: {part: field[part] for part in _SCHEMA_FIELDS if part in field} for name, field in fields.items()
-        },
+        "properties": {name: _strict(field, definitions) for name, field in fields.items()},
         "required": list(fields),
         "additionalProperties": False,
     }
@@ -100,7 +107,7 @@ async def ask(
 def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None) -> AnswerT:
     """The first JSON object in `text` that is a valid `model`; ValueError says in one line what is wrong."""
     problem = "it holds no JSON object"
-    for index, data in enumerate(_objects(text[:_READ_CHARACTERS])):
+    for index, data in enumerate(json_objects(text)):
         try:
             answer = model.model_validate(data)
             check(answer)
@@ -115,8 +122,9 @@ def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = la
     raise ValueError(problem)
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
+def json_objects(text: str) -> Iterator[dict[str, Any]]:
     """JSON objects in `text`: the sound ones first, then what can be repaired."""
+    text = text[:_READ_CHARACTERS]
     decoder = json.JSONDecoder()
     position = -1
     for _ in range(_OBJECTS_TRIED):

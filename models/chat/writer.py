@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from citeloom.models.calls import ChatCaller
-from citeloom.models.chat.answers import cut_off, prose
+from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept
 from citeloom.models.chat.presenting import (
     WRITER_FIELD_TOKENS,
     PresentedSources,
@@ -33,7 +30,7 @@ class ChatWriter:
     async def write(self, brief: SectionBrief) -> Draft:
         """The section; its text is empty when the model gave none, twice."""
         sources = present_sources(brief.sources)
-        return await self._answer(self._task(brief, sources), _left_out(sources))
+        return await self._answer(self._task(brief, sources), left_out(sources))
 
     async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft mended; the draft itself, with a note, when the model gave no text, twice."""
@@ -43,10 +40,8 @@ class ChatWriter:
         )
         # One message that begins like the first request: chat templates of some local models refuse two in a
         # row, and the server has the common part in its cache.
-        mended = await self._answer(f"{self._task(brief, sources)}\n\n{request}", _left_out(sources))
-        if mended.text:
-            return mended
-        return replace(draft, notes=(*draft.notes, *mended.notes))
+        mended = await self._answer(f"{self._task(brief, sources)}\n\n{request}", left_out(sources))
+        return mended_or_kept(draft, mended)
 
     def _task(self, brief: SectionBrief, sources: PresentedSources) -> str:
         return self._prompts["writer_task"].render(
@@ -64,24 +59,6 @@ class ChatWriter:
         return self._prompts["writer_earlier"].render(sections=sections) if sections else ""
 
     async def _answer(self, task: str, notes: tuple[str, ...]) -> Draft:
-        system = SystemMessage(self._prompts["writer_system"].render())
-        truncated = False
-        for request in (task, f"{task}\n\n{self._prompts['writer_again'].render()}"):
-            messages: list[BaseMessage] = [system, HumanMessage(request)]
-            answer = await self._caller.call(messages, max_tokens=self._max_tokens)
-            text, truncated = prose(answer.message), cut_off(answer.message)
-            if text:
-                return Draft(text, truncated=truncated, notes=notes)
-            await self._caller.reject(answer)
-        reason = ", cut off at its output limit before the first word" if truncated else ""
-        complaint = f"The writer answered twice without any text{reason}."
-        return Draft("", truncated=truncated, notes=(*notes, complaint))
-
-
-def _left_out(sources: PresentedSources) -> tuple[str, ...]:
-    if not sources.left_out:
-        return ()
-    return (
-        f"{len(sources.left_out)} of the weakest sources did not fit into the writer's prompt:"
-        f" {', '.join(sources.left_out)}.",
-    )
+        again = self._prompts["writer_again"].render()
+        system = self._prompts["writer_system"].render()
+        return await drafted(self._caller, system, task, again, max_tokens=self._max_tokens, notes=notes)

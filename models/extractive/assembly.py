@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from citeloom.models.embedding import EmbeddingModel
+from citeloom.models.extractive.answerer import ExtractiveAnswerer
 from citeloom.models.extractive.judge import ExtractiveJudge
 from citeloom.models.extractive.planner import ExtractivePlanner
+from citeloom.models.extractive.question_planner import QuestionPlanner
+from citeloom.models.extractive.question_reader import QuestionReader
 from citeloom.models.extractive.reader import ExtractiveReader
+from citeloom.models.extractive.relevance import Relevance
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.extractive.summarizer import ExtractiveSummarizer
 from citeloom.models.extractive.writer import ExtractiveWriter
 from citeloom.models.reranker import Reranker
-from citeloom.models.roles import Roles
+from citeloom.models.roles import Answering, Roles
 
 NOTICE: Final = (
     "Extractive mode: no chat model is configured, so sources are quoted beside your own statements and nothing "
@@ -21,13 +25,17 @@ NOTICE: Final = (
 
 
 def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
-    """The five roles; models are loaded on first use."""
+    """The roles; models are loaded on first use."""
     vectors = SentenceVectors(embedding)
+    reranker = Reranker()
     return Roles(
         reader=ExtractiveReader(vectors),
         planner=ExtractivePlanner(),
         writer=ExtractiveWriter(vectors),
-        judge=ExtractiveJudge(Reranker()),
+        judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
+        answering=Answering(
+            QuestionReader(vectors, Relevance(embedding, reranker)), QuestionPlanner(), ExtractiveAnswerer()
+        ),
         notice=NOTICE,
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from citeloom.models.reranker import Reranker
-from citeloom.models.roles import Source, Verdict
+from citeloom.models.roles import CitedPair, Verdict
 
 _ON_TOPIC: Final = 0.3
 
@@ -21,9 +22,11 @@ class ExtractiveJudge:
     def __init__(self, reranker: Reranker) -> None:
         self._reranker = reranker
 
-    async def judge(self, sentence: str, source: Source) -> Verdict:
-        """`on-topic` or `off-topic`."""
-        evidence = source.evidence
-        scores = await asyncio.to_thread(self._reranker.score, sentence, [evidence.quote, source.text])
-        best = float(scores.max())
+    async def judge(self, pairs: Sequence[CitedPair]) -> list[Verdict]:
+        """`on-topic` or `off-topic` for each pair."""
+        return await asyncio.to_thread(lambda: [self._compared(pair) for pair in pairs])
+
+    def _compared(self, pair: CitedPair) -> Verdict:
+        texts = [pair.source.evidence.quote, pair.source.text]
+        best = float(self._reranker.score(pair.sentence, texts).max())
         return Verdict("on-topic" if best >= _ON_TOPIC else "off-topic", f"cross-encoder {best:.2f}")

@@ -50,7 +50,7 @@ _UNFIT = re.compile(
     r"""
       \b(?:[Ff]igs?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Ee]qs?|[Ee]quations?|[Aa]ppendix|[Ss]upplement\w*|[Aa]lgorithm\ \d|
           [Pp]anels?|[Bb]ox|[Ll]isting|[Ss]1|[Tt]heorem|[Ll]emma|[Pp]roposition|[Cc]hapter|[Cc]olumns?|[Rr]ows?)\b(?:\.|\ \(?[A-Z\d]|\ above|\ below|$)?
-    | \b(?:we|We|our|Our|us|I|my|here|Here|ours|ourselves|my|you|your|let's|et\ al)\b
+    | \b(?:here|Here|I|my|you|your|let's|et\ al)\b
     | \b(?:above|below|aforementioned|previously|hereafter|respectively|latter|former|
           this\ (?:paper|study|work|article|section|review|manuscript|analysis|approach|method|model|dataset|data|case|
           tutorial|example|tool|package|project|finding|figure|result|reason|issue|problem|setting|context|way|type|kind|end)|
@@ -62,6 +62,12 @@ _UNFIT = re.compile(
     re.VERBOSE,
 )
 
+# What the authors say of themselves: their own sentence, in the mouth of nobody else.
+_FIRST_PERSON = re.compile(r"\b(?:we|We|our|Our|us|ours|ourselves)\b")
+_PLAN = re.compile(
+    r"\b(?:[Ww]e|[Oo]ur)\s(?:\w+ly\s|then\s|also\s|next\s|first\s)?(?:will|would|plan|aim|hope|intend|discuss|describe|explore|outline|"
+    r"begin|start|refer|thank|acknowledge|wanted|sought|wish|now|turn|goal|aims?|plans?)\b"
+)
 _TRAILING_CITATIONS = re.compile(
     r"(?:\s*(?:\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;–-]*\\\]|\^\[?\d[\d,\s–-]*\]?\^|<sup>[^<]*</sup>))+(?=\.?$)"
 )
@@ -91,8 +97,8 @@ class Passage:
     end: int
 
 
-def quotable_passages(chunk_text: str) -> list[Passage]:
-    """The sentences of a chunk that are fit to be quoted, in order."""
+def quotable_passages(chunk_text: str, *, attributed: bool = False) -> list[Passage]:
+    """The sentences of a chunk that are fit to be quoted, in order; `attributed` as in `is_quotable`."""
     passages = []
     for start, end in sentence_spans(chunk_text):
         sentence = chunk_text[start:end]
@@ -105,19 +111,24 @@ def quotable_passages(chunk_text: str) -> list[Passage]:
         else:
             continue
         body = body.rstrip(" .")
-        if "\n\n" not in body and is_quotable(" ".join(body.split())):
+        if "\n\n" not in body and is_quotable(" ".join(body.split()), attributed=attributed):
             passages.append(Passage(body, start, start + len(body)))
     return passages
 
 
-def is_quotable(sentence: str) -> bool:
-    """True when a sentence (on one line, without its full stop) can stand in quotation marks in another paper."""
+def is_quotable(sentence: str, *, attributed: bool = False) -> bool:
+    """True when a sentence (on one line, without its full stop) can stand in quotation marks in another paper.
+
+    One that is `attributed` to its authors, who answer for it, may also say what they did and found themselves.
+    """
     words = sentence.split()
     if not MIN_WORDS <= len(words) <= MAX_WORDS:
         return False
     if not sentence[0].isupper() or _LEANING.match(sentence) or _UNFIT.search(sentence):
         return False
-    if _CAPTION.match(sentence) or _PROCEDURE.search(sentence):
+    if _CAPTION.match(sentence) or (attributed and _PLAN.search(sentence)):
+        return False
+    if not attributed and (_FIRST_PERSON.search(sentence) or _PROCEDURE.search(sentence)):
         return False
     if sentence.count("(") != sentence.count(")") or sentence.count("*") % 2 or sentence.count("_") % 2:
         return False

@@ -47,7 +47,7 @@ class Undisturbed:
     def __init__(self, runs: KilledRuns) -> None:
         self.runs = runs
         done = runs.attempt(Write(EVERY_WRITE, "after", 0))
-        assert done.lost == 0 and done.asked > 30
+        assert done.lost == 0 and done.asked > 20
         self.writes = int(done.finished.err.rsplit("writes: ", 1)[1])
 
 

@@ -88,12 +88,14 @@ async def client(server: Server) -> AsyncIterator[LangGraphClient]:
         yield opened
 
 
-async def stream(client: LangGraphClient, thread: str, given: Any, **options: Any) -> list[tuple[str, Any]]:
+async def stream(
+    client: LangGraphClient, thread: str, given: Any, graph: str = "section", **options: Any
+) -> list[tuple[str, Any]]:
     """All events of a run, in order."""
     modes = ["custom", "updates"]
     return [
         (part.event, part.data)
-        async for part in client.runs.stream(thread, "section", input=given, stream_mode=modes, **options)
+        async for part in client.runs.stream(thread, graph, input=given, stream_mode=modes, **options)
     ]
 
 
@@ -124,12 +126,15 @@ def home_of_the_command_line(server: Server) -> Path:
     return Path(json.loads(done.stdout)["home"])
 
 
-async def test_the_graph_is_there_with_forms_for_its_input_and_its_settings(client: LangGraphClient) -> None:
-    found = {assistant["graph_id"]: assistant for assistant in await client.assistants.search()}
-    assert {"section", "paper"} <= set(found)
-    of_paper = (await client.assistants.get_schemas(found["paper"]["assistant_id"]))["input_schema"]
+async def test_the_graphs_are_there_with_forms_for_their_input_and_settings(client: LangGraphClient) -> None:
+    by_graph = {assistant["graph_id"]: assistant for assistant in await client.assistants.search()}
+    assert by_graph.keys() == {"section", "paper", "research"}
+    asked = (await client.assistants.get_schemas(by_graph["research"]["assistant_id"]))["input_schema"]
+    assert asked is not None and asked["required"] == ["question"]
+    assert {"sources", "words", "min_year", "max_year", "venue", "papers", "single_shot"} <= asked["properties"].keys()
+    of_paper = (await client.assistants.get_schemas(by_graph["paper"]["assistant_id"]))["input_schema"]
     assert of_paper is not None and of_paper["required"] == ["experiment"]
-    assistant = found["section"]
+    assistant = by_graph["section"]
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
     given, settings = schemas["input_schema"], schemas["context_schema"]
     assert given is not None and settings is not None
@@ -139,6 +144,15 @@ async def test_the_graph_is_there_with_forms_for_its_input_and_its_settings(clie
     assert all(field["description"] for field in settings["properties"].values())
     assert "api_key" not in json.dumps(schemas)
     assert "password" not in json.dumps(schemas)
+
+
+async def test_a_question_is_answered_or_not_on_the_server(client: LangGraphClient) -> None:
+    thread = await new_thread(client)
+    events = await stream(client, thread, {"question": "What does Okafor say about temperature?"}, "research")
+    assert steps(events)[0] == "route" and steps(events)[-1] == "render"
+    values = (await client.threads.get_state(thread))["values"]
+    assert values["answered"] is bool(values["result"]["citations"])
+    assert values["text"]
 
 
 async def test_a_run_streams_stops_where_it_is_told_and_goes_on(

@@ -89,9 +89,11 @@ async def test_what_is_not_mended_is_listed_with_its_place(
     found = {item["rule"]: record["text"][item["start"] : item["end"]] for item in record["findings"]}
     assert found["number-not-found"] == "0.4242"
     assert writer.copied.endswith(found["copied-run"][-30:])
-    assert found["citation-missing"] == UNCITED
+    assert found["citation-missing"] == UNCITED.replace(".", " [citation needed].")
+    assert f"{INVENTED} [number not found]." in record["text"]
+    assert record["text"].count("[copied words]") == 1
     assert [item["found"] for item in record["numbers"] if item["text"] == "0.4242"] == [None]
-    assert any(warning.startswith("Left in the text: The number 0.4242") for warning in record["warnings"])
+    assert any(warning.startswith("Marked in the text: The number 0.4242") for warning in record["warnings"])
 
 
 async def test_a_repair_that_makes_it_worse_is_taken_back(
@@ -108,6 +110,8 @@ async def test_a_repair_that_makes_it_worse_is_taken_back(
     writer = Writer(mends=False)
     server.behaviour = behave
     record = await record_of(home, server, experiment)
-    assert record["text"].startswith("A source bears on it (") and record["text"].endswith("It was 0.4242.")
+    assert record["text"].startswith("A source bears on it (") and record["text"].endswith(
+        "It was 0.4242 [number not found]."
+    )
     assert [item["rule"] for item in record["findings"]] == ["number-not-found"]
     assert "A repair made the draft worse and was taken back." in record["warnings"]

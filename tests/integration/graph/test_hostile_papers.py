@@ -22,7 +22,18 @@ from tests.support.hostile_library import FOREIGN, HIDDEN, NOTE, PASSAGES, TITLE
 from tests.support.openai_server import FakeOpenAI
 from tests.support.section_checks import check_section
 
-STAGES = ["queries", "searched", "planning", "writing", "checked", "repairing", "checked", "judged", "rendered"]
+STAGES = [
+    "queries",
+    "searched",
+    "planning",
+    "writing",
+    "checked",
+    "judged",
+    "repairing",
+    "checked",
+    "judged",
+    "rendered",
+]
 
 
 @pytest.fixture

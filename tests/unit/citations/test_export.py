@@ -42,8 +42,8 @@ def test_three_files_and_nothing_else(tmp_path: Path) -> None:
     record = json.loads(Path(files["json"]).read_text(encoding="utf-8"))
     assert record["files"] == files
     assert list(record) == [
-        "thread_id", "section", "text", "citations", "evidence", "references", "findings", "numbers", "usage",
-        "warnings", "files",
+        "thread_id", "section", "text", "citations", "evidence", "references", "findings", "numbers", "left_out",
+        "usage", "warnings", "files",
     ]  # fmt: skip
     assert record["citations"][1]["page"] == 4
     assert {"key", "page", "evidence_id", "chunk_id", "quote", "start", "end", "sentence", "verdict"} <= set(

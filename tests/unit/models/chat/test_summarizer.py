@@ -1,4 +1,4 @@
-"""The chat judge and the chat summarizer."""
+"""The chat summarizer, and how the roles are put together."""
 
 from __future__ import annotations
 
@@ -8,39 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from citeloom.documents import Paper
-from citeloom.models.chat import ChatJudge, ChatSummarizer, chat_roles
-from citeloom.models.roles import Verdict
+from citeloom.models.chat import ChatSummarizer, chat_roles
+from citeloom.models.roles import CitedPair
 from citeloom.prompts import PromptLibrary
-
-
-@pytest.mark.parametrize("label", ["supported", "partly", "unsupported", "contradicted"])
-async def test_the_judge_gives_verdict_and_reason(
-    scripted: Any, prompts: PromptLibrary, make_source: Any, label: str
-) -> None:
-    caller = scripted({"reason": "It says\n17 of 20.", "verdict": label.title() + "."})
-    verdict = await ChatJudge(caller, prompts, max_tokens=90).judge("Degree holds on 17 of 20 [E1; E3].", make_source())
-    assert verdict == Verdict(label, "It says 17 of 20.")  # type: ignore[arg-type]
-
-
-async def test_the_judge_sees_the_bare_sentence_and_the_whole_passage(
-    scripted: Any, prompts: PromptLibrary, make_source: Any
-) -> None:
-    caller = scripted({"reason": "x", "verdict": "partly"})
-    sentence = "Degree holds [E1], as others say [E2, E3] [E4]."
-    await ChatJudge(caller, prompts, max_tokens=90).judge(sentence, make_source())
-    shown = caller.text()
-    assert "\nDegree holds, as others say.\n" in shown
-    assert make_source().text in shown
-    assert "zietz2024probability" not in shown
-
-
-async def test_a_judge_that_cannot_be_understood_has_not_judged(
-    scripted: Any, prompts: PromptLibrary, make_source: Any
-) -> None:
-    caller = scripted({"reason": "x", "verdict": "on-topic"}, "yes")
-    verdict = await ChatJudge(caller, prompts, max_tokens=90).judge("Degree holds [E1].", make_source())
-    assert verdict.label == "unjudged"
-    assert caller.rejected == ["call-1", "call-2"]
 
 
 async def test_a_summary_is_one_paragraph_from_title_abstract_and_text(
@@ -80,7 +50,9 @@ async def test_each_role_has_its_own_caller(
         "reader": scripted(reading),
         "agent": scripted("Enough."),
         "writer": scripted("Degree matters."),
-        "judge": scripted({"reason": "x", "verdict": "partly"}),
+        "judge": scripted(
+            {"P1": {"reason": "x", "verdict": "partly", "first_sentence": 1, "last_sentence": 1}},
+        ),
         "summarizer": scripted("A baseline."),
     }
     roles = chat_roles(callers, prompts, summary_words=40, tool_specs=(), max_output_tokens=321)
@@ -88,7 +60,7 @@ async def test_each_role_has_its_own_caller(
     await roles.reader.read("degree", make_candidate())
     await roles.planner.plan(roles.planner.open(brief), brief)
     await roles.writer.write(brief)
-    await roles.judge.judge("Degree matters [E1].", make_source())
+    await roles.judge.judge([CitedPair("Degree matters [E1].", make_source())])
     await roles.summarizer.summarize(paper, "Text.")
     assert {name: [options["max_tokens"] for options in caller.options] for name, caller in callers.items()} == {
         name: [321] for name in callers

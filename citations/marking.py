@@ -1,0 +1,134 @@
+"""What still fails after repair, marked in the text or left out of it with its claim.
+
+A mark stands inside its sentence, before the final stop, once for each rule. It is put in when the text is rendered, so
+that checks and verdicts keep reading the text as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from citeloom.citations.findings import Finding, Rule
+from citeloom.citations.foreign import NEEDED
+from citeloom.citations.markers import CitedSentence, sentences
+
+MARKS: Final[Mapping[Rule, str]] = {
+    "unsupported": "[not supported]",
+    "contradicted": "[contradicted by its source]",
+    "number-not-found": "[number not found]",
+    "copied-run": "[copied words]",
+    "citation-missing": NEEDED,
+}
+CITES_NOTHING: Final = "It cites what is not among the evidence."
+
+_STOP = re.compile(r"[.!?\u2026\u3002\uff1f\uff01]+$")
+_ROW_END = re.compile(r"[ \t]*\|$")
+_LINE = re.compile(r"[^\n]*\n?")
+# What is left of a line whose sentences went: the mark of a list item, a quotation or a heading.
+_BARE = re.compile(r"[ \t>]*(?:#{1,6}|[-*+]|\d{1,3}[.)])?[ \t>]*\n?")
+_HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]")
+_TABLE = re.compile(r"(?m)(?:^[ \t]*\|.*(?:\n|\Z))+")
+_RULE_OF_TABLE = re.compile(r"[ \t]*\|[\s:|-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Words of ours that go into a text at a position of it, after a blank."""
+
+    position: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedSentence:
+    """A sentence with its marks, and a line for each finding; one that holds a mark already may have none."""
+
+    sentence: CitedSentence
+    marks: tuple[str, ...]
+    found: tuple[str, ...]
+
+
+def marked_sentences(text: str, findings: Sequence[Finding]) -> list[MarkedSentence]:
+    """The sentences of a normalised text that fail, those that hold a mark already among them, in order."""
+    failing = [finding for finding in findings if finding.rule in MARKS and finding.span]
+    marked = []
+    for sentence in sentences(text):
+        here = [finding for finding in failing if _concerns(finding, sentence, text)]
+        there = [mark for mark in MARKS.values() if mark in sentence.text]
+        marks = dict.fromkeys([*there, *(MARKS[finding.rule] for finding in here)])
+        if marks:
+            marked.append(MarkedSentence(sentence, tuple(marks), tuple(finding.message for finding in here)))
+    return marked
+
+
+def marks_of(text: str, findings: Sequence[Finding]) -> list[Mark]:
+    """Where the text is to be marked, in order; what a sentence holds already is not put in again."""
+    marks = []
+    for item in marked_sentences(text, findings):
+        missing = [mark for mark in item.marks if mark not in item.sentence.text]
+        if missing:
+            marks.append(Mark(_place(text, item.sentence), " ".join(missing)))
+    return marks
+
+
+def leave_out(text: str, marked: Sequence[MarkedSentence]) -> str:
+    """The text without these sentences, and without what they leave empty: lines, paragraphs, tables, headings."""
+    spans = [(item.sentence.start, item.sentence.end) for item in marked]
+    lines = "".join(_lines_without(text, spans))
+    tables = _TABLE.sub(lambda match: match[0] if _is_table(match[0]) else "", lines)
+    return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", _without_empty_headings(tables)).strip()
+
+
+def _concerns(finding: Finding, sentence: CitedSentence, text: str) -> bool:
+    start, end = finding.span or (0, 0)
+    return any(map(str.isalnum, text[max(start, sentence.start) : min(end, sentence.end)]))
+
+
+def _place(text: str, sentence: CitedSentence) -> int:
+    """Before the final stop or the last bar of a table's row; at the end where a quotation or formula ends it."""
+    row = sentence.text.startswith("|") and _ROW_END.search(sentence.text)
+    found = row or _STOP.search(sentence.text)
+    return sentence.start + found.start() if found else sentence.end
+
+
+def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
+    for match in _LINE.finditer(text):
+        cuts = [(max(start, match.start()), min(end, match.end())) for start, end in spans]
+        cuts = [(start, end) for start, end in cuts if start < end]
+        if not cuts:
+            yield match[0]
+            continue
+        pieces: list[str] = []
+        done = match.start()
+        for start, end in cuts:
+            pieces.append(text[done:start])
+            done = end
+        rest = "".join([*pieces, text[done : match.end()]])
+        if not _BARE.fullmatch(rest):
+            indent = re.match(r"[ \t]*", match[0])
+            kept = re.sub(r"(?<=\S)[ \t]{2,}", " ", rest.strip())
+            yield f"{indent[0] if indent else ''}{kept}" + ("\n" if rest.endswith("\n") else "")
+
+
+def _is_table(block: str) -> bool:
+    """Whether the rows still have a head, a rule under it, and something below; rows without a rule are no table."""
+    rows = block.strip().splitlines()
+    rule = next((place for place, row in enumerate(rows) if _RULE_OF_TABLE.fullmatch(row)), None)
+    return rule is None or (rule == 1 and len(rows) > 2)
+
+
+def _without_empty_headings(text: str) -> str:
+    """The text without headings that no text or lower heading with text follows."""
+    kept: list[str] = []
+    below = 0  # the level of the heading that comes next, 7 for text: what a heading must be above to stay
+    for line in reversed(text.splitlines()):
+        heading = _HEADING.match(line)
+        if heading and below <= len(heading[1]):
+            continue
+        if heading or line.strip():
+            below = len(heading[1]) if heading else 7
+        kept.append(line)
+    return "\n".join(reversed(kept))

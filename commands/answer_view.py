@@ -1,0 +1,51 @@
+"""An answer as a person sees it: in a panel on a terminal, as markdown in a pipe; and what can be done next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from citeloom.commands.console import result, shown
+
+
+def answer_markdown(record: Mapping[str, Any]) -> str:
+    """The answer with its references."""
+    parts = [str(record["text"]).strip()]
+    if record["references"]:
+        lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
+        parts.append("## References\n\n" + "\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def show_answer(record: Mapping[str, Any]) -> None:
+    """The answer on stdout."""
+    text = answer_markdown(record)
+    if not sys.stdout.isatty():
+        result(f"# {record['question']}\n\n{text}")
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+    from rich.panel import Panel
+
+    # Text of papers and models: no link of theirs is made clickable.
+    drawn = Markdown(shown(text), hyperlinks=False)
+    title = shown(f" {record['question']} ").replace("[", "\\[")
+    Console().print(Panel(drawn, title=title, title_align="left", padding=(1, 2)), highlight=False)
+    sys.stdout.flush()
+
+
+def next_steps(record: Mapping[str, Any]) -> list[str]:
+    """What the user may do next, a line each."""
+    if not record["answered"]:
+        return [
+            "Next: ask in other words, or without --papers, --min-year, --max-year and --venue.",
+            'Next: python cli.py find "..." shows which papers are near a subject; python cli.py ingest adds more.',
+        ]
+    key = record["citations"][0]["key"]
+    steps = [f"Next: python cli.py papers show {key} shows a cited paper and what is known of it."]
+    if not record["files"]:
+        steps.append("Next: the same command with --out DIR writes the answer and its evidence report, at no cost.")
+    if record["route"]["track"] == "survey" and not record["route"]["papers"]:
+        steps.append("Next: --papers KEY keeps a question to single papers, --sources N draws on more of them.")
+    return steps

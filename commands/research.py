@@ -1,0 +1,177 @@
+"""research: a question over the library, answered from its papers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from citeloom.commands.answer_view import next_steps, show_answer
+from citeloom.commands.console import notice, result_json, section_progress
+from citeloom.commands.options import (
+    HomeOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    resolve,
+    workbench,
+)
+from citeloom.commands.search import names_given
+from citeloom.commands.sections import CslOption, FormatOption, ModelOption, UrlOption, prepared_folder, priced
+from citeloom.errors import InputError
+from citeloom.models.concurrency import run_to_end
+
+if TYPE_CHECKING:
+    from citeloom.graph.research_run import ResearchRequest
+    from citeloom.graph.workbench import Workbench
+
+QuestionArgument = Annotated[str, typer.Argument(help="What to answer.", show_default=False)]
+SourcesOption = Annotated[
+    int | None,
+    typer.Option("--sources", min=1, max=50, help="Papers that the answer may draw on at most.", show_default="8"),
+]
+LengthOption = Annotated[
+    int | None,
+    typer.Option("--length", min=50, max=5000, help="Length asked of the answer, in words.", show_default="300"),
+]
+MinYearOption = Annotated[int | None, typer.Option("--min-year", help="First year of publication.", show_default=False)]
+MaxYearOption = Annotated[int | None, typer.Option("--max-year", help="Last year of publication.", show_default=False)]
+VenueOption = Annotated[str, typer.Option("--venue", help="Part of the journal's or book's name, in any case.")]
+PapersOption = Annotated[
+    list[str] | None, typer.Option("--papers", help="Keys of the only papers to look into, by comma or repeated.")
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder for the answer's files; none are written without it.", show_default=False),
+]
+StyleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cite-style",
+        help="key (smith2024), pandoc [@smith2024, p. 4], latex \\cite[p.~4]{smith2024}, numeric [3], "
+        "or key-page [smith2024, page 4].",
+        show_default="key-page",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("research", rich_help_panel="Ask")(research)
+
+
+def research(
+    question: QuestionArgument,
+    sources: SourcesOption = None,
+    length: LengthOption = None,
+    min_year: MinYearOption = None,
+    max_year: MaxYearOption = None,
+    venue: VenueOption = "",
+    papers: PapersOption = None,
+    single_shot: Annotated[
+        bool, typer.Option("--single-shot", help="Search once; the agent does not go on when evidence is thin.")
+    ] = False,
+    cite_style: StyleOption = None,
+    formats: FormatOption = None,
+    csl: CslOption = None,
+    out: OutOption = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Answer anew, without answers of earlier runs.")] = False,
+    model: ModelOption = None,
+    base_url: UrlOption = None,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_cost: MaxCostOption = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Answer a question from your papers: every statement with paper and page, or the word that they do not say.
+
+    Prints the answer with its references; --out writes <question>.md, .bib (the cited entries), .evidence.html (opens
+    every citation to its passage) and .json as well, --format adds others. Nothing is answered from a model's own
+    knowledge: when no passage bears on the question, it says so and what was searched. A killed or paused run goes on
+    when the same command is given again; a finished one is not paid for twice.
+
+    Example: python cli.py research "How are graph genomes used to genotype structural variants?" --min-year 2018
+    """
+    from citeloom.graph.research_run import ResearchRequest
+
+    if formats and out is None:
+        raise InputError("--format needs a folder.", help="Name one with --out.")
+    settings = {
+        "cite_style": cite_style,
+        "csl": csl,
+        "chat_model": model,
+        "chat_base_url": base_url,
+        "max_calls": max_calls,
+        "max_tokens": max_tokens,
+        "max_cost": max_cost,
+    }
+    request = ResearchRequest(
+        question,
+        sources=sources,
+        words=length,
+        min_year=min_year,
+        max_year=max_year,
+        venue=venue,
+        papers=tuple(names_given("--papers", papers)),
+        single_shot=single_shot,
+        fresh=fresh,
+    )
+    record = run_to_end(_ask(request, out, formats or (), home, settings))
+    if as_json:
+        result_json(record)
+        return
+    show_answer(record)
+    for step in next_steps(record):
+        notice(step)
+
+
+async def _ask(
+    request: ResearchRequest, out: Path | None, formats: Sequence[str], home: Path | None, overrides: dict[str, Any]
+) -> dict[str, Any]:
+    from citeloom.tools.asking import plain_question
+
+    plain_question(request.question)  # before a home is made or named for nothing
+    settings, found = resolve(home, **overrides)
+    with workbench(settings, found, create=False) as bench:
+        return await answer_one(request, out, bench, formats)
+
+
+async def answer_one(
+    request: ResearchRequest, out: Path | None, bench: Workbench, formats: Sequence[str] = ()
+) -> dict[str, Any]:
+    """One answer, with its files where a folder is given; says what happened on stderr."""
+    from citeloom.citations.formats import FORMATS
+    from citeloom.graph.research_run import run_research
+    from citeloom.graph.saving import public_record, save_section
+
+    if bench.notice:
+        notice(bench.notice)
+    with section_progress(bench.spent_now) as show:
+        if out is None:
+            finished = await run_research(request, bench, on_event=show, on_notice=notice)
+        else:
+            with prepared_folder(out):
+                finished = await run_research(request, bench, on_event=show, on_notice=notice)
+    if out is None:
+        record = public_record(finished.record)
+    else:
+        record = await save_section(finished.record, out, [known for known in FORMATS if known in formats])
+    for warning in record["warnings"]:
+        notice(f"Note: {warning}")
+    papers = len({citation["key"] for citation in record["citations"]})
+    usage = record["usage"]
+    outcome = "Answered" if record["answered"] else "Not answered"
+    notice(
+        f"{outcome}: {len(record['citations'])} citations of {papers} papers; "
+        f"{usage['llm_calls']} model calls, {usage['journal_hits']} answers from the journal, "
+        f"{usage['input_tokens'] + usage['output_tokens']} tokens{priced(usage)}."
+    )
+    if finished.finished_earlier:
+        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh answers anew.")
+    if record["files"]:
+        notice("Files: " + ", ".join(record["files"].values()))
+    return record

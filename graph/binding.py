@@ -1,0 +1,24 @@
+"""Nodes bound to what they work with: each is given its run's workbench beside state and runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from citeloom.graph.state import Update
+from citeloom.graph.workbench import Workbench
+
+BenchProvider = Callable[[Runtime[Any]], Awaitable[Workbench]]
+
+
+def bound(node: Callable[..., Awaitable[Update]], workbench: BenchProvider) -> Callable[..., Awaitable[Update]]:
+    """The node as a graph calls it; `workbench` gives library, roles and journal of the run."""
+
+    async def run(state: Any, runtime: Runtime[Any]) -> Update:
+        return await node(state, runtime, await workbench(runtime))
+
+    run.__name__ = node.__name__
+    run.__doc__ = node.__doc__
+    return run

@@ -1,0 +1,55 @@
+"""The one place where a chat model is asked for a text: a section, an answer, or one of them mended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from citeloom.models.calls import ChatCaller
+from citeloom.models.chat.answers import cut_off, prose
+from citeloom.models.chat.presenting import PresentedSources
+from citeloom.models.roles import Draft
+
+
+async def drafted(
+    caller: ChatCaller, system: str, task: str, again: str, *, max_tokens: int, notes: tuple[str, ...] = ()
+) -> Draft:
+    """The text that a model writes for a task; empty, and said so in a note, when it gave none, twice.
+
+    Args:
+        caller: who calls the model.
+        system: what the model is.
+        task: what it is to write.
+        again: follows the task when the first answer held no text.
+        max_tokens: limit of one answer.
+        notes: what the user should know whatever is written.
+    """
+    truncated = False
+    for request in (task, f"{task}\n\n{again}"):
+        messages: list[BaseMessage] = [SystemMessage(system), HumanMessage(request)]
+        answer = await caller.call(messages, max_tokens=max_tokens)
+        text, truncated = prose(answer.message), cut_off(answer.message)
+        if text:
+            return Draft(text, truncated=truncated, notes=notes)
+        await caller.reject(answer)
+    reason = ", cut off at its output limit before the first word" if truncated else ""
+    complaint = f"The writer answered twice without any text{reason}."
+    return Draft("", truncated=truncated, notes=(*notes, complaint))
+
+
+def mended_or_kept(draft: Draft, mended: Draft) -> Draft:
+    """The mended draft, or the one before with the notes of both when nothing came of mending it."""
+    if mended.text:
+        return mended
+    return replace(draft, notes=(*draft.notes, *mended.notes))
+
+
+def left_out(sources: PresentedSources) -> tuple[str, ...]:
+    """A note on the sources that were not shown to the model, when there are any."""
+    if not sources.left_out:
+        return ()
+    return (
+        f"{len(sources.left_out)} of the weakest sources did not fit into the writer's prompt:"
+        f" {', '.join(sources.left_out)}.",
+    )

@@ -1,0 +1,45 @@
+"""The search planner for questions, on a chat model that calls tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from citeloom.models.calls import ChatCaller
+from citeloom.models.chat.planner import next_turn
+from citeloom.models.chat.presenting import fenced, present_evidence, present_queries
+from citeloom.models.roles import AnswerBrief
+from citeloom.prompts import PromptLibrary
+
+
+class ChatQuestionPlanner:
+    """Implements `AnswerPlanner`; `tool_specs` and `max_tokens` as for `ChatPlanner`."""
+
+    def __init__(
+        self,
+        caller: ChatCaller,
+        prompts: PromptLibrary,
+        tool_specs: Sequence[Mapping[str, Any]],
+        *,
+        max_tokens: int,
+    ) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._tool_specs = tuple(tool_specs)
+        self._max_tokens = max_tokens
+
+    def open(self, brief: AnswerBrief) -> list[BaseMessage]:
+        """What the planner starts from; later turns only append."""
+        task = self._prompts["question_planner_task"].render(
+            question=fenced(brief.question, "question"),
+            queries=present_queries(brief.queries),
+            evidence=present_evidence(brief.citable),
+            searches_left=brief.searches_left,
+        )
+        return [SystemMessage(self._prompts["question_planner_system"].render()), HumanMessage(task)]
+
+    async def plan(self, messages: Sequence[BaseMessage], brief: AnswerBrief) -> AIMessage:
+        """The next turn, with calls of tools while something is missing."""
+        return await next_turn(self._caller, messages, self._tool_specs, self._max_tokens)

@@ -1,0 +1,41 @@
+"""Reads evidence for a question without a chat model: a passage that bears on it, and the sentence that says most."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from citeloom.models.extractive.quotable import quotable_passages
+from citeloom.models.extractive.relevance import Relevance, as_score
+from citeloom.models.extractive.sentence_vectors import SentenceVectors
+from citeloom.models.roles import Candidate, Reading
+
+_UNJUDGED: Final = 0.5  # of a passage that no model here can judge: the order of the search is all that is known
+
+
+class QuestionReader:
+    """Implements `EvidenceReader` for questions; a chunk without a sentence fit to be quoted is no evidence."""
+
+    def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
+        self._vectors = vectors
+        self._relevance = relevance
+
+    async def read(self, query: str, candidate: Candidate) -> Reading | None:
+        """The quotable sentence that answers best; its summary is the sentence, its score that of the chunk."""
+        passages = quotable_passages(candidate.chunk.text, attributed=True)
+        if not passages:
+            return None
+        asked = await self._vectors.of_query(query)
+        texts = [passage.text for passage in passages]
+        cosines = await self._vectors.of(texts) @ asked
+        if not self._relevance.can_judge(query):
+            if not self._relevance.multilingual:
+                return None
+            best, score = int(cosines.argmax()), _UNJUDGED
+        else:
+            whole = await self._relevance.odds(query, [candidate.chunk.text], np.array([candidate.vector_score]))
+            score = as_score(float(whole[0]))
+            best = int((await self._relevance.odds(query, texts, cosines)).argmax())
+        passage = passages[best]
+        return Reading(" ".join(passage.text.split()), score, passage.start, passage.end)

@@ -1,0 +1,69 @@
+"""Questions from Python: `citeloom.research`, and its twin for async code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from citeloom.api import run_blocking
+from citeloom.citations.export import prepare_folder
+from citeloom.citations.formats import Format
+from citeloom.graph.research_run import ResearchRequest, run_research
+from citeloom.graph.run import OnEvent
+from citeloom.graph.saving import public_record, save_section
+from citeloom.graph.workbench import Workbench
+
+__all__ = ["aresearch", "research"]
+
+
+async def aresearch(
+    question: str,
+    library: Workbench,
+    *,
+    sources: int | None = None,
+    length: int | None = None,
+    min_year: int | None = None,
+    max_year: int | None = None,
+    venue: str = "",
+    papers: Sequence[str] = (),
+    single_shot: bool = False,
+    out: Path | str | None = None,
+    formats: Sequence[Format] = (),
+    fresh: bool = False,
+    on_event: OnEvent | None = None,
+) -> dict[str, Any]:
+    """Answer a question from the papers alone, or go on with it; the result is the JSON of `research --json`.
+
+    Args:
+        question: what to answer; `answered` in the result is false when no passage bears on it.
+        library: an open library.
+        sources: papers that the answer may draw on at most; from the settings when left out.
+        length: words asked of the answer; from the settings when left out.
+        min_year: first year of publication.
+        max_year: last year of publication.
+        venue: a part of the journal's or book's name, in any case.
+        papers: keys of the only papers to look into.
+        single_shot: search once, without the agent.
+        out: folder for the files; none are written when left out.
+        formats: `tex`, `docx` and `html`, written beside the markdown.
+        fresh: answer anew, without answers of earlier runs.
+        on_event: told of each step.
+
+    Raises `InputError`, `PausedError`, or another `CiteloomError`.
+    """
+    request = ResearchRequest(
+        question, sources, length, min_year, max_year, venue, tuple(papers), single_shot=single_shot, fresh=fresh
+    )
+    if out is not None:
+        await asyncio.to_thread(prepare_folder, Path(out))
+    finished = await (run_research(request, library, on_event=on_event) if on_event else run_research(request, library))
+    if out is None:
+        return public_record(finished.record)
+    return await save_section(finished.record, Path(out), formats)
+
+
+def research(question: str, library: Workbench, **options: Any) -> dict[str, Any]:
+    """`aresearch` for code without an event loop; takes the same options."""
+    return run_blocking(aresearch(question, library, **options), "aresearch")

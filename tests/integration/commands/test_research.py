@@ -1,0 +1,183 @@
+"""`research` as on a shell: what is printed where, files, JSON, runs, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.commands.conftest import Citeloom
+from tests.integration.commands.test_other_languages import QUESTION as CHINESE
+from tests.integration.commands.test_other_languages import multilingual
+from tests.support.openai_server import FakeOpenAI
+from tests.support.sample_library import SAMPLES, THREE
+
+QUESTION = "Do ensembles of seeds give better calibrated confidence?"
+ELSEWHERE = "Which irrigation schedule suits tomatoes in a greenhouse?"
+
+
+def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, home: Path) -> None:
+    done = citeloom("research", QUESTION, "--home", home)
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"# {QUESTION}\n\n") and "## References" in done.out
+    assert "section " in done.out and "Next:" not in done.out
+    lines = done.err.splitlines()
+    assert lines[0] == f"Home: {home}"
+    for said in ("passages to read", "bear on the question", "Answered: ", "--out DIR"):
+        assert said in done.err
+    assert "\x1b" not in done.out + done.err
+
+
+def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom: Citeloom, home: Path) -> None:
+    record = citeloom("research", QUESTION, "--home", home, "--json").json
+    assert list(record)[:4] == ["thread_id", "question", "route", "answered"]
+    assert record["question"] == QUESTION and record["answered"] is True and "section" not in record
+    assert record["route"] == {"track": "survey", "papers": [], "categories": []}
+    for name in ("text", "citations", "evidence", "references", "usage", "warnings", "files"):
+        assert name in record
+    assert record["citations"] and record["files"] == {}
+    for citation in record["citations"]:
+        assert f"“{' '.join(citation['quote'].split())}”" in record["text"]
+        assert len(citation["quote"].split()) <= 30
+
+
+def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citeloom: Citeloom, home: Path) -> None:
+    done = citeloom("research", ELSEWHERE, "--home", home)
+    assert done.code == 0 and "does not answer this question" in done.out
+    assert "References" not in done.out and "Not answered: 0 citations" in done.err
+    assert "Next: ask in other words" in done.err
+    record = citeloom("research", ELSEWHERE, "--home", home, "--json").json
+    assert record["answered"] is False and record["citations"] == record["references"] == []
+
+
+def test_files_are_written_where_a_folder_is_named(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "answers"
+    record = citeloom("research", QUESTION, "--home", home, "--out", out, "--format", "html", "--json").json
+    stem = "do-ensembles-of-seeds-give-better-calibrated-confidence"
+    assert {path.name for path in out.iterdir()} == {
+        f"{stem}.{end}" for end in ("md", "bib", "evidence.html", "json", "html")
+    }
+    assert (out / f"{stem}.md").read_text(encoding="utf-8").startswith(f"# {QUESTION}\n")
+    assert json.loads((out / f"{stem}.json").read_text(encoding="utf-8")) == record
+    report = (out / f"{stem}.evidence.html").read_text(encoding="utf-8")
+    assert QUESTION in report and record["citations"][0]["quote"].split(",")[0] in report
+    cited = {citation["key"] for citation in record["citations"]}
+    assert all(f"{{{key}," in (out / f"{stem}.bib").read_text(encoding="utf-8") for key in cited)
+
+
+@pytest.mark.parametrize(
+    ("style", "shape"), [("key", "({key})"), ("pandoc", "[@{key}"), ("latex", "\\cite"), ("numeric", "[1]")]
+)
+def test_the_other_styles_cite_the_same_evidence(citeloom: Citeloom, home: Path, style: str, shape: str) -> None:
+    usual = citeloom("research", QUESTION, "--home", home, "--json").json
+    other = citeloom("research", QUESTION, "--home", home, "--cite-style", style, "--json").json
+    assert other["thread_id"] == usual["thread_id"]
+    assert shape.format(key=other["citations"][0]["key"]) in other["text"]
+    assert [item["evidence_id"] for item in other["citations"]] == [item["evidence_id"] for item in usual["citations"]]
+
+
+def test_runs_know_questions(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+    first = citeloom("research", QUESTION, "--home", home, "--length", "60", "--json").json
+    (run,) = citeloom("runs", "list", "--home", home, "--json").json
+    assert (run["section"], run["title"], run["status"]) == ("research", QUESTION, "finished")
+    shown = citeloom("runs", "show", run["thread_id"], "--home", home)
+    assert f"research: {QUESTION}" in shown.out and "[default]" in shown.out
+    again = citeloom("runs", "resume", run["thread_id"], "--home", home, "--out", tmp_path / "out", "--json").json
+    assert again["text"] == first["text"] and Path(again["files"]["md"]).is_file()
+    repeated = citeloom("research", QUESTION, "--home", home, "--length", "60")
+    assert "was finished earlier" in repeated.err
+    assert citeloom("runs", "delete", run["thread_id"], "--home", home).code == 0
+    assert citeloom("runs", "list", "--home", home, "--json").json == []
+
+
+def test_limits_narrow_the_answer(citeloom: Citeloom, home: Path) -> None:
+    whole = citeloom("research", QUESTION, "--home", home, "--json").json
+    one = citeloom("research", QUESTION, "--home", home, "--papers", "okafor2022ensembles", "--json").json
+    assert {citation["key"] for citation in one["citations"]} == {"okafor2022ensembles"}
+    assert one["route"]["track"] == "one_paper"
+    few = citeloom("research", QUESTION, "--home", home, "--sources", "1", "--json").json
+    assert len(few["references"]) == 1 <= len(whole["references"])
+    late = citeloom("research", QUESTION, "--home", home, "--min-year", "2021", "--json").json
+    assert all(item["key"] != "obrien2019seeds" for item in late["evidence"])
+    once = citeloom("research", ELSEWHERE, "--home", home, "--single-shot", "--json").json
+    assert once["answered"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("",), "nothing to look for"),
+        (("  \n ",), "nothing to look for"),
+        (("why " * 10_000,), "10,000 words"),
+        (("What \x07 rings?",), "U+0007"),
+        ((QUESTION, "--venue", "Journal of Nothing"), "Journal of Nothing"),
+        ((QUESTION, "--papers", "nobody1999"), "nobody1999"),
+        ((QUESTION, "--papers", " , "), "--papers names nothing"),
+        ((QUESTION, "--min-year", "2020", "--max-year", "2010"), "Exchange the two years"),
+        ((QUESTION, "--sources", "0"), "--sources"),
+        ((QUESTION, "--length", "3"), "--length"),
+        ((QUESTION, "--cite-style", "mla"), "cite_style"),
+        ((QUESTION, "--csl", "no-such-style"), "no-such-style"),
+        ((QUESTION, "--format", "html"), "--out"),
+    ],
+    ids=lambda given: str(given)[:30],
+)
+def test_bad_input_is_one_line_and_changes_nothing(
+    citeloom: Citeloom, home: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = citeloom("research", *arguments, "--home", home)
+    assert done.code == 2 and done.out == ""
+    (error,) = [line for line in done.err.splitlines() if line.startswith("Error: ")]
+    assert said in error
+    assert citeloom("runs", "list", "--home", home, "--json").json == []
+
+
+def test_an_empty_home_is_told_how_to_be_filled(citeloom: Citeloom, tmp_path: Path) -> None:
+    done = citeloom("research", QUESTION, "--home", tmp_path / "nowhere")
+    assert done.code == 2 and "ingest" in done.err and not (tmp_path / "nowhere").exists()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[dict[str, str]]:
+    with FakeOpenAI(behaviour=multilingual) as server:
+        yield {"EMBEDDING_MODEL": "multilingual", "EMBEDDING_BASE_URL": server.base_url, "EMBEDDING_API_KEY": "k"}
+
+
+def test_a_chinese_question_is_answered_from_english_papers_with_a_multilingual_embedding(
+    citeloom: Citeloom, tmp_path: Path, endpoint: dict[str, str]
+) -> None:
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    for name in (*(f"{key}.md" for key in THREE), "library.bib"):
+        shutil.copy(SAMPLES / name, papers / name)
+    assert citeloom("ingest", papers, "--home", tmp_path / "home", **endpoint).code == 0
+    done = citeloom("research", CHINESE, "--home", tmp_path / "home", "--json", **endpoint)
+    assert done.code == 0, done.err
+    assert done.json["answered"] is True and done.json["question"] == CHINESE
+    assert "varga2021calibration" in {citation["key"] for citation in done.json["citations"]}
+    assert "bundled embedding" not in done.err
+
+
+def test_the_bundled_embedding_says_that_it_reads_english_alone(citeloom: Citeloom, home: Path) -> None:
+    done = citeloom("research", CHINESE, "--home", home, "--json")
+    assert done.code == 0 and done.json["answered"] is False
+    assert "CITELOOM_EMBEDDING_MODEL" in done.err and "English alone" in done.err
+
+
+def test_a_terminal_shows_a_panel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from citeloom.commands import answer_view
+
+    record: dict[str, Any] = {
+        "question": "What of [seeds]?",
+        "text": "## Of seeds\n\nThey matter [a2019, page 2].\x1b[31m",
+        "references": [{"label": "a2019", "text": "A. 2019. “Seeds.”"}],
+    }
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    answer_view.show_answer(record)
+    out = capsys.readouterr().out
+    assert "What of [seeds]?" in out and "They matter [a2019, page 2]." in out and "╭" in out
+    assert "\x1b[31m" not in out

@@ -1,0 +1,279 @@
+"""A question put to a chat model on a real socket: what it is shown, when it is asked for more, what is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom.config import Settings
+from citeloom.errors import InputError, PausedError
+from citeloom.graph.research_graph import build_research_graph, research_graph
+from citeloom.graph.research_run import ResearchRequest, run_research
+from citeloom.graph.run import state_values
+from citeloom.graph.workbench import Workbench, open_workbench
+from citeloom.models.connections import close_connections
+from citeloom.stores.home import Home
+from citeloom.stores.runs import RunRegister
+from tests.support.openai_server import FakeOpenAI, Json, Raw
+from tests.support.protocol_answers import completion, envelope
+from tests.support.scripted_agent import ScriptedAgent
+
+QUESTION = "How does temperature scaling change the calibration for new wearers?"
+Opened = Callable[..., Workbench]
+
+
+class Librarian:
+    """Reads every passage with one score, and answers in these words; everything else by the protocol."""
+
+    def __init__(self, *answers: str, score: float = 0.9) -> None:
+        self.answers = list(answers)
+        self.score = score
+        self.reading: list[Json] = []
+        self.writing: list[Json] = []
+        self.planning: list[Json] = []
+
+    def __call__(self, body: Json) -> Json:
+        form = (body.get("response_format") or {}).get("json_schema", {}).get("name", "")
+        if body.get("tools"):
+            self.planning.append(body)
+            return envelope(body, content="Enough.")
+        if form == "PassageReading":
+            self.reading.append(body)
+            content = f'{{"summary": "It says so.", "score": {self.score}, "first_sentence": 1, "last_sentence": 1}}'
+            return envelope(body, content=content)
+        if form:
+            return completion(body, tool_turns=0)
+        self.writing.append(body)
+        return envelope(body, content=self.answers.pop(0) if self.answers else "It is known [E1].")
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as running:
+        yield running
+
+
+@pytest.fixture
+async def bench(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
+    """Opens the sample library with the chat model of the server and these settings."""
+    with ExitStack() as stack:
+
+        def open_(**settings: Any) -> Workbench:
+            given = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0, **settings}
+            return stack.enter_context(open_workbench(Settings(**given), Home(home)))
+
+        yield open_
+    await close_connections()
+
+
+async def answered(bench: Workbench, question: str = QUESTION, **limits: Any) -> dict[str, Any]:
+    return (await run_research(ResearchRequest(question, **limits), bench)).record
+
+
+def shown(body: Json) -> str:
+    return "\n".join(str(message["content"]) for message in body["messages"])
+
+
+async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_or_section(
+    bench: Opened, server: FakeOpenAI
+) -> None:
+    server.behaviour = model = Librarian("Scaling helps new wearers [E1]. So does a second model [E2].")
+    opened = bench()
+    record = await answered(opened)
+    assert record["answered"] and record["route"]["track"] == "survey"
+    assert [citation["evidence_id"] for citation in record["citations"]] == ["E1", "E2"]
+    for citation in record["citations"]:
+        (chunk,) = opened.library.chunks([citation["chunk_id"]])
+        assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
+        assert f"[{citation['key']}, section" in record["text"]
+    assert [reference["key"] for reference in record["references"]] == sorted({c["key"] for c in record["citations"]})
+    (written,) = model.writing
+    assert "Background, not to be cited" in shown(written) and "varga2021calibration" not in shown(written)
+    assert all(QUESTION in shown(body) for body in model.reading), "passages are read for the question"
+
+
+async def test_nothing_in_the_library_is_said_so_and_costs_no_writer(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Librarian(score=0.1)
+    record = await answered(bench(), "How do perovskite cells degrade?")
+    assert record["answered"] is False
+    assert record["citations"] == record["references"] == [] and model.writing == []
+    assert "does not answer" in record["text"] and "Searched:" in record["text"]
+    assert "How do perovskite cells degrade?" in record["text"]
+
+
+async def test_passages_that_only_share_the_field_are_no_answer(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Librarian(score=0.4)
+    record = await answered(bench(), "How is the weather on Mars?")
+    assert record["answered"] is False and model.writing == []
+
+
+async def test_a_writer_that_declines_is_believed(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Librarian("NOT ANSWERED.")
+    record = await answered(bench())
+    assert record["answered"] is False and record["citations"] == [] and len(model.writing) == 1
+    assert "does not answer" in record["text"]
+
+
+async def test_an_answer_out_of_the_models_own_knowledge_does_not_reach_the_reader(
+    bench: Opened, server: FakeOpenAI
+) -> None:
+    server.behaviour = Librarian(*["Paris is the capital of France, as everyone knows."] * 3)
+    record = await answered(bench())
+    assert record["answered"] is False and "Paris" not in record["text"]
+
+
+async def test_a_statement_without_a_source_is_repaired_or_marked(bench: Opened, server: FakeOpenAI) -> None:
+    bare = "Scaling helps new wearers [E1]. Paris is the capital of France."
+    server.behaviour = model = Librarian(bare, "Scaling helps new wearers [E1].")
+    assert "Paris" not in (await answered(bench()))["text"] and len(model.writing) == 2
+    server.behaviour = Librarian(bare, bare)
+    record = await answered(bench(), fresh=True)
+    assert "Paris is the capital of France [citation needed]." in record["text"]
+    assert any("Paris" in warning for warning in record["warnings"])
+
+
+async def test_numbers_are_those_of_the_question_or_of_the_source(bench: Opened, server: FakeOpenAI) -> None:
+    text = "Of 7 wearers 123.4 were better [E1]."
+    server.behaviour = Librarian(text, text, text)
+    record = await answered(bench(), "What does calibration do for 7 wearers?")
+    (finding,) = [item for item in record["findings"] if item["rule"] == "number-not-found"]
+    assert "123.4" in finding["message"] and "question" in finding["message"]
+
+
+async def test_the_agent_goes_on_only_while_evidence_is_thin(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Librarian()
+    await answered(bench())
+    assert model.planning == []
+    server.behaviour = thin = Librarian()
+    await answered(bench(), papers=("okafor2022ensembles",), question="What of seeds?", single_shot=True)
+    assert thin.planning == []
+
+
+async def test_the_agents_searches_stay_within_the_limits_and_are_read_for_the_question(
+    bench: Opened, server: FakeOpenAI
+) -> None:
+    asked = ("search_evidence", {"query": "label noise in sensors", "papers": ["tanaka2023position"]})
+    server.behaviour = agent = ScriptedAgent([asked, ("search_papers", {"query": "seeds"})])
+    opened = bench(score_threshold=1.0)
+    record = await answered(opened, papers=("okafor2022ensembles",))
+    state = await state_values(opened.home, record["thread_id"])
+    assert agent.planning, "nothing was found, so the planner is asked"
+    custom = [query for query in state["queries"] if query["origin"] == "custom"]
+    assert [query["scope"] for query in custom] == [{"papers": ["okafor2022ensembles"]}]
+    assert all(QUESTION in shown(body) for body in agent.reading)
+
+
+async def test_the_same_question_again_costs_nothing_and_another_limit_is_another_run(
+    bench: Opened, server: FakeOpenAI
+) -> None:
+    server.behaviour = Librarian()
+    opened = bench()
+    first = await run_research(ResearchRequest(QUESTION), opened)
+    calls = server.calls()
+    again = await run_research(ResearchRequest(f"  {QUESTION}\n"), opened)
+    assert again.finished_earlier and not first.finished_earlier
+    assert again.record == first.record and server.calls() == calls
+    other = await run_research(ResearchRequest(QUESTION, words=80), opened)
+    assert other.record["thread_id"] != first.record["thread_id"]
+
+
+async def test_a_finished_answer_is_shown_in_another_style_without_a_call(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = Librarian()
+    record = await answered(bench())
+    calls = server.calls()
+    numeric = await answered(bench(cite_style="numeric"))
+    assert numeric["thread_id"] == record["thread_id"] and server.calls() == calls
+    assert "[1]" in numeric["text"] and ", section" in record["text"]
+
+
+async def test_a_question_that_was_paused_goes_on_without_asking_twice(bench: Opened, server: FakeOpenAI) -> None:
+    model = Librarian()
+
+    def failing(body: Json) -> Any:
+        return model(body) if body.get("response_format") else Raw(status=500, body="{}")
+
+    server.behaviour = failing
+    with pytest.raises(PausedError):
+        await answered(bench())
+    (run,) = RunRegister(bench().home.runs).all()
+    assert (run.section, run.status) == ("research", "paused")
+    read = len(model.reading)
+    server.behaviour = model
+    record = await answered(bench())
+    assert record["thread_id"] == run.thread_id and record["answered"]
+    assert len(model.reading) == read, "no passage was read twice"
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"papers": ("nobody2020",)}, "nobody2020"),
+        ({"venue": "Journal of Nothing"}, "Journal of Nothing"),
+        ({"min_year": 2020, "max_year": 2010}, "2020"),
+    ],
+)
+async def test_limits_that_hold_nothing_leave_no_run(
+    bench: Opened, server: FakeOpenAI, limits: dict[str, Any], said: str
+) -> None:
+    opened = bench()
+    with pytest.raises(InputError, match=said):
+        await answered(opened, **limits)
+    assert RunRegister(opened.home.runs).all() == [] and server.calls() == 0
+
+
+async def test_years_keep_papers_out_of_the_answer(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Librarian()
+    opened = bench()
+    record = await answered(opened, min_year=2021)
+    years = {opened.library.paper(item["key"]).year for item in record["evidence"]}
+    assert years and min(year or 0 for year in years) >= 2021
+    assert model.reading
+
+
+async def test_as_a_subgraph_the_question_is_all_that_it_needs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CITELOOM_HOME", str(home))
+    given = await research_graph().ainvoke({"question": "How do seeds move the score of an ensemble?"})
+    assert given["answered"] and given["result"]["citations"]
+    assert given["route"]["track"] in ("one_paper", "survey") and given["text"]
+    assert build_research_graph().nodes.keys() >= {"route", "one_paper", "survey", "read", "agent", "guard", "tools"}
+
+
+async def test_recalled_evidence_keeps_its_id_and_stands_apart(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = Librarian("Scaling helps [E1].")
+    opened = bench()
+    first = await answered(opened)
+    recalled = [item for item in first["evidence"] if item["id"] in {c["evidence_id"] for c in first["citations"]}]
+    turn = {"question": QUESTION, "answer": "Scaling helps [E1]."}
+    server.behaviour = model = Librarian("As said before, scaling helps [E1].")
+    second = await answered(
+        opened,
+        "What of the seeds of an ensemble?",
+        turns=(turn,),
+        recalled=tuple(recalled),
+        papers=("okafor2022ensembles",),
+    )
+    (body,) = model.writing
+    text = shown(body)
+    assert (
+        text.index("turn 1")
+        < text.index("Sources that earlier answers cited")
+        < text.index("Sources of this question:")
+    )
+    assert [citation["evidence_id"] for citation in second["citations"]] == ["E1"]
+    ids = [item["id"] for item in second["evidence"]]
+    assert len(ids) == len(set(ids)) and len(ids) > 1
+
+
+def test_both_run_kinds_are_told_apart_in_the_register(home: Path) -> None:
+    async def ask() -> str:
+        with open_workbench(Settings(), Home(home)) as opened:
+            return str((await answered(opened, "How do seeds move the score?"))["thread_id"])
+
+    thread = asyncio.run(ask())
+    assert thread.startswith("research-")
+    assert RunRegister(Home(home).runs).get(thread).title == "How do seeds move the score?"

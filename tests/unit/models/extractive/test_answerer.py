@@ -1,0 +1,108 @@
+"""The answer without a chat model: whose words, under which heading, how much of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from citeloom.documents import Category, Chunk, Evidence, Paper
+from citeloom.models.extractive.answerer import ExtractiveAnswerer
+from citeloom.models.extractive.question_planner import parts_of
+from citeloom.models.roles import AnswerBrief, Source
+
+BANDS = Paper("okafor2022", "Ensembles of seeds: a study", ("Ada Okafor", "Ben Lee"), 2022)
+ALONE = Paper("obrien2019", "Seeds matter", ("Cai O'Brien",), 2019)
+
+
+def source(number: int, paper: Paper, quote: str, score: float, category: Category = Category.EVALUATION) -> Source:
+    chunk = Chunk(f"{paper.key}:{number:05d}", paper.key, number, quote, "S", "", category, 1, None, 0, len(quote), 9)
+    evidence = Evidence.of(
+        chunk,
+        id=f"E{number}",
+        summary=quote,
+        start=0,
+        end=len(quote),
+        vector_score=score,
+        llm_score=score,
+        combined_score=score,
+        source_query="q",
+    )
+    return Source(evidence, paper, quote, category)
+
+
+def brief(*sources: Source, **changes: Any) -> AnswerBrief:
+    return AnswerBrief(
+        **{"question": "What of seeds?", "sources": sources, "queries": (), "searches_left": 5}
+        | {"words": 300}
+        | changes
+    )
+
+
+WEAK = source(1, BANDS, "Five members give intervals that hold on new data", 0.6)
+BEST = source(2, ALONE, "The seed moves the score by as much as the method does", 0.9)
+MORE = source(3, BANDS, "Ten members give no more than five members do", 0.7)
+
+
+async def test_the_best_paper_stands_first_and_each_has_its_heading() -> None:
+    text = (await ExtractiveAnswerer().write(brief(WEAK, BEST, MORE))).text
+    assert re.findall(r"## (.*)", text) == ["Seeds matter", "Ensembles of seeds: a study"]
+    assert "O'Brien reports: “The seed moves the score by as much as the method does” [E2]." in text
+    assert text.index("[E3]") < text.index("[E1]")
+    assert "Okafor and Lee report: “Ten members" in text
+
+
+async def test_one_paper_has_no_heading() -> None:
+    text = (await ExtractiveAnswerer().write(brief(WEAK, MORE, survey=False))).text
+    assert "#" not in text and text.count("“") == 2
+
+
+async def test_a_section_on_other_work_is_told_as_that() -> None:
+    other = source(4, BANDS, "Lakshmi and others were the first to vary the seed", 0.8, Category.RELATED_WORK)
+    assert "Of other work, Okafor and Lee write:" in (await ExtractiveAnswerer().write(brief(other))).text
+
+
+async def test_the_same_words_are_quoted_once() -> None:
+    again = source(5, BANDS, "Ten members give no more than five members do", 0.5)
+    assert (await ExtractiveAnswerer().write(brief(MORE, again))).text.count("Ten members") == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "cited"), [({"words": 12}, {"E2"}), ({"most_papers": 1}, {"E2"}), ({}, {"E1", "E2", "E3"})]
+)
+async def test_no_more_is_quoted_than_was_asked_for(limit: dict[str, int], cited: set[str]) -> None:
+    text = (await ExtractiveAnswerer().write(brief(WEAK, BEST, MORE, **limit))).text
+    assert set(re.findall(r"E\d", text)) == cited
+
+
+async def test_without_evidence_there_is_no_answer() -> None:
+    assert (await ExtractiveAnswerer().write(brief())).text == ""
+
+
+async def test_a_sentence_at_fault_goes_and_its_heading_with_it() -> None:
+    answerer = ExtractiveAnswerer()
+    given = brief(WEAK, BEST, MORE)
+    draft = await answerer.write(given)
+    fault = "O'Brien reports: “The seed moves the score by as much as the method does” [E2]."
+    mended = (await answerer.repair(given, draft, [f'"{fault[:79]}…" is wrong.'])).text
+    assert "Seeds matter" not in mended and "Okafor and Lee report" in mended
+
+
+@pytest.mark.parametrize(
+    ("question", "queries"),
+    [
+        ("How do graphs pass messages?", ["graphs pass messages"]),
+        (
+            "Which tools draft a manuscript together, and can language models revise it?",
+            [
+                "Which tools draft a manuscript together",
+                "can language models revise it",
+                "tools draft manuscript language models revise",
+            ],
+        ),
+        ("Why?", []),
+    ],
+)
+def test_a_question_is_searched_by_its_parts_and_its_telling_words(question: str, queries: list[str]) -> None:
+    assert parts_of(question) == queries
