@@ -26,7 +26,7 @@ from citeloom.graph.events import progress
 from citeloom.graph.judging import judged, verdicts_of
 from citeloom.graph.state import Attempt, RunState, Update, VerdictRecord
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import AnswerBrief, Brief, Draft, Source
+from citeloom.models.roles import AnswerBrief, Brief, Draft, SectionBrief, Source
 
 # Notes that the writer is told of when it repairs, though they ask for no repair by themselves.
 _TOLD_BESIDE = frozenset({"partly-supported"})
@@ -113,8 +113,10 @@ async def _judged(
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
     text, _ = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
-    # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
-    references = asyncio.ensure_future(_make_references_ready(draft, sources, style, bench))
+    # pandoc takes as long as a model's answer, so it makes the references while the judge reads; those of a paper are
+    # made once, when all of it is written.
+    in_paper = isinstance(brief, SectionBrief) and brief.earlier is not None
+    references = asyncio.ensure_future(_make_references_ready(draft, [] if in_paper else sources, style, bench))
     try:
         new = await judged(roles.judge, text, sources, verdicts_of(state))
     finally:
