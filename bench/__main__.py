@@ -15,20 +15,32 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import checks, checks_on_papers, endpoint_ingest, evidence, ingest, journal, pdf, retrieval, section, startup
+from bench import (
+    checks,
+    checks_on_papers,
+    endpoint_ingest,
+    evidence,
+    ingest,
+    journal,
+    judging,
+    pdf,
+    retrieval,
+    section,
+    startup,
+)
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
 PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval", "checks")
-ASKED_FOR = ("rerank",)  # takes minutes
+ASKED_FOR = ("judge", "rerank")  # take minutes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the speed of Citeloom, as ratios.")
     every = (*PARTS, *ASKED_FOR)
-    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; all but the last when left out")
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; all but the last two when left out")
     parser.add_argument("--rounds", type=int, default=7, help="pairs of each row")
     given = parser.parse_args()
     if unknown := set(given.parts).difference(every):
@@ -48,6 +60,9 @@ def main() -> None:
     if "rerank" in parts:
         _tell("rerank: what the cross-encoder changes ...")
         retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
+    if "judge" in parts:
+        _tell("judge: on-topic and off-topic on pairs of real papers ...")
+        judging.measure()
     if "checks" in parts:
         _tell("checks: the labelled cases ...")
         checks.measure()

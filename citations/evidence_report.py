@@ -18,7 +18,7 @@ from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateN
 from markupsafe import Markup
 
 from citeloom.citations.report_text import Link, reference_html, section_html, shown_text, standing_apart
-from citeloom.citations.report_view import DOUBTFUL, ReportView, report_view
+from citeloom.citations.report_view import DOUBTFUL, ReportView, finding_place, report_view
 
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "supported": ("Supported", "The judge found that the passage bears the sentence out."),
@@ -42,7 +42,7 @@ COSTS: Final[Mapping[str, str]] = {
 def evidence_report(record: Mapping[str, Any]) -> str:
     """The report of a finished section, from its record with `report` in it."""
     view = report_view(record)
-    placed = standing_apart(record["text"], _links(view))
+    placed = standing_apart(record["text"], _links(view, record))
     style = _style(view)
     return _template().render(
         record=record,
@@ -58,11 +58,12 @@ def evidence_report(record: Mapping[str, Any]) -> str:
     )
 
 
-def _links(view: ReportView) -> list[Link]:
+def _links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
     """The links of the text, those that matter most first."""
+    text = record["text"]
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
     findings = [
-        Link("finding", number, finding["start"], finding["end"])
+        Link("finding", number, *finding_place(text, finding))
         for number, finding in enumerate(view.findings, 1)
         if finding["start"] is not None
     ]

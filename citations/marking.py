@@ -101,6 +101,8 @@ def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]
         if not cuts:
             yield match[0]
             continue
+        if match[0].lstrip().startswith("|"):
+            continue  # a row of a table goes as a whole
         pieces: list[str] = []
         done = match.start()
         for start, end in cuts:

@@ -15,14 +15,15 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from citeloom.citations.foreign import NEEDED
+from citeloom.citations.marking import MARKS
 
 if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore
 
 # A link while markdown is read: its number between two characters that no text is left to hold.
 _PLACED = re.compile("\ue000(\\d+)\ue001")
-_SPLIT = re.compile(f"(\ue000\\d+\ue001|{re.escape(NEEDED)})")
+_MARK = "|".join(re.escape(mark) for mark in MARKS.values())
+_SPLIT = re.compile(f"(\ue000\\d+\ue001|{_MARK})")
 _PRIVATE = re.compile("[\ue000\ue001]")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 # An address as pandoc's references give it: by itself, or behind words.
@@ -130,7 +131,7 @@ def _parts(token: Token) -> list[Token]:
     parts: list[Token] = []
     for piece in _SPLIT.split(token.content):
         placed = _PLACED.fullmatch(piece)
-        kind = _LINKED if placed else _MISSING if piece == NEEDED else "text"
+        kind = _LINKED if placed else _MISSING if piece in MARKS.values() else "text"
         if piece:
             parts.append(Token(kind, "", 0, content=piece, meta={"number": int(placed[1])} if placed else {}))
     return parts

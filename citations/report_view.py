@@ -7,13 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from citeloom.citations.marking import MARKS
+
 _BEFORE, _AFTER = 220, 360  # characters of the passage shown at first: the quote must be seen on a phone
 _LISTED_AUTHORS = 4
 _UNKNOWN = {"title": "", "authors": (), "year": None, "venue": "", "doi": ""}  # a paper that has left the library
 # A line break within a paragraph; those of lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
-# Verdicts that a reader should look into.
-DOUBTFUL = frozenset({"partly", "unsupported", "contradicted", "off-topic"})
+# Verdicts that a reader should look into, by the rule of the finding that tells of them.
+VERDICT_OF = {
+    "unsupported": "unsupported",
+    "contradicted": "contradicted",
+    "partly-supported": "partly",
+    "off-topic": "off-topic",
+}
+DOUBTFUL = frozenset(VERDICT_OF.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +70,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a citation rests on: the citation's record, its evidence, and the passage where it is still known."""
+    """What a citation rests on: the citation's record, its evidence, and the passage where it is still known.
+
+    `decided` are the words of the passage that the judge's verdict rests on.
+    """
 
     citation: Mapping[str, Any]
     found: Found
     excerpt: Excerpt
     whole: bool
+    decided: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +123,26 @@ class ReportView:
     findings: Sequence[Mapping[str, Any]]
     numbers: Sequence[Mapping[str, Any]]
     suspicious: frozenset[str]
+    left_out: Sequence[Mapping[str, Any]] = ()
+
+    def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
+        """The citations whose verdict a finding tells of."""
+        label = VERDICT_OF.get(finding["rule"])
+        return tuple(
+            card
+            for card in self.cards
+            if label
+            and finding["start"] <= card.start < finding["end"]
+            and any(support.citation["verdict"] == label for support in card.supports)
+        )
+
+
+def finding_place(text: str, finding: Mapping[str, Any]) -> tuple[int, int]:
+    """The words by which a finding is gone to: its mark where that stands in the words at fault, else these."""
+    start, end = finding["start"], finding["end"]
+    mark = MARKS.get(finding["rule"], "")
+    at = text.rfind(mark, start, end) if mark else -1
+    return (at, at + len(mark)) if at >= 0 else (start, end)
 
 
 def report_view(record: Mapping[str, Any]) -> ReportView:
@@ -154,6 +186,7 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
         findings=record["findings"],
         numbers=record["numbers"],
         # A section that was finished before this was looked for has none.
+        left_out=record.get("left_out", ()),
         suspicious=frozenset(flag["evidence_id"] for flag in record.get("suspicious", ()) if flag["evidence_id"]),
     )
 
@@ -195,7 +228,8 @@ def _support(citation: Mapping[str, Any], found: Found, passage: str) -> Support
         return Support(citation, found, Excerpt("", quote, ""), whole=False)
     flowing = _WRAPPED.sub(" ", passage)
     end = start + len(quote)
-    return Support(citation, found, Excerpt(flowing[:start], flowing[start:end], flowing[end:]), whole=True)
+    decided = " ".join(passage[slice(*citation["decided_by"])].split()) if citation.get("decided_by") else ""
+    return Support(citation, found, Excerpt(flowing[:start], flowing[start:end], flowing[end:]), True, decided)
 
 
 def _by_paper(items: Sequence[Found]) -> tuple[tuple[Found, ...], ...]:

@@ -25,7 +25,7 @@ _SAID: Mapping[Rule, str] = {
     "contradicted": "is contradicted by [{id}]{reason}; say what that passage says, or take the sentence out with its"
     " marker.",
     "partly-supported": "is supported in part only by [{id}]{reason}.",
-    "off-topic": "may be on another topic than [{id}] (only the topics were compared{reason}).",
+    "off-topic": "may be on another topic than [{id}]{reason}; whether it is supported was not judged.",
     "unjudged": "was not compared with [{id}]{reason}.",
 }
 

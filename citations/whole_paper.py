@@ -53,7 +53,7 @@ def whole_paper(
         notice: one line on the mode.
     """
     placed = list(_placed(sections))
-    text = "\n\n".join(f"{section.heading}\n\n{section.body}".strip() for section in placed)
+    text = "\n\n".join(f"{section.heading}\n\n{section.body}" for section in placed if section.body)
     warnings = [
         *(f"{section_title(record['section'])}: {warning}" for record in sections for warning in record["warnings"]),
         *references.warnings,
@@ -80,7 +80,7 @@ def whole_paper(
         "strict": sections[0]["strict"],
         "markdown": _markdown(title, text, references, [notice, *warnings]),
         "bibliography": bibliography(papers),
-        "manuscript": "\n".join(record["manuscript"] for record in sections),
+        "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
             "places": [place for section in placed for place in section.moved(section.record["report"]["places"])],
             "notes": [
@@ -106,7 +106,7 @@ def _placed(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
         if start == -1:  # its line ends were others
             body, start = record["text"], 0
         yield _Placed(record, heading, body, length + len(heading) + 2 - start)
-        length += len(heading) + 2 + len(body) + 2 if body else len(heading) + 2
+        length += len(heading) + 2 + len(body) + 2 if body else 0  # nothing may be left of a section
 
 
 def _markdown(title: str, text: str, references: References, said: Sequence[str]) -> str:

@@ -177,7 +177,7 @@ def by_score(cosines: Mapping[str, float], words: Mapping[str, float], weight: f
     most = max(words.values(), default=0.0)
     fused = {
         name: ((cosine - far) / (near - far) if near > far else 1.0)
-        + (weight * words.get(name, 0.0) / most if most else 0.0)
+        + (weight * (words.get(name, 0.0) / most) if most else 0.0)
         for name, cosine in cosines.items()
     }
     return _ordered({name: score / (1 + weight) for name, score in fused.items()})

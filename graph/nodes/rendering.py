@@ -267,7 +267,7 @@ def _told(final: FinishedText, *, strict: bool) -> list[str]:
 
 def _lead(finding: Finding) -> str:
     if finding.severity == "note":
-        return "Note"
+        return "Listed"
     return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
 
 

@@ -16,17 +16,16 @@ from citeloom.citations import (
     neutralise,
     normalise_markers,
     render,
-    sentences_with_markers,
 )
 from citeloom.citations.csl import style_file
-from citeloom.citations.support import support_findings
+from citeloom.citations.support import cited_pairs, support_findings
 from citeloom.config import CitationStyle
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.events import progress
 from citeloom.graph.judging import judged, verdicts_of
 from citeloom.graph.state import Attempt, RunState, Update, VerdictRecord
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import AnswerBrief, Brief, Draft, SectionBrief, Source
+from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, VerdictLabel
 
 # Notes that the writer is told of when it repairs, though they ask for no repair by themselves.
 _TOLD_BESIDE = frozenset({"partly-supported"})
@@ -53,7 +52,6 @@ async def check(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     found = await asyncio.to_thread(_found, draft, brief)
     runtime.stream_writer(progress("checked", _counted(found)))
     new, unsupported = await _judged(state, draft, brief, runtime, bench)
-    runtime.stream_writer(progress("judged", _counted_verdicts(draft, unsupported)))
     now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in (*found, *unsupported)]}
     before = state.get("before_repair")
     stuck = before is not None and now["draft"]["text"] == before["draft"]["text"]
@@ -113,16 +111,19 @@ async def _judged(
     keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
     text, _ = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
-    # pandoc takes as long as a model's answer, so it makes the references while the judge reads; those of a paper are
-    # made once, when all of it is written.
-    in_paper = isinstance(brief, SectionBrief) and brief.earlier is not None
-    references = asyncio.ensure_future(_make_references_ready(draft, [] if in_paper else sources, style, bench))
+    # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
+    # Those of a paper are made once, when all of it is written.
+    alone = isinstance(brief, AnswerBrief) or brief.earlier is None
+    references = asyncio.ensure_future(_make_references_ready(draft, sources if alone else [], style, bench))
     try:
         new = await judged(roles.judge, text, sources, verdicts_of(state))
     finally:
         await references
     verdicts = verdicts_of({**state, "verdicts": [*state.get("verdicts", []), *new]})
-    return new, support_findings(text, verdicts)
+    found = support_findings(text, verdicts)
+    here = [verdicts[key].label for key in cited_pairs(text, sources)]
+    runtime.stream_writer(progress("judged", _told_of_verdicts(here, found)))
+    return new, found
 
 
 async def _make_references_ready(draft: Draft, sources: list[Source], style: CitationStyle, bench: Workbench) -> None:
@@ -152,10 +153,11 @@ def _gravity(attempt: Attempt) -> tuple[int, int]:
     return severities["error"], severities["warning"]
 
 
-def _counted_verdicts(draft: Draft, unsupported: Sequence[Finding]) -> str:
-    """ "7 citations judged, 1 x unsupported"."""
-    citations = sum(len(sentence.ids) for sentence in sentences_with_markers(draft.text))
-    return ", ".join([f"{_plural(citations, 'citation')} judged", *([_counted(unsupported)] if unsupported else [])])
+def _told_of_verdicts(labels: Sequence[VerdictLabel], found: Sequence[Finding]) -> str:
+    """ "7 citations judged, 1 x unsupported"; it says so where only topics were compared."""
+    topics = bool(labels) and all(label in ("on-topic", "off-topic") for label in labels)
+    done = f"{_plural(len(labels), 'citation')} {'compared by topic only, not judged' if topics else 'judged'}"
+    return f"{done}: {_counted(found)}" if found else done
 
 
 def _counted(findings: Sequence[Finding]) -> str:

@@ -28,7 +28,7 @@ from citeloom.models.connections import close_connections
 from citeloom.models.journal import Journal
 from citeloom.prompts import PromptLibrary
 from citeloom.stores.library import Library
-from tests.support.adversary import FOREIGN_KEYS, Adversary
+from tests.support.adversary import FOREIGN_KEYS, Adversary, honest_verdicts
 from tests.support.openai_server import FakeOpenAI, Json, Raw
 from tests.support.protocol_answers import completion, request_hash
 from tests.support.sample_library import EXPERIMENT, index_samples
@@ -36,6 +36,9 @@ from tests.support.section_checks import check_files, check_section
 from tests.support.word_embedding import WordEmbedding
 
 SEEDS = range(200)
+HONEST = range(0, 200, 2)  # whose judge says what it sees, whatever the writer does
+LABELS = ("supported", "partly", "unsupported", "contradicted", "unjudged")
+TAKEN_BACK = "A repair made the draft worse and was taken back."
 AT_ONCE = 8
 SEARCHES = 3
 # Turns of the planner: two for each search, two more for mistakes (graph/nodes/agent.py).
@@ -45,6 +48,8 @@ TURNS = 2 * SEARCHES + 2
 def misbehave(body: Json) -> Json | Raw | None:
     """What the adversary with the seed in the model's name answers, now and then with characters that are none."""
     seed = int(body["model"].rpartition("-")[2])
+    if seed in HONEST and (judged := honest_verdicts(body)):
+        return judged
     answer = Adversary(seed)(body)
     dice = random.Random(f"torn {seed} {request_hash(body)}")
     if isinstance(answer, Raw) or dice.random() > 0.05:
@@ -159,3 +164,39 @@ def test_what_was_paid_is_counted(runs: Runs) -> None:
         # A broken answer costs a call that nobody can count by its usage; all others are counted.
         asked = len(runs.requests[f"adversary-{end.seed}"])
         assert end.record["usage"]["llm_calls"] <= asked, f"seed {end.seed}"
+
+
+def test_citations_of_the_wrong_evidence_are_seen_by_an_honest_judge(runs: Runs) -> None:
+    verdicts: Counter[str] = Counter()
+    for end in runs.ended:
+        if end.record is None or end.seed not in HONEST:
+            continue
+        verdicts.update(citation["verdict"] for citation in end.record["citations"])
+        for citation in end.record["citations"]:
+            if citation["verdict"] != "unsupported":
+                continue
+            assert "[not supported]" in citation["sentence"], f"seed {end.seed}: {citation['sentence']}"
+            told = [
+                line for line in end.record["warnings"] if f"is not supported by [{citation['evidence_id']}]" in line
+            ]
+            assert told, f"seed {end.seed}: {citation['sentence']}"
+    assert verdicts["unsupported"] > 20 and verdicts["supported"] > 20, verdicts
+
+
+def test_what_a_lying_judge_says_moves_no_citation_and_garbled_verdicts_are_told(runs: Runs) -> None:
+    """That spans are in the chunk and marks in the text is checked of every record above."""
+    lied = [end.record for end in runs.ended if end.record and end.seed not in HONEST]
+    verdicts = Counter(citation["verdict"] for record in lied for citation in record["citations"])
+    assert set(verdicts) <= {*LABELS} and len(verdicts) > 2, verdicts
+    for record in lied:
+        unjudged = [item for item in record["findings"] if item["rule"] == "unjudged"]
+        assert len(unjudged) == sum(citation["verdict"] == "unjudged" for citation in record["citations"])
+
+
+def test_repairs_are_few_and_those_that_make_it_worse_are_taken_back(runs: Runs) -> None:
+    written: Counter[str] = Counter()
+    for model, bodies in runs.requests.items():
+        written[model] = sum(not body.get("tools") and not body.get("response_format") for body in bodies)
+    assert max(written.values()) <= 2 * (1 + 2), "a draft and two repairs, each asked for twice at most"
+    taken_back = [end.seed for end in runs.ended if end.record and TAKEN_BACK in end.record["warnings"]]
+    assert taken_back, "no repair made a draft worse"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -221,6 +222,51 @@ def _broken_envelope(body: Json, dice: random.Random) -> Json | Raw:
     return whole
 
 
+def _judged_wrongly(body: Json, dice: random.Random) -> Json:
+    """Verdicts drawn by lot, some left out, garbled or given for sentences that nobody asked about."""
+    schema = body["response_format"].get("json_schema", {}).get("schema", {})
+    parts = schema.get("properties", {})
+    if not parts or any(part.get("type") != "object" for part in parts.values()):
+        return _broken_json(body, dice)
+    labels = ("supported", "partly", "unsupported", "contradicted", "SUPPORTED!", "on-topic", "true")
+    given: dict[str, Any] = {}
+    for name, part in parts.items():
+        said = instance(part, dice, request_words(body))
+        said |= {field: dice.choice(labels) for field, kind in part["properties"].items() if "enum" in kind}
+        said |= {field: dice.randint(-1, 9) for field, kind in part["properties"].items() if kind["type"] == "integer"}
+        way = dice.random()
+        if way < 0.6:
+            given[name] = said
+        elif way < 0.75:
+            given[f"{name}{dice.randint(1, 9)}"] = said
+        elif way < 0.9:
+            given[name] = dice.choice(["supported", None, [], {"verdict": "supported"}, 7])
+    return envelope(body, content=dice.choice([json.dumps(given), json.dumps([given]), f"So:\n{json.dumps(given)}"]))
+
+
+def honest_verdicts(body: Json) -> Json | None:
+    """What a judge answers that believes a sentence when its passage has words of it: P1, P2 ... by the passages'
+    letters; None for any other request."""
+    parts = (body.get("response_format") or {}).get("json_schema", {}).get("schema", {}).get("properties", {})
+    if "P1" not in parts:
+        return None
+    request = body["messages"][-1]["content"]
+    passages = dict(re.findall(r"^`{3,}text passage (\w) [^\n]*\n(.*?)^`{3,}$", request, re.MULTILINE | re.DOTALL))
+    given = {}
+    for name, letter, sentence in re.findall(r"^(P\d+), cites passage (\w): (.*)$", request, re.MULTILINE):
+        words = set(re.findall(r"[a-z]{5,}", sentence.lower()))
+        share = sum(word in passages.get(letter, "").lower() for word in words) / max(1, len(words))
+        label, place = ("supported", 1) if share >= _BELIEVED else ("unsupported", 0)
+        given[name] = {
+            "reason": f"{share:.2f} of its words",
+            "verdict": label,
+            "first_sentence": place,
+            "last_sentence": place,
+        }
+    return envelope(body, content=json.dumps(given))
+
+
+_BELIEVED = 0.2
 _Way = Callable[[Json, random.Random], "Json | Raw"]
 _WITH_TEXT: tuple[_Way, ...] = (
     _foreign_citations,
@@ -235,7 +281,7 @@ _WITH_TEXT: tuple[_Way, ...] = (
     _hostile_text,
     _broken_envelope,
 )
-_WITH_SCHEMA: tuple[_Way, ...] = (_broken_json, _broken_json, _empty, _cut_off, _broken_envelope)
+_WITH_SCHEMA: tuple[_Way, ...] = (_broken_json, _judged_wrongly, _judged_wrongly, _empty, _cut_off, _broken_envelope)
 _WITH_TOOLS: tuple[_Way, ...] = (
     _unknown_tool,
     _bad_arguments,

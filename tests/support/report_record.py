@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from citeloom.citations import render
+from citeloom.citations.marking import marks_of
+from citeloom.citations.support import support_findings
 from citeloom.config import CitationStyle
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.models.roles import Source, Verdict, VerdictLabel
@@ -22,15 +24,17 @@ def make_record(
     said: str = "",
     style: CitationStyle = "key",
     verdicts: tuple[VerdictLabel, VerdictLabel] = ("supported", "unsupported"),
+    marked: bool = False,
 ) -> dict[str, Any]:
     """A discussion that cites E1 (page 4) and E2 (no pages) but not E3; `said` stands in all that others wrote."""
     sources = [_source(number, said) for number in (1, 2, 3)]
     judged = {
-        (sentence, identifier): Verdict(label, f"because {said}")
+        (sentence, identifier): Verdict(label, f"because {said}", *_DECIDED.get(label, ()))
         for sentence in draft.replace(". ", ".\n").splitlines()
         for identifier, label in zip(("E1", "E2"), verdicts, strict=True)
     }
-    shown = render(draft, sources, style, verdicts=judged)
+    found = support_findings(draft, judged)
+    shown = render(draft, sources, style, verdicts=judged, marks=marks_of(draft, found) if marked else ())
     papers = {
         source.paper.key: {
             "title": source.paper.title,
@@ -51,6 +55,11 @@ def make_record(
         "findings": [
             {"rule": "truncated", "severity": "error", "message": f"The text ends. {said}", "start": None, "end": None},
             _placed(shown.text, "lasts", rule="copied-run", severity="warning", message=f"Copied from a paper. {said}"),
+            *(
+                {**finding.as_dict(), "start": shown.moved(finding.span[0]), "end": shown.moved(finding.span[1])}
+                for finding in found
+                if finding.span
+            ),
         ],
         "numbers": [
             {**_placed(shown.text, "lasts"), "text": "lasts", "found": None},
@@ -80,6 +89,8 @@ def make_record(
     }
 
 
+# Where the words that decide stand in a passage: none for what is not supported.
+_DECIDED: dict[str, tuple[int, int]] = {"supported": (0, 11), "partly": (0, 11), "contradicted": (0, 11)}
 _IN_RESULTS = {"path": "results.auroc", "start": 10, "end": 14, "how": "rounded"}
 
 

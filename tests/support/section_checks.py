@@ -19,6 +19,7 @@ FIELDS = {
     "references",
     "findings",
     "numbers",
+    "left_out",
     "usage",
     "warnings",
     "files",
@@ -37,6 +38,16 @@ CITATION_FIELDS = {
 USAGE_FIELDS = {"llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost"}
 QUOTED_WORDS = 30
 PAPER = ("abstract", "introduction", "methods", "results", "discussion", "conclusion")
+
+# What must be seen in a text by the rule of a finding, or the verdict on a citation.
+MARKS = {
+    "unsupported": "[not supported]",
+    "contradicted": "[contradicted by its source]",
+    "number-not-found": "[number not found]",
+    "copied-run": "[copied words]",
+    "citation-missing": "[citation needed]",
+}
+OF_SENTENCES = ("unsupported", "contradicted", "citation-missing")
 
 _MARKER = re.compile(r"\[\s*E\s?\d+", re.IGNORECASE)
 _FOREIGN = re.compile(
@@ -86,6 +97,8 @@ def _check_citations(record: dict[str, Any], library: Library, name: str) -> Non
         (chunk,) = library.chunks([citation["chunk_id"]])
         assert chunk.key == citation["key"], name
         assert chunk.text[citation["start"] : citation["end"]] == citation["quote"] != "", name
+        if citation["decided_by"]:
+            assert re.search(r"\w", chunk.text[slice(*citation["decided_by"])]), name
         assert citation["sentence"] in record["text"], name
         assert citation["key"] in citation["sentence"], name
     for item in evidence.values():
@@ -100,6 +113,14 @@ def _check_findings(record: dict[str, Any], library: Library, name: str) -> None
         start, end = finding["start"], finding["end"]
         assert start is None or 0 <= start < end <= len(text), name
         assert any(finding["message"] in warning for warning in record["warnings"]), name
+        mark = MARKS.get(finding["rule"])
+        if start is not None and mark and finding["rule"] in OF_SENTENCES:
+            assert text[start:end].count(mark) == 1, f"{name}: {mark} is not in {text[start:end]!r}"
+        elif start is not None and mark:
+            assert mark in text[end:], f"{name}: {mark} does not follow {text[start:end]!r}"
+    for citation in record["citations"]:
+        mark = MARKS.get(citation["verdict"])
+        assert mark is None or mark in citation["sentence"], f"{name}: {citation['verdict']} is not marked"
     unfound = [number["start"] for number in record["numbers"] if number["found"] is None]
     told = [finding["start"] for finding in record["findings"] if finding["rule"] == "number-not-found"]
     assert sorted(unfound) == sorted(told), name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,47 +15,9 @@ from citeloom.graph.run import SectionRequest, SectionResult, run_section
 from citeloom.graph.workbench import open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
-from tests.support.openai_server import FakeOpenAI, Json
-from tests.support.protocol_answers import completion, envelope
+from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, WEAK, JudgingModel
+from tests.support.openai_server import FakeOpenAI
 from tests.support.section_checks import check_section
-
-GOOD = "Ensembles of seeds were compared with single networks [E1]."
-FALSE = "Every wearer slept well [E2]."
-REVERSED = "Calibration never helps [E3]."
-WEAK = "It may help others too [E1]."
-DRAFT = f"{GOOD} {FALSE}\n\n{REVERSED} {WEAK}"
-REASONS = {"slept": "no word on sleep", "never": "it says that it helps", "others": "for one group only"}
-VERDICTS = {"slept": "unsupported", "never": "contradicted", "others": "partly"}
-
-
-class Model:
-    """Writes `drafts` one after the other, each as the repair of the one before; judges by what a sentence says."""
-
-    def __init__(self, *drafts: str) -> None:
-        self._drafts = list(drafts)
-        self.repairs: list[str] = []
-        self.judged: list[list[str]] = []
-
-    def __call__(self, body: Json) -> Json:
-        if body.get("tools"):
-            return envelope(body, content="Enough.")
-        request = body["messages"][-1]["content"]
-        if body.get("response_format"):
-            pairs = re.findall(r"^(P\d+), cites passage \w: (.*)$", request, re.MULTILINE)
-            if not pairs:
-                return completion(body, tool_turns=0)
-            self.judged.append([sentence for _, sentence in pairs])
-            return envelope(body, content=json.dumps({name: self.verdict(sentence) for name, sentence in pairs}))
-        if "A first draft of this section" in request:
-            self.repairs.append(request)
-        return envelope(body, content=self._drafts.pop(0) if len(self._drafts) > 1 else self._drafts[0])
-
-    def verdict(self, sentence: str) -> Json:
-        word = next((word for word in VERDICTS if word in sentence), "")
-        label = VERDICTS.get(word, "supported")
-        place = 0 if label == "unsupported" else 1
-        reason = REASONS.get(word, "it says so")
-        return {"reason": reason, "verdict": label, "first_sentence": place, "last_sentence": place}
 
 
 @pytest.fixture
@@ -69,7 +30,7 @@ def server() -> Iterator[FakeOpenAI]:
 def write(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> Callable[..., Any]:
     """Writes the discussion with a model, checked as any section is."""
 
-    async def run(model: Model, **settings: Any) -> SectionResult:
+    async def run(model: JudgingModel, **settings: Any) -> SectionResult:
         server.behaviour = model
         given = Settings(
             chat_model="fake",
@@ -90,7 +51,7 @@ def write(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> Callabl
 
 
 async def test_the_writer_is_told_what_the_judge_found(write: Any) -> None:
-    model = Model(DRAFT, GOOD)
+    model = JudgingModel(DRAFT, GOOD)
     record = (await write(model)).record
     (request,) = model.repairs
     problems = request.split("text problems")[1]
@@ -104,14 +65,14 @@ async def test_the_writer_is_told_what_the_judge_found(write: Any) -> None:
 
 
 async def test_verdicts_already_given_are_not_asked_again(write: Any) -> None:
-    model = Model(DRAFT, f"{GOOD} {WEAK} {REVERSED}", f"{GOOD} {WEAK} Calibration never hurts [E3].")
+    model = JudgingModel(DRAFT, f"{GOOD} {WEAK} {REVERSED}", f"{GOOD} {WEAK} Calibration never hurts [E3].")
     await write(model)
     assert [len(pairs) for pairs in model.judged] == [4, 1], "four in one call, then the one that is new"
     assert model.judged[1] == ["Calibration never hurts."]
 
 
 async def test_part_of_the_support_is_listed_and_asks_for_no_repair(write: Any) -> None:
-    model = Model(f"{GOOD} {WEAK}")
+    model = JudgingModel(f"{GOOD} {WEAK}")
     record = (await write(model)).record
     assert model.repairs == [] and "[not supported]" not in record["text"]
     (finding,) = record["findings"]
@@ -120,7 +81,7 @@ async def test_part_of_the_support_is_listed_and_asks_for_no_repair(write: Any) 
 
 
 async def test_what_still_fails_is_marked_and_listed(write: Any) -> None:
-    record = (await write(Model(DRAFT))).record
+    record = (await write(JudgingModel(DRAFT))).record
     first, second = record["text"].split("\n\n")
     assert re.search(r"^Ensembles .* networks \([\w]+\)\. Every wearer slept well \(\w+\) \[not supported\]\.$", first)
     assert re.search(r"^Calibration never helps \(\w+\) \[contradicted by its source\]\. It may .*\)\.$", second)
@@ -137,7 +98,7 @@ async def test_what_still_fails_is_marked_and_listed(write: Any) -> None:
 
 
 async def test_the_words_that_decide_are_sliced_from_the_chunk(write: Any) -> None:
-    record = (await write(Model(DRAFT))).record
+    record = (await write(JudgingModel(DRAFT))).record
     passages = record["report"]["passages"]
     for citation in record["citations"]:
         if citation["verdict"] == "unsupported":
@@ -149,21 +110,21 @@ async def test_the_words_that_decide_are_sliced_from_the_chunk(write: Any) -> No
 
 async def test_a_repair_that_is_supported_worse_is_taken_back(write: Any) -> None:
     worse = DRAFT.replace("compared", "never compared")
-    record = (await write(Model(DRAFT, worse, GOOD))).record
+    record = (await write(JudgingModel(DRAFT, worse, GOOD))).record
     assert "A repair made the draft worse and was taken back." in record["warnings"]
     assert "never compared" not in record["text"] and record["text"].count("[contradicted by its source]") == 1
 
 
 async def test_no_more_repairs_than_are_allowed(write: Any) -> None:
     drafts = [f"{DRAFT} Draft {word} is here." for word in ("one", "two", "three", "four", "five")]
-    model = Model(*drafts)
+    model = JudgingModel(*drafts)
     await write(model)
     assert len(model.repairs) == 2
 
 
 async def test_strict_leaves_out_what_is_marked_and_lists_it(write: Any) -> None:
-    marked = await write(Model(DRAFT))
-    finished = await write(Model("Never asked."), strict=True)
+    marked = await write(JudgingModel(DRAFT))
+    finished = await write(JudgingModel("Never asked."), strict=True)
     record = finished.record
     assert finished.finished_earlier and record["usage"] == marked.record["usage"], "no model was asked again"
     assert re.fullmatch(r"Ensembles .* \(\w+\)\.\n\nIt may help others too \(\w+\)\.", record["text"])
@@ -174,11 +135,11 @@ async def test_strict_leaves_out_what_is_marked_and_lists_it(write: Any) -> None
         assert any(item["why"][0] in warning for warning in record["warnings"])
     kept = {citation["key"] for citation in record["citations"]}
     assert {reference["key"] for reference in record["references"]} == kept
-    assert (await write(Model("Never asked."))).record == marked.record, "and back"
+    assert (await write(JudgingModel("Never asked."))).record == marked.record, "and back"
 
 
 async def test_strict_with_nothing_left_says_so(write: Any) -> None:
-    record = (await write(Model(f"# Discussion\n\n{FALSE} {REVERSED}"), strict=True)).record
+    record = (await write(JudgingModel(f"# Discussion\n\n{FALSE} {REVERSED}"), strict=True)).record
     assert record["text"] == "" and record["references"] == [] == record["citations"]
     assert len(record["left_out"]) == 2
     assert "Nothing is left of the discussion" in record["findings"][0]["message"]

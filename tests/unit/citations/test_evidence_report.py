@@ -113,7 +113,8 @@ def test_findings_and_cost_are_told() -> None:
         "Truncated The text ends.",
         "Copied run Copied from a paper.",
         "One paper was left out.",
-        "citation 2",
+        '"It lasts on other networks [E2]." is not supported by [E2]',
+        "Citation 2",
     ):
         assert part in findings
     cost = page.words["#cost"]
@@ -202,3 +203,28 @@ def test_no_text_changes_the_elements_of_the_page(said: str) -> None:
 
 def test_equal_records_give_equal_reports() -> None:
     assert evidence_report(make_record()) == evidence_report(make_record())
+
+
+def test_a_mark_in_the_text_opens_what_was_found() -> None:
+    page = _read(make_record(marked=True))
+    assert "Degree matters (a2020; b2019) [not supported]." in page.words["#section"]
+    links = [value for value in page.all("href") if re.fullmatch(r"#f\d+", value)]
+    assert len(links) == 2 + 1, "each mark, and the copied words"
+    for link in links:
+        assert page.words[link].split()[0] in ("Unsupported", "Copied")
+
+
+def test_a_card_shows_the_words_that_decided() -> None:
+    page = _read(make_record())
+    assert "The judge goes by these words: Earlier wor" in " ".join(page.words["#c1"].split())
+    assert "The judge goes by" not in page.words["#c2"], "what is not supported rests on no words"
+
+
+def test_what_was_left_out_is_listed_and_comes_to_no_life() -> None:
+    record = make_record()
+    assert "Left out of the text" not in evidence_report(record)
+    record["left_out"] = [{"sentence": f"Gone. {HOSTILE}", "marks": ["[not supported]"], "why": [f"So. {HOSTILE}"]}]
+    page = _read(record)
+    findings = " ".join(page.words["#findings"].split())
+    assert "[not supported] Gone." in findings and "So." in findings
+    assert page.tags.total() > 0 and not [tag for tag in page.tags if tag[0] in ("script", "iframe", "img")]
