@@ -20,20 +20,25 @@ if TYPE_CHECKING:
         write_section,
     )
     from citeloom.config import Settings
+    from citeloom.conversation import Conversation
     from citeloom.errors import CiteloomError
     from citeloom.experiment import load_experiment
     from citeloom.graph.paper_graph import build_paper_graph
     from citeloom.graph.research_graph import build_research_graph
     from citeloom.graph.section_graph import build_section_graph
     from citeloom.questions import aresearch, research
+    from citeloom.streaming import astream_research, astream_section
 
 _HOMES = {
     "CiteloomError": "citeloom.errors",
+    "Conversation": "citeloom.conversation",
     "Settings": "citeloom.config",
     "aingest": "citeloom.api",
     "aopen_library": "citeloom.api",
     "aresearch": "citeloom.questions",
     "asearch": "citeloom.api",
+    "astream_research": "citeloom.streaming",
+    "astream_section": "citeloom.streaming",
     "awrite_paper": "citeloom.api",
     "awrite_section": "citeloom.api",
     "build_paper_graph": "citeloom.graph.paper_graph",
@@ -50,11 +55,14 @@ _HOMES = {
 
 __all__ = [
     "CiteloomError",
+    "Conversation",
     "Settings",
     "aingest",
     "aopen_library",
     "aresearch",
     "asearch",
+    "astream_research",
+    "astream_section",
     "awrite_paper",
     "awrite_section",
     "build_paper_graph",

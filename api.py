@@ -14,8 +14,9 @@ from citeloom.citations.formats import Format
 from citeloom.config import RetrievalMode, Settings, load_settings
 from citeloom.errors import ConfigurationError
 from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
+from citeloom.graph.events import OnEvent
 from citeloom.graph.identity import RunKind
-from citeloom.graph.run import OnEvent, SectionRequest, run_section
+from citeloom.graph.run import SectionRequest, run_section
 from citeloom.graph.saving import public_record, save
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.concurrency import run_to_end
@@ -167,7 +168,7 @@ async def awrite_section(
         formats: `tex`, `docx` and `html`, written beside the markdown.
         fresh: write anew, without answers of earlier runs.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
-        on_event: told of each step.
+        on_event: told of each step, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """

@@ -11,8 +11,8 @@ from typing import Any
 from citeloom.api import run_blocking
 from citeloom.citations.export import prepare_folder
 from citeloom.citations.formats import Format
+from citeloom.graph.events import OnEvent
 from citeloom.graph.research_run import ResearchRequest, run_research
-from citeloom.graph.run import OnEvent
 from citeloom.graph.saving import public_record, save_section
 from citeloom.graph.workbench import Workbench
 
@@ -52,7 +52,7 @@ async def aresearch(
         formats: `tex`, `docx` and `html`, written beside the markdown.
         fresh: answer anew, without answers of earlier runs.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
-        on_event: told of each step.
+        on_event: told of each step, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """

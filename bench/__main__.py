@@ -18,8 +18,10 @@ from pathlib import Path
 from bench import (
     checks,
     checks_on_papers,
+    conversation,
     endpoint_ingest,
     evidence,
+    first_token,
     ingest,
     journal,
     judging,
@@ -34,8 +36,11 @@ from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
-PARTS = ("startup", "journal", "ingest", "endpoint", "evidence", "section", "pdf", "embedder", "retrieval", "checks")
-ASKED_FOR = ("judge", "rerank", "questions")  # take minutes
+PARTS = (
+    *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
+    *("pdf", "embedder", "retrieval", "checks"),
+)
+ASKED_FOR = ("judge", "questions", "rerank")  # take minutes
 
 
 def main() -> None:
@@ -61,12 +66,12 @@ def main() -> None:
     if "rerank" in parts:
         _tell("rerank: what the cross-encoder changes ...")
         retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
-    if "judge" in parts:
-        _tell("judge: on-topic and off-topic on pairs of real papers ...")
-        judging.measure()
     if "questions" in parts:
         _tell("questions: which of them a library takes for its own ...")
         questions.measure()
+    if "judge" in parts:
+        _tell("judge: on-topic and off-topic on pairs of real papers ...")
+        judging.measure()
     if "checks" in parts:
         _tell("checks: the labelled cases ...")
         checks.measure()
@@ -90,7 +95,7 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "pdf" in parts:
         _tell("pdf: reading against the parser alone ...")
         rows += await pdf.measure(chosen.pdfs, max(1, rounds // 2))
-    if not {"ingest", "evidence", "section"}.intersection(parts):
+    if not {"ingest", "evidence", "section", "first-token", "conversation"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
@@ -105,6 +110,12 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
         if "section" in parts:
             _tell("section: a whole run against its critical path ...")
             rows += await section.measure(home, experiment, rounds)
+        if "first-token" in parts:
+            _tell("first-token: a question against its critical path ...")
+            rows += await first_token.measure(home, rounds)
+        if "conversation" in parts:
+            _tell("conversation: its twelfth turn against its second, and the prompt of chat ...")
+            rows += await conversation.measure(home, rounds)
     return rows
 
 

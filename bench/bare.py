@@ -7,6 +7,7 @@ which makes 60 at a time slower than 20, so connections beyond 20 go to further 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -44,9 +45,25 @@ class BareClient:
             await asyncio.gather(*(self._post(place, body) for place, body in enumerate(stage)))
         return time.perf_counter() - started
 
+    async def until_first_word(self, stages: Sequence[Stage]) -> float:
+        """Seconds for the stages but the last, and for that one, a streamed request, till its first word."""
+        started = time.perf_counter()
+        await self.walk(stages[:-1])
+        seconds = 0.0
+        async with self._clients[0].stream("POST", self._url, json=stages[-1][0]) as response:
+            async for line in response.aiter_lines():
+                if not seconds and line.startswith("data: {") and _says_something(json.loads(line[6:])):
+                    seconds = time.perf_counter() - started
+        assert seconds, "no word came"
+        return seconds
+
     async def _post(self, place: int, body: dict[str, Any]) -> Any:
         client = self._clients[place % len(self._clients)]
         async with self._at_once:
             response = await client.post(self._url, json=body)
         response.raise_for_status()
         return response.json()
+
+
+def _says_something(chunk: dict[str, Any]) -> bool:
+    return any(choice["delta"].get("content") for choice in chunk["choices"])

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from citeloom.citations.findings import Finding, shown
+from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, sentences
 from citeloom.citations.quotations import quoted_spans
 from citeloom.experiment import Experiment
@@ -106,6 +107,8 @@ def _states(text: str, sentence: CitedSentence) -> bool:
     if _HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1) or _BOLD_LINE.match(line):
         return False
     words = sentence.text.strip(" *_-")
+    if NEEDED in words:
+        return False
     return bool(_LETTER.search(words)) and not _LEFT_OPEN.search(words) and not words.endswith(("?", ":"))
 
 

@@ -143,9 +143,7 @@ def render(
             done = end
             continue
         cited = [evidence[identifier] for identifier in ids if identifier in evidence]
-        shown = _cite(cited, style, numbers) if cited else ""
-        if len(cited) < len(ids):
-            shown = f"{shown} {NEEDED}".strip()
+        shown = show_group(ids, evidence, style, numbers)
         pieces += [text[done:start], shown]
         length += start - done + len(shown)
         if cited:
@@ -155,6 +153,15 @@ def render(
     rendered = "".join([*pieces, text[done:]])
     cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {})
     return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
+
+
+def show_group(
+    ids: Sequence[str], evidence: Mapping[str, Evidence], style: CitationStyle, numbers: Mapping[str, int]
+) -> str:
+    """A group of markers in a style, `numbers` being those of its papers; what is no evidence is shown as needed."""
+    cited = [evidence[identifier] for identifier in ids if identifier in evidence]
+    shown = _cite(cited, style, numbers) if cited else ""
+    return shown if len(cited) == len(ids) else f"{shown} {NEEDED}".strip()
 
 
 def _records(

@@ -7,19 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from citeloom.commands.console import result, shown
+from citeloom.commands.told_answer import ToldAnswer
 
 
 def answer_markdown(record: Mapping[str, Any]) -> str:
     """The answer with its references."""
-    parts = [str(record["text"]).strip()]
-    if record["references"]:
-        lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
-        parts.append("## References\n\n" + "\n".join(lines))
-    return "\n\n".join(parts)
+    return f"{str(record['text']).strip()}\n\n{references_markdown(record)}".strip()
 
 
-def show_answer(record: Mapping[str, Any]) -> None:
-    """The answer on stdout."""
+def references_markdown(record: Mapping[str, Any]) -> str:
+    """The references of an answer; empty when it cites nothing."""
+    if not record["references"]:
+        return ""
+    lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
+    return "## References\n\n" + "\n".join(lines)
+
+
+def show_answer(record: Mapping[str, Any], told: ToldAnswer | None = None) -> None:
+    """The answer on stdout; only its references where all of it stands there already, told as it was written."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
         result(f"# {record['question']}\n\n{text}")
@@ -28,6 +33,13 @@ def show_answer(record: Mapping[str, Any]) -> None:
     from rich.markdown import Markdown
     from rich.panel import Panel
 
+    if told is not None and told.has_told(record):
+        result("")
+        Console().print(Markdown(shown(references_markdown(record)), hyperlinks=False), highlight=False)
+        sys.stdout.flush()
+        return
+    if told is not None and told.told_something:
+        result("\nThat was a draft. After the checks the answer is:\n")
     # Text of papers and models: no link of theirs is made clickable.
     drawn = Markdown(shown(text), hyperlinks=False)
     title = shown(f" {record['question']} ").replace("[", "\\[")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from citeloom.commands.live_view import RunProgress
     from citeloom.models.records import Usage
     from citeloom.stores.progress import IngestEvent, IngestReport
 
@@ -71,25 +72,26 @@ def named_home(root: Path, *, exists: bool) -> None:
 
 
 @contextmanager
-def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[Any]:
-    """A callback for the events of a section's run: a live view on a terminal, plain lines elsewhere.
+def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunProgress]:
+    """What draws the events of a run: a live view on a terminal, plain lines elsewhere.
 
     `spent` tells what was paid for so far; it is asked several times a second.
     """
-    from citeloom.commands.live_view import LiveRunView, RunView
+    from citeloom.commands.live_view import LiveProgress, RunProgress, RunView
     from citeloom.models.records import Usage
 
     view = RunView(spent or Usage)
     if not sys.stderr.isatty():
-        yield lambda event: notice(f"  {_shortened(event['text'], 110)}{view.paid()}")
+        yield RunProgress(lambda event: notice(f"  {_shortened(event['text'], 110)}{view.paid()}"))
         return
     from rich.console import Console
-    from rich.live import Live
 
-    console = Console(stderr=True)
-    drawn = LiveRunView(view, console)
-    with Live(drawn, console=console, refresh_per_second=8, transient=True):
-        yield lambda event: drawn.show(event, shown(_shortened(event["text"], console.width)))
+    progress = LiveProgress(view, Console(stderr=True), lambda text, width: shown(_shortened(text, width)))
+    try:
+        progress.show()
+        yield progress
+    finally:
+        progress.hide()
 
 
 def warnings_and_refusals(report: IngestReport) -> None:

@@ -9,8 +9,9 @@ from citeloom.models.records import Usage
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
+    from rich.live import Live
 
-    from citeloom.graph.events import ProgressEvent
+    from citeloom.graph.events import Event, ProgressEvent
 
 Spent = Callable[[], Usage]
 
@@ -82,3 +83,47 @@ class LiveRunView:
         room = max(20, self._console.width - 4)
         self._spinner.update(text=Text(doing, no_wrap=True, overflow="ellipsis"))
         return Group(self._spinner, Text(f"  {self._view.counts()}"[:room], style="dim"))
+
+
+class RunProgress:
+    """Draws the steps of a run; what is found, written and cited is not shown."""
+
+    def __init__(self, draw: Callable[[ProgressEvent], None]) -> None:
+        self._draw = draw
+
+    def __call__(self, event: Event) -> None:
+        """Draw an event."""
+        if event["kind"] == "stage":
+            self._draw(event)
+
+    def hide(self) -> None:
+        """Make room for other output, till the next step."""
+
+
+class LiveProgress(RunProgress):
+    """The same as a live view; `shortened` makes a line of a text that fits a width."""
+
+    def __init__(self, view: RunView, console: Console, shortened: Callable[[str, int], str]) -> None:
+        self._console = console
+        self._shortened = shortened
+        self._drawn = LiveRunView(view, console)
+        self._live: Live | None = None
+        super().__init__(self._step)
+
+    def show(self) -> None:
+        """Show the view below what was printed."""
+        from rich.live import Live
+
+        if self._live is None:
+            self._live = Live(self._drawn, console=self._console, refresh_per_second=8, transient=True)
+            self._live.start(refresh=True)
+
+    def hide(self) -> None:
+        """See `RunProgress`."""
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _step(self, event: ProgressEvent) -> None:
+        self.show()
+        self._drawn.show(event, self._shortened(event["text"], self._console.width))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from citeloom.commands.answer_view import next_steps, show_answer
-from citeloom.commands.console import notice, result_json, section_progress
+from citeloom.commands.console import notice, result_json
 from citeloom.commands.options import (
     HomeOption,
     JsonOption,
@@ -22,6 +23,7 @@ from citeloom.commands.options import (
 )
 from citeloom.commands.search import names_given
 from citeloom.commands.sections import CslOption, FormatOption, ModelOption, UrlOption, prepared_folder, priced
+from citeloom.commands.told_answer import ToldAnswer, answer_progress
 from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
 
@@ -123,42 +125,45 @@ def research(
         single_shot=single_shot,
         fresh=fresh,
     )
-    record = run_to_end(_ask(request, out, formats or (), home, settings))
+    record, told = run_to_end(_ask(request, out, formats or (), home, settings, draft=not as_json))
     if as_json:
         result_json(record)
         return
-    show_answer(record)
+    show_answer(record, told)
     for step in next_steps(record):
         notice(step)
 
 
 async def _ask(
-    request: ResearchRequest, out: Path | None, formats: Sequence[str], home: Path | None, overrides: dict[str, Any]
-) -> dict[str, Any]:
+    request: ResearchRequest,
+    out: Path | None,
+    formats: Sequence[str],
+    home: Path | None,
+    overrides: dict[str, Any],
+    *,
+    draft: bool,
+) -> tuple[dict[str, Any], ToldAnswer]:
     from citeloom.tools.asking import plain_question
 
     plain_question(request.question)  # before a home is made or named for nothing
     settings, found = resolve(home, **overrides)
-    with workbench(settings, found, create=False) as bench:
-        return await answer_one(request, out, bench, formats)
+    with workbench(settings, found, create=False) as bench, answer_progress(bench.spent_now, draft=draft) as told:
+        return await answer_one(request, out, bench, formats, told), told
 
 
 async def answer_one(
-    request: ResearchRequest, out: Path | None, bench: Workbench, formats: Sequence[str] = ()
+    request: ResearchRequest, out: Path | None, bench: Workbench, formats: Sequence[str], told: ToldAnswer
 ) -> dict[str, Any]:
-    """One answer, with its files where a folder is given; says what happened on stderr."""
+    """One answer, with its files where a folder is given; says what happened on stderr, and draws it on `told`."""
     from citeloom.citations.formats import FORMATS
     from citeloom.graph.research_run import run_research
     from citeloom.graph.saving import public_record, save_section
 
     if bench.answer_notice:
         notice(bench.answer_notice)
-    with section_progress(bench.spent_now) as show:
-        if out is None:
-            finished = await run_research(request, bench, on_event=show, on_notice=notice)
-        else:
-            with prepared_folder(out):
-                finished = await run_research(request, bench, on_event=show, on_notice=notice)
+    with nullcontext() if out is None else prepared_folder(out):
+        finished = await run_research(request, bench, on_event=told, on_notice=notice)
+    told.end()
     if out is None:
         record = public_record(finished.record)
     else:

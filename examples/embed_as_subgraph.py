@@ -109,7 +109,8 @@ async def run(
         given, config, stream_mode=["custom", "updates"], subgraphs=True, durability="sync"
     ):
         if mode == "custom":
-            tell(data["stage"], data["text"])
+            if data["kind"] == "stage":
+                tell(data["stage"], data["text"])
         else:
             for node in data:
                 tell("step", node)

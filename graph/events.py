@@ -1,11 +1,18 @@
-"""What a run tells while it goes on; the command line draws it, Studio and parent graphs stream it."""
+"""What a run tells while it goes on; the command line draws it, Studio and parent graphs stream it.
+
+`docs/events.md` shows one of each kind.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 Stage = Literal[
     "queries",
+    "rewritten",
     "routed",
     "shortlisted",
     "found",
@@ -27,12 +34,70 @@ class ProgressEvent(TypedDict):
     """
 
     source: Literal["citeloom"]
+    kind: Literal["stage"]
     stage: Stage
     text: str
     done: NotRequired[int]
     total: NotRequired[int]
     passages: NotRequired[int]
     section: NotRequired[str]
+
+
+class EvidenceEvent(TypedDict):
+    """A passage was found that bears on a query; `id` is what a draft cites it by."""
+
+    source: Literal["citeloom"]
+    kind: Literal["evidence"]
+    id: str
+    key: str
+    page: int | None
+    section: str
+    query: str
+
+
+class TokenEvent(TypedDict):
+    """The draft goes on with `text`, in the citation style of the run."""
+
+    source: Literal["citeloom"]
+    kind: Literal["token"]
+    text: str
+
+
+class CitationEvent(TypedDict):
+    """The draft cites a piece of evidence for the first time, in the text that comes next; `number` is its paper's."""
+
+    source: Literal["citeloom"]
+    kind: Literal["citation"]
+    number: int
+    key: str
+    page: int | None
+    section: str
+    evidence_id: str
+
+
+class RestartedEvent(TypedDict):
+    """The draft begins anew: tokens and citations that came before are void."""
+
+    source: Literal["citeloom"]
+    kind: Literal["restarted"]
+
+
+class DoneEvent(TypedDict):
+    """The end: the checked text without its references, and whether it differs from the tokens that came.
+
+    `answered` is false for a question that the library does not answer; `result` is the JSON of the command.
+    """
+
+    source: Literal["citeloom"]
+    kind: Literal["done"]
+    text: str
+    differs: bool
+    answered: bool
+    result: dict[str, Any]
+
+
+Event = ProgressEvent | EvidenceEvent | TokenEvent | CitationEvent | RestartedEvent | DoneEvent
+OnEvent = Callable[[Event], None]
 
 
 def progress(
@@ -45,7 +110,7 @@ def progress(
     section: str | None = None,
 ) -> ProgressEvent:
     """The event as plain data."""
-    event: ProgressEvent = {"source": "citeloom", "stage": stage, "text": text}
+    event: ProgressEvent = {"source": "citeloom", "kind": "stage", "stage": stage, "text": text}
     if done is not None:
         event["done"] = done
     if total is not None:
@@ -55,3 +120,49 @@ def progress(
     if section is not None:
         event["section"] = section
     return event
+
+
+def evidence_found(records: Iterable[Mapping[str, Any]]) -> list[EvidenceEvent]:
+    """An event for each piece of evidence, which is given as the state holds it."""
+    return [
+        {
+            "source": "citeloom",
+            "kind": "evidence",
+            "id": record["id"],
+            "key": record["key"],
+            "page": record["page"],
+            "section": record["section"],
+            "query": record["source_query"],
+        }
+        for record in records
+    ]
+
+
+class Telling:
+    """Passes events on and knows what draft was told by them, to say in the end whether the text differs."""
+
+    def __init__(self, tell: OnEvent) -> None:
+        self._tell = tell
+        self._tokens: list[str] = []
+
+    def __call__(self, event: Event) -> None:
+        """Pass on an event of the run."""
+        if event["kind"] == "token":
+            self._tokens.append(event["text"])
+        elif event["kind"] == "restarted":
+            self._tokens.clear()
+        self._tell(event)
+
+    def done(self, result: dict[str, Any]) -> None:
+        """Tell the end of a run, whose JSON is `result`."""
+        text = str(result["text"])
+        self._tell(
+            {
+                "source": "citeloom",
+                "kind": "done",
+                "text": text,
+                "differs": "".join(self._tokens).strip() != text.strip(),
+                "answered": bool(result.get("answered", text)),
+                "result": result,
+            }
+        )

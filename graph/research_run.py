@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from citeloom.documents.scripts import is_latin
-from citeloom.graph.events import ProgressEvent
+from citeloom.graph.events import OnEvent
 from citeloom.graph.identity import research_fingerprint, research_question_of, settings_of_run
 from citeloom.graph.run import run_request
 from citeloom.graph.state import TurnRecord
@@ -125,11 +125,16 @@ class ResearchResult:
     finished_earlier: bool
 
 
+def foreign_script(question: str, bench: Workbench) -> bool:
+    """Whether the question is in a script that the library's embedding does not read."""
+    return not is_latin(question) and isinstance(bench.library.embedding, LocalEmbedding)
+
+
 async def run_research(
     request: ResearchRequest,
     bench: Workbench,
     *,
-    on_event: Callable[[ProgressEvent], None] = _ignore,
+    on_event: OnEvent = _ignore,
     on_notice: Callable[[str], None] = _ignore,
 ) -> ResearchResult:
     """Answer a question, go on with it, or give the answer there is.
@@ -141,7 +146,7 @@ async def run_research(
     years = year_range(request.min_year, request.max_year)
     await bench.require_papers()
     await asyncio.to_thread(Scope.within, bench.library, request.papers, (), years, request.venue)
-    if not is_latin(request.question) and isinstance(bench.library.embedding, LocalEmbedding):
+    if foreign_script(request.question, bench):
         on_notice(f"Note: {FOREIGN_SCRIPT}")
     finished = await run_request(request, bench, on_event=on_event, on_notice=on_notice)
     return ResearchResult(finished.record, finished.finished_earlier)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from citeloom.citations.csl import style_file
 from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.experiment import SECTION_KINDS, Experiment, require_fields
-from citeloom.graph.events import ProgressEvent
+from citeloom.graph.events import Event, OnEvent
 from citeloom.graph.identity import RunKind, fingerprint, question_of, settings_of_run
 from citeloom.graph.nodes.paper import rendered_paper
 from citeloom.graph.nodes.rendering import rendered
@@ -30,7 +30,6 @@ from citeloom.stores.runs import Run, RunRegister
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-OnEvent = Callable[[ProgressEvent], None]
 OnNotice = Callable[[str], None]
 
 
@@ -50,7 +49,7 @@ class SectionRequest:
 
     @property
     def title(self) -> str:
-        """What the register calls the run: the paper's title."""
+        """What the register calls the run."""
         return self.experiment.paper_concept.title
 
     def about(self) -> str:
@@ -199,7 +198,7 @@ async def _go_on(
         on_notice(f"Going on with run {run.thread_id} at {_place(request.kind, state)}.")
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
-            on_event(cast(ProgressEvent, event))
+            on_event(cast(Event, event))
         values = (await graph.aget_state(config)).values
     except BaseException as error:
         await asyncio.shield(_note_stop(error, run, bench, register, saver))
@@ -214,7 +213,11 @@ def _graph(kind: str, saver: AsyncSqliteSaver, bench: Workbench | None = None) -
     builders: dict[str, Any] = {"paper": build_paper_graph, "research": build_research_graph}
     build = builders.get(kind, build_section_graph)
     name = kind if kind in builders else "section"
-    return (build() if bench is None else build(_given(bench))).compile(checkpointer=saver, name=name)
+    if bench is None:
+        return build().compile(checkpointer=saver, name=name)
+    if name not in bench.graphs:
+        bench.graphs[name] = build(_given(bench))
+    return bench.graphs[name].compile(checkpointer=saver, name=name)
 
 
 def _place(kind: str, state: Any) -> str:

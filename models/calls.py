@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from citeloom.models.listening import TextListener
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -28,6 +30,7 @@ class ChatCaller(Protocol):
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         known_as: Sequence[BaseMessage] | None = None,
+        listener: TextListener | None = None,
     ) -> Answer:
         """The answer to `messages`.
 
@@ -39,6 +42,8 @@ class ChatCaller(Protocol):
             max_tokens: limit of the answer, in tokens of the model.
             known_as: the conversation by which the journal knows the call, where another wording of it would be
                 answered alike; `messages` when left out.
+            listener: hears the text of the answer as it comes, before it is committed; from the journal it comes at
+                once. It counts not for the key: a streamed answer and a whole one replay each other.
         """
         ...
 

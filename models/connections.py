@@ -19,9 +19,11 @@ from citeloom.models.errors import (
     BrokenAnswerError,
     ServerRefusalError,
     one_line,
+    raise_hidden,
     retry_after,
     server_message,
 )
+from citeloom.models.event_stream import is_event_stream
 from citeloom.models.shared import made_once
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
@@ -44,9 +46,14 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         )
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """As the client of this loop; raises `ServerRefusalError`, `BrokenAnswerError`, httpx errors."""
+        """As the client of this loop; raises `ServerRefusalError`, `BrokenAnswerError`, httpx errors.
+
+        Events that were asked for as a stream are left unread; everything else is read and checked here.
+        """
         path = str(request.url.path)
         response = await self._client().send(request, **{**options, "stream": True})
+        if options.get("stream") and response.status_code < 400 and is_event_stream(response):
+            return response
         try:
             whole = await _read(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
         finally:
@@ -106,21 +113,13 @@ def check_answer(path: str, response: Any) -> None:
         raise BrokenAnswerError(f"not a JSON object but {one_line(str(data))!r}")
     if data.get("error"):
         # Some gateways send a refusal under status 200.
-        _raise_hidden(data["error"])
+        raise_hidden(data["error"])
     wanted = "data" if path.endswith("/embeddings") else "choices"
     items = data.get(wanted)
     if not isinstance(items, list) or not items:
         raise BrokenAnswerError(f"no {wanted} in it")
     if wanted == "choices":
         _check_choice(items[0])
-
-
-def _raise_hidden(error: object) -> None:
-    code = error.get("code") if isinstance(error, dict) else None
-    message = server_message(json.dumps({"error": error}))
-    if isinstance(code, int) and 400 <= code < 600:
-        raise ServerRefusalError(code, message)
-    raise BrokenAnswerError(message)
 
 
 def _check_choice(choice: object) -> None:

@@ -87,28 +87,28 @@ def payload_of(message: AIMessage, key: str) -> str:
     finish = next((metadata[name] for name in _FINISH_REASONS if metadata.get(name)), None)
     return canonical_json(
         {
-            "content": _printable(message.content),
+            "content": printable(message.content),
             "tool_calls": [
-                {"name": call["name"], "args": _printable(call["args"]), "id": f"{key[:7]}{place:02d}"}
+                {"name": call["name"], "args": printable(call["args"]), "id": f"{key[:7]}{place:02d}"}
                 for place, call in enumerate(message.tool_calls)
             ],
             "invalid_tool_calls": [
                 {
                     "name": call["name"],
-                    "args": _printable(call["args"]),
+                    "args": printable(call["args"]),
                     "id": f"{key[:7]}{place:02d}",
-                    "error": _printable(call["error"]),
+                    "error": printable(call["error"]),
                 }
                 for place, call in enumerate(message.invalid_tool_calls, start=len(message.tool_calls))
             ],
             "usage": message.usage_metadata,
             "finish_reason": finish,
-            "refusal": _printable(message.additional_kwargs.get("refusal")),
+            "refusal": printable(message.additional_kwargs.get("refusal")),
         }
     )
 
 
-def _printable(value: Any) -> Any:
+def printable(value: Any) -> Any:
     """Text without control characters and with no half of a character, in lists and dicts too.
 
     A terminal would obey them, no database or file would hold them, and no reader would see them.
@@ -116,9 +116,9 @@ def _printable(value: Any) -> Any:
     if isinstance(value, str):
         return _HALF_CHARACTER.sub("\ufffd", _UNSEEN.sub("", value))
     if isinstance(value, list):
-        return [_printable(item) for item in value]
+        return [printable(item) for item in value]
     if isinstance(value, dict):
-        return {_printable(name): _printable(item) for name, item in value.items()}
+        return {printable(name): printable(item) for name, item in value.items()}
     return value
 
 

@@ -21,20 +21,33 @@ _ABOUT_FORMAT = re.compile(
 )
 _ABOUT_TEMPERATURE = re.compile(r"temperature", re.I)
 _ABOUT_LIMIT = re.compile(r"max_(?:completion_)?tokens", re.I)
+_ABOUT_STREAM_USAGE = re.compile(r"stream_options|include_usage", re.I)
+_ABOUT_STREAMING = re.compile(r"\bstream(?:ing|ed)?\b", re.I)
 _UNSUPPORTED = re.compile(r"unsupported|not supported|unrecognized|unknown|unexpected|not permitted|extra", re.I)
+_NO_STREAMS = re.compile(rf"{_UNSUPPORTED.pattern}|disabled|not allowed", re.I)
 _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How to ask: the form of structured output, the name of the output limit, whether a temperature."""
+    """How to ask: the form of structured output, the name of the output limit, whether a temperature.
+
+    `streams` when an answer can be had in pieces, `stream_usage` when its usage can be asked for then.
+    """
 
     format: Format = "json_schema"
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     temperature: bool = True
+    streams: bool = True
+    stream_usage: bool = True
 
     def arguments(
-        self, *, schema: Mapping[str, Any] | None, max_tokens: int | None, temperature: float | None
+        self,
+        *,
+        schema: Mapping[str, Any] | None,
+        max_tokens: int | None,
+        temperature: float | None,
+        streamed: bool = False,
     ) -> dict[str, Any]:
         """The part of a request's body that servers disagree on."""
         body: dict[str, Any] = {}
@@ -50,11 +63,17 @@ class Dialect:
             body[self.limit] = max_tokens
         if temperature is not None and self.temperature:
             body["temperature"] = temperature
+        if streamed and self.stream_usage:
+            body["stream_options"] = {"include_usage": True}
         return body
 
-    def after(self, error: Exception, *, with_schema: bool) -> Dialect | None:
+    def after(self, error: Exception, *, with_schema: bool, streamed: bool = False) -> Dialect | None:
         """The dialect to try next, or None when `error` is not about how the question was put."""
         said = _refusal(error)
+        if streamed and self.stream_usage and _ABOUT_STREAM_USAGE.search(said):
+            return replace(self, stream_usage=False)
+        if streamed and self.streams and _ABOUT_STREAMING.search(said) and _NO_STREAMS.search(said):
+            return replace(self, streams=False)
         if with_schema and self.format != "none" and _ABOUT_FORMAT.search(said):
             return replace(self, format="json_object" if self.format == "json_schema" else "none")
         if self.temperature and _ABOUT_TEMPERATURE.search(said):

@@ -137,8 +137,6 @@ def _chat_openai(model: str, url: str, key: SecretStr | None, timeout: float) ->
         "timeout": timeout,
         "max_retries": 0,
         "cache": False,
-        # Answers are committed whole before anyone sees them, so there is nothing to stream.
-        "disable_streaming": True,
         # The chat protocol is the one that all these servers speak.
         "use_responses_api": False,
     }

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from citeloom.errors import ConfigurationError, PausedError
 
@@ -175,6 +175,15 @@ def server_message(body: str) -> str:
             break
         data = inner
     return one_line(data if isinstance(data, str) else json.dumps(data)) or "no message"
+
+
+def raise_hidden(error: object) -> NoReturn:
+    """Raise what a server says inside an answer: `ServerRefusalError`, `BrokenAnswerError` without a status."""
+    code = error.get("code") if isinstance(error, dict) else None
+    message = server_message(json.dumps({"error": error}))
+    if isinstance(code, int) and 400 <= code < 600:
+        raise ServerRefusalError(code, message)
+    raise BrokenAnswerError(message)
 
 
 def one_line(text: str) -> str:

@@ -27,6 +27,7 @@ from citeloom.models.clock import Clock, SystemClock
 from citeloom.models.flights import Flights
 from citeloom.models.group_commit import ClosedError, GroupCommit
 from citeloom.models.journal_file import connect, remedy
+from citeloom.models.listening import Streams
 from citeloom.models.records import CallKind, CallRecord, Outcome, Replay, RunScope, Spending, Usage
 
 T = TypeVar("T")
@@ -58,6 +59,7 @@ class Journal:
         except (sqlite3.Error, OSError) as error:
             raise JournalError(f"{path}: {error}.", help=remedy(error)) from error
         self._flights = Flights()
+        self.streams = Streams()
         self._counting = threading.Lock()
         self._since_opened: dict[tuple[CallKind, str, str], Spending] = {}
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.runnables import Runnable
 
 from citeloom.models.budget import Budget, Limits
 from citeloom.models.calls import Answer
-from citeloom.models.conversation import message_of, payload_of, request_key, tokens_of
+from citeloom.models.conversation import message_of, payload_of, printable, request_key, tokens_of
 from citeloom.models.dialect import Dialect
 from citeloom.models.errors import BrokenAnswerError
 from citeloom.models.identity import ModelIdentity, canonical_json
 from citeloom.models.journal import Journal
+from citeloom.models.listening import Reader, TextListener
 from citeloom.models.records import CallRecord, Hold, Outcome, RunScope
 from citeloom.models.refusals import given_up
 from citeloom.models.retry import Admission, CallFailedError, Limiter
@@ -82,6 +86,7 @@ class JournaledChat:
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         known_as: Sequence[BaseMessage] | None = None,
+        listener: TextListener | None = None,
     ) -> Answer:
         """See `ChatCaller`.
 
@@ -93,12 +98,21 @@ class JournaledChat:
             identity, messages if known_as is None else known_as, tools=tools, schema=schema, max_tokens=max_tokens
         )
         record = CallRecord(key, "chat", identity.endpoint, identity.model)
+        asked = _Asked(messages, tools, schema, max_tokens)
+        if listener is None:
+            return await self._once(record, asked, None)
+        with self._journal.streams.reader(key, listener) as reader:
+            answer = await self._once(record, asked, reader)
+            reader.finish(str(answer.message.text))
+        return answer
 
+    async def _once(self, record: CallRecord, asked: _Asked, reader: Reader | None) -> Answer:
+        """The answer from the journal, from an equal call in flight, or by asking, heard by `reader` then."""
         granted: list[Hold] = []
 
         async def ask() -> Outcome:
-            size = _size(messages, tools, schema) if self._budget.limited else 0
-            most = Hold(self._scope.run_id, record, 1, size, max_tokens or _UNLIMITED_ANSWER)
+            size = asked.size() if self._budget.limited else 0
+            most = Hold(self._scope.run_id, record, 1, size, asked.max_tokens or _UNLIMITED_ANSWER)
 
             @asynccontextmanager
             async def admission() -> AsyncIterator[None]:
@@ -106,83 +120,105 @@ class JournaledChat:
                     yield
                 granted.extend([hold] if hold else [])
 
-            message = await self._ask(messages, tools, schema, max_tokens, admission)
-            return Outcome(payload_of(message, key), *tokens_of(message, messages), next(iter(granted), None))
+            message = await self._ask(asked, admission, reader)
+            payload = payload_of(message, record.key)
+            return Outcome(payload, *tokens_of(message, asked.messages), next(iter(granted), None))
 
         try:
             replay = await self._journal.once(record, self._scope, ask)
         except CallFailedError as failed:
             used = await self._journal.usage(self._scope)
             answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
-            raise given_up(failed, identity, answered=answered) from failed
+            raise given_up(failed, self._identity, answered=answered) from failed
         finally:
             for _ in granted:
                 self._budget.settle()
-        return Answer(message_of(replay.payload), key)
+        return Answer(message_of(replay.payload), record.key)
 
     async def reject(self, answer: Answer) -> None:
         """See `ChatCaller`."""
         await self._journal.reject(answer.key, self._scope)
 
-    async def _ask(
-        self,
-        messages: Sequence[BaseMessage],
-        tools: Sequence[Mapping[str, Any]],
-        schema: Mapping[str, Any] | None,
-        max_tokens: int | None,
-        admission: Admission,
-    ) -> AIMessage:
+    async def _ask(self, asked: _Asked, admission: Admission, reader: Reader | None) -> AIMessage:
         while True:
             tried = self._dialect.current
-            send = partial(self._send_as, tried, messages, tools, schema, max_tokens)
             try:
-                return await self._limiter.run(send, admission)
+                return await self._limiter.run(partial(self._send_as, tried, asked, reader), admission)
             except _PutOtherwise:
                 continue
 
-    async def _send_as(
-        self,
-        tried: Dialect,
-        messages: Sequence[BaseMessage],
-        tools: Sequence[Mapping[str, Any]],
-        schema: Mapping[str, Any] | None,
-        max_tokens: int | None,
-    ) -> AIMessage:
+    async def _send_as(self, tried: Dialect, asked: _Asked, reader: Reader | None) -> AIMessage:
         """The answer; raises `_PutOtherwise` when the question has to be put in another form, now known."""
-        body = tried.arguments(schema=schema, max_tokens=max_tokens, temperature=self._temperature)
+        streamed = reader is not None and tried.streams
+        body = tried.arguments(
+            schema=asked.schema,
+            max_tokens=asked.max_tokens,
+            temperature=self._temperature,
+            streamed=streamed and self._speaks_openai,
+        )
         try:
-            return await self._send(messages, tools, body)
+            return await self._send(asked, body, reader if streamed else None)
         except Exception as error:
-            better = tried.after(error, with_schema=schema is not None)
+            if reader is not None:
+                reader.begin()  # at once, and not with the next try: that one may have to wait
+            better = tried.after(error, with_schema=asked.schema is not None, streamed=streamed)
             if better is None:
                 raise
             if self._dialect.current == tried:
                 self._dialect.current = better
             raise _PutOtherwise from None
 
-    async def _send(
-        self, messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]], body: dict[str, Any]
-    ) -> AIMessage:
+    async def _send(self, asked: _Asked, body: dict[str, Any], reader: Reader | None) -> AIMessage:
         if not self._speaks_openai:
-            model = self._model.bind_tools([dict(tool) for tool in tools]) if tools else self._model
-            return _as_answer(await model.ainvoke(list(messages), **body))
+            tools = [dict(tool) for tool in asked.tools]
+            return await _answer(self._model.bind_tools(tools) if tools else self._model, asked.messages, body, reader)
         # As extra_body, these go out as they stand: given by name, ChatOpenAI sends a limit that many local
         # servers do not know, and a response_format sends it to another method, slower by half, that throws
         # away an answer cut off at its limit.
         extra = {**(getattr(self._model, "extra_body", None) or {}), **body}
         named: dict[str, Any] = {"extra_body": extra} if extra else {}
-        if tools:
-            named["tools"] = [dict(tool) for tool in tools]
+        if asked.tools:
+            named["tools"] = [dict(tool) for tool in asked.tools]
         try:
-            return _as_answer(await self._model.ainvoke(list(messages), **named))
+            return await _answer(self._model, asked.messages, named, reader)
         except _PARSING as error:
             raise BrokenAnswerError(f"it cannot be read: {error}") from error
 
 
-def _size(messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]], schema: Mapping[str, Any] | None) -> int:
-    """Bytes of what is asked and of the server's template: more than any tokenizer makes tokens of it."""
-    said = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in messages]
-    return _TEMPLATE + len(canonical_json([said, list(tools), schema]).encode("utf-8", "replace"))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one call asks."""
+
+    messages: Sequence[BaseMessage]
+    tools: Sequence[Mapping[str, Any]]
+    schema: Mapping[str, Any] | None
+    max_tokens: int | None
+
+    def size(self) -> int:
+        """Bytes of what is asked and of the server's template: more than any tokenizer makes tokens of it."""
+        said = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in self.messages]
+        return _TEMPLATE + len(canonical_json([said, list(self.tools), self.schema]).encode("utf-8", "replace"))
+
+
+async def _answer(
+    model: Runnable[LanguageModelInput, AIMessage],
+    messages: Sequence[BaseMessage],
+    named: Mapping[str, Any],
+    reader: Reader | None,
+) -> AIMessage:
+    """The answer of a model, in pieces where there is a reader; a model that does not stream gives one piece."""
+    if reader is None:
+        return _as_answer(await model.ainvoke(list(messages), **named))
+    reader.begin()
+    pieces: list[AIMessage] = []
+    async for piece in model.astream(list(messages), **named):
+        pieces.append(_as_answer(piece))
+        reader.say(printable(str(piece.text)))
+        await asyncio.sleep(0)  # those who show it have their turn, also when the whole answer is there at once
+    chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
+    if not pieces:
+        raise BrokenAnswerError("an empty answer")
+    return add_ai_message_chunks(*chunks) if len(chunks) == len(pieces) else pieces[-1]
 
 
 def _as_answer(message: BaseMessage) -> AIMessage:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment, SectionKind
+from citeloom.models.listening import TextListener
 
 if TYPE_CHECKING:
     # For their names only: the package takes a quarter of a second, which `--help` need not wait for.
@@ -109,7 +110,8 @@ class AnswerBrief:
     `sources` are the evidence of this question, `recalled` what earlier answers of the conversation cited and this one
     may cite again; `shown` are the passages around the sources and the introductions of their papers, without repeats.
     `survey` tells whether the question is about several papers, `most_papers` how many an answer may cite, `answerable`
-    whether any source bears on the question enough to rest an answer on.
+    whether any source bears on the question enough to rest an answer on; with `feedback`, the answer of the last turn
+    is to be written anew.
     """
 
     question: str
@@ -123,6 +125,12 @@ class AnswerBrief:
     shown: tuple[Shown, ...] = ()
     recalled: tuple[Source, ...] = ()
     turns: tuple[Turn, ...] = ()
+    feedback: str = ""
+
+    @property
+    def sought(self) -> str:
+        """What is searched for: the question, with what the user found lacking in the answer to it."""
+        return f"{self.question} {self.feedback}".strip()
 
     @property
     def kind(self) -> Literal["answer"]:
@@ -233,7 +241,9 @@ class SearchPlanner(Protocol):
 class SectionWriter(Protocol):
     """Writes a section from a brief, citing only by marker."""
 
-    async def write(self, brief: SectionBrief) -> Draft: ...
+    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
+        """The draft; `listener` hears it while it is written, where that is known."""
+        ...
 
     async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft mended; `problems` are one line each and name the words at fault."""
@@ -251,7 +261,9 @@ class AnswerPlanner(Protocol):
 class AnswerWriter(Protocol):
     """Answers a question from the evidence alone, citing only by marker; a text that cites nothing is no answer."""
 
-    async def write(self, brief: AnswerBrief) -> Draft: ...
+    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
+        """The draft; `listener` hears it while it is written, where that is known."""
+        ...
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft: ...
 
@@ -276,13 +288,25 @@ class PaperSummarizer(Protocol):
     async def summarize(self, paper: Paper, text: str) -> str: ...
 
 
+class QuestionRewriter(Protocol):
+    """Makes a follow-up question stand alone; one that does already comes back to the character."""
+
+    async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
+        """The question after `earlier`, whose questions stand alone, the last one last."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The roles that answer questions: they read, plan and write with the models of their namesakes below."""
+    """The roles that answer questions: they read, plan and write with the models of their namesakes below.
+
+    `rewriter` works with the planner's.
+    """
 
     reader: EvidenceReader
     planner: AnswerPlanner
     writer: AnswerWriter
+    rewriter: QuestionRewriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,11 +336,11 @@ class Roles:
             return await self.answering.planner.plan(messages, brief)
         return await self.planner.plan(messages, brief)
 
-    async def write(self, brief: Brief) -> Draft:
-        """The draft of a section or an answer."""
+    async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
+        """The draft of a section or an answer, heard by `listener` while it is written, where that is known."""
         if isinstance(brief, AnswerBrief):
-            return await self.answering.writer.write(brief)
-        return await self.writer.write(brief)
+            return await self.answering.writer.write(brief, listener)
+        return await self.writer.write(brief, listener)
 
     async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft of a section or an answer, mended."""

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 
 from citeloom.documents import Chunk
 from citeloom.graph.briefs import brief_of, is_answerable, limits_of
-from citeloom.graph.events import progress
+from citeloom.graph.events import evidence_found, progress
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.repeats import answered_before
 from citeloom.graph.state import QueryRecord, ResearchState, RunState, SectionState, Update
@@ -114,7 +114,10 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         return await _read(request, bench)
 
     outcomes = await all_settled(carry_out(number, request) for number, request in enumerate(requests))
-    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in records])
+    given = cast(ResearchState, state).get("evidence_ids", {})
+    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in records], given)
+    for event in evidence_found(new):
+        runtime.stream_writer(event)
     for record, found in zip(records.values(), ids, strict=True):
         record["evidence_ids"] = found
     everything = {record["id"]: record for record in [*state["evidence"], *new]}

@@ -18,7 +18,7 @@ from citeloom.experiment import (
     require_fields,
 )
 from citeloom.graph.briefs import own_queries
-from citeloom.graph.events import progress
+from citeloom.graph.events import evidence_found, progress
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.queries import default_queries as queries_for
 from citeloom.graph.state import QueryRecord, SectionState, Update
@@ -94,6 +94,8 @@ async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
     asked = [record for record in records if plain_wording(record["query"]) not in known]
     searches = await all_settled(search(record["query"]) for record in asked)
     new, ids = number_evidence(state.get("evidence", []), searches)
+    for event in evidence_found(new):
+        runtime.stream_writer(event)
     known |= {plain_wording(record["query"]): of_query for record, of_query in zip(asked, ids, strict=True)}
     answered: list[QueryRecord] = [
         {**record, "evidence_ids": known[plain_wording(record["query"])]} for record in records

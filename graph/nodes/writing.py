@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 
@@ -21,9 +21,10 @@ from citeloom.citations.csl import style_file
 from citeloom.citations.support import cited_pairs, support_findings
 from citeloom.config import CitationStyle
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
+from citeloom.graph.drafts import ToldDraft
 from citeloom.graph.events import progress
 from citeloom.graph.judging import judged, verdicts_of
-from citeloom.graph.state import Attempt, RunState, Update, VerdictRecord
+from citeloom.graph.state import Attempt, ResearchState, RunState, Update, VerdictRecord
 from citeloom.graph.workbench import Workbench
 from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, VerdictLabel
 
@@ -32,15 +33,24 @@ _TOLD_BESIDE = frozenset({"partly-supported"})
 
 
 async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Write the section or the answer from the evidence; a question without enough of it is not put to a writer."""
+    """Write the section or the answer from the evidence, told as it comes.
+
+    A question without enough evidence is not put to a writer.
+    """
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     nothing = isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable)
-    told = f"writing the {brief.kind} from {len(brief.citable)} passages"
+    said = f"writing the {brief.kind} from {len(brief.citable)} passages"
     if isinstance(brief, AnswerBrief):
-        told = "stage 4, no answer: too little was found" if nothing else f"stage 4, {told}"
-    runtime.stream_writer(progress("writing", told))
-    draft = Draft("") if nothing else await roles.write(brief)
+        said = "stage 4, no answer: too little was found" if nothing else f"stage 4, {said}"
+    runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))
+    if nothing:
+        return {"draft": record_of(Draft("")), "warnings": warnings}
+    style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
+    before = cast(ResearchState, state).get("numbering", ())
+    told = ToldDraft(brief.citable, style, runtime.stream_writer, before)
+    draft = await roles.write(brief, told)
+    told.finish(draft)
     return {"draft": record_of(_normalised(draft)), "warnings": warnings}
 
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answer_layout import present_fresh, present_recalled, present_turns
 from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept
 from citeloom.models.chat.presenting import PresentedSources, fenced, present_lines
+from citeloom.models.chat.streamed_answer import StreamedAnswer, answer_alone
+from citeloom.models.listening import TextListener
 from citeloom.models.roles import AnswerBrief, Draft
 from citeloom.prompts import PromptLibrary
-
-_DECLINED = re.compile(r"\W*not answered\W*", re.IGNORECASE)
-_ANSWER_HEADING = re.compile(r"\A#{1,6}[ \t]*answer[ \t]*:?[ \t]*\n+", re.IGNORECASE)
-# A list of references of the model's own; ours is made of what is cited.
-_REFERENCES = re.compile(
-    r"\n+[ \t]*(?:#{1,6}[ \t]*|\*\*)(?:references|bibliography|sources|works cited)\b[ \t:*]*(?:\n.*)?\Z",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 class ChatAnswerer:
@@ -30,10 +22,14 @@ class ChatAnswerer:
         self._prompts = prompts
         self._max_tokens = max_tokens
 
-    async def write(self, brief: AnswerBrief) -> Draft:
+    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The answer; empty when the model finds that the sources give none, or gave no text, twice."""
         task, sources = self._task(brief)
-        return _answer_alone(await self._drafted(task, left_out(sources)))
+        heard = None if listener is None else StreamedAnswer(listener)
+        draft = answer_alone(await self._drafted(task, left_out(sources), heard))
+        if heard is not None:
+            heard.finish()
+        return draft
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft mended; the draft itself, with a note, when the model gave no text, twice."""
@@ -41,7 +37,7 @@ class ChatAnswerer:
         request = self._prompts["answer_repair"].render(
             draft=fenced(draft.text, "draft"), problems=present_lines(problems, "problems")
         )
-        return mended_or_kept(draft, _answer_alone(await self._drafted(f"{task}\n\n{request}", left_out(sources))))
+        return mended_or_kept(draft, answer_alone(await self._drafted(f"{task}\n\n{request}", left_out(sources))))
 
     def _task(self, brief: AnswerBrief) -> tuple[str, PresentedSources]:
         sources = present_fresh(brief)
@@ -52,14 +48,13 @@ class ChatAnswerer:
             question=fenced(brief.question, "question"),
             words=brief.words,
         )
+        if brief.feedback:
+            again = self._prompts["answer_improve"].render(feedback=fenced(brief.feedback, "feedback"))
+            task = f"{task}\n\n{again}"
         return task, sources
 
-    async def _drafted(self, task: str, notes: tuple[str, ...]) -> Draft:
+    async def _drafted(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:
         system, again = self._prompts["answer_system"].render(), self._prompts["answer_again"].render()
-        return await drafted(self._caller, system, task, again, max_tokens=self._max_tokens, notes=notes)
-
-
-def _answer_alone(draft: Draft) -> Draft:
-    """The draft without a heading that says "Answer" and without references; empty when it declines to answer."""
-    text = _REFERENCES.sub("", _ANSWER_HEADING.sub("", draft.text)).strip()
-    return replace(draft, text="" if _DECLINED.fullmatch(text) else text)
+        return await drafted(
+            self._caller, system, task, again, max_tokens=self._max_tokens, notes=notes, listener=listener
+        )

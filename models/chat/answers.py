@@ -44,14 +44,23 @@ def prose(message: AIMessage) -> str:
 
     Nothing inside the text is touched: whatever else is wrong with it is for the checks to find.
     """
-    text = answer_text(message)
-    text = _PREAMBLE.sub("", text, count=1)
+    text = without_preamble(answer_text(message))
     if whole := _WHOLE_FENCE.match(text):
-        text = _PREAMBLE.sub("", whole["body"].strip(), count=1)
+        text = without_preamble(whole["body"].strip())
+    return without_heading(text).strip()
+
+
+def without_preamble(text: str) -> str:
+    """The text behind a first line that announces it."""
+    return _PREAMBLE.sub("", text, count=1)
+
+
+def without_heading(text: str) -> str:
+    """The text behind a first line that names its kind."""
     heading = _HEADING.match(text)
     if heading and _names_a_kind(heading["hash"] or heading["bold"] or heading["plain"] or ""):
-        text = text[heading.end() :]
-    return text.strip()
+        return text[heading.end() :]
+    return text
 
 
 def _names_a_kind(title: str) -> bool:

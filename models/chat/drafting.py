@@ -9,11 +9,20 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answers import cut_off, prose
 from citeloom.models.chat.presenting import PresentedSources
+from citeloom.models.chat.streamed_prose import StreamedProse
+from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft
 
 
 async def drafted(
-    caller: ChatCaller, system: str, task: str, again: str, *, max_tokens: int, notes: tuple[str, ...] = ()
+    caller: ChatCaller,
+    system: str,
+    task: str,
+    again: str,
+    *,
+    max_tokens: int,
+    notes: tuple[str, ...] = (),
+    listener: TextListener | None = None,
 ) -> Draft:
     """The text that a model writes for a task; empty, and said so in a note, when it gave none, twice.
 
@@ -24,11 +33,15 @@ async def drafted(
         again: follows the task when the first answer held no text.
         max_tokens: limit of one answer.
         notes: what the user should know whatever is written.
+        listener: hears the text as it comes.
     """
     truncated = False
     for request in (task, f"{task}\n\n{again}"):
         messages: list[BaseMessage] = [SystemMessage(system), HumanMessage(request)]
-        answer = await caller.call(messages, max_tokens=max_tokens)
+        heard = None if listener is None else StreamedProse(listener)
+        answer = await caller.call(messages, max_tokens=max_tokens, listener=heard)
+        if heard is not None:
+            heard.finish()
         text, truncated = prose(answer.message), cut_off(answer.message)
         if text:
             return Draft(text, truncated=truncated, notes=notes)

@@ -15,6 +15,7 @@ from citeloom.models.chat.presenting import (
     present_lines,
     present_sources,
 )
+from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft, SectionBrief
 from citeloom.prompts import PromptLibrary
 
@@ -27,10 +28,10 @@ class ChatWriter:
         self._prompts = prompts
         self._max_tokens = max_tokens
 
-    async def write(self, brief: SectionBrief) -> Draft:
+    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; its text is empty when the model gave none, twice."""
         sources = present_sources(brief.sources)
-        return await self._answer(self._task(brief, sources), left_out(sources))
+        return await self._answer(self._task(brief, sources), left_out(sources), listener)
 
     async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft mended; the draft itself, with a note, when the model gave no text, twice."""
@@ -58,7 +59,9 @@ class ChatWriter:
         sections = present_earlier(brief.earlier or (), brief.kind)
         return self._prompts["writer_earlier"].render(sections=sections) if sections else ""
 
-    async def _answer(self, task: str, notes: tuple[str, ...]) -> Draft:
+    async def _answer(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:
         again = self._prompts["writer_again"].render()
         system = self._prompts["writer_system"].render()
-        return await drafted(self._caller, system, task, again, max_tokens=self._max_tokens, notes=notes)
+        return await drafted(
+            self._caller, system, task, again, max_tokens=self._max_tokens, notes=notes, listener=listener
+        )

@@ -14,6 +14,7 @@ from citeloom.documents.sentences import sentence_spans
 from citeloom.models.extractive.answer_phrasing import paragraphs
 from citeloom.models.extractive.relevance import Relevance, odds_of
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
+from citeloom.models.listening import TextListener
 from citeloom.models.roles import AnswerBrief, Draft, Source
 
 _FAR_BEHIND: Final = 6.0  # of log-odds
@@ -30,7 +31,7 @@ class ExtractiveAnswerer:
         self._vectors = vectors
         self._relevance = relevance
 
-    async def write(self, brief: AnswerBrief) -> Draft:
+    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The answer, the best paper first; empty when there is no evidence."""
         chosen = chosen_sources(brief, await self._worth(brief))
         headed = len(chosen) >= _HEADED

@@ -18,6 +18,7 @@ from citeloom.models.extractive.quotable import Passage, quotable_passages
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.extractive.shares import share_of
 from citeloom.models.extractive.themes import Theme, experiment_themes, themes_in, vocabulary
+from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft, QuoteSpan, SectionBrief, Source
 
 
@@ -27,7 +28,7 @@ class ExtractiveWriter:
     def __init__(self, vectors: SentenceVectors) -> None:
         self._vectors = vectors
 
-    async def write(self, brief: SectionBrief) -> Draft:
+    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section, with a note when fewer papers fit than the section would want."""
         plan = _plan(brief)
         statements = [statement for paragraph in plan for statement in paragraph]

@@ -27,9 +27,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 if __package__:
+    from tests.support.event_streams import STREAM_FAULTS, EventStream, Gate, StreamFault
     from tests.support.protocol_answers import Json, completion, embedding
 else:  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parent))
+    from event_streams import STREAM_FAULTS, EventStream, Gate, StreamFault
     from protocol_answers import Json, completion, embedding
 
 
@@ -42,7 +44,10 @@ class Raw:
     content_type: str = "application/json"
 
 
-Fault = Literal["hang", "html", "not-json", "list", "no-choices", "empty-choices", "empty", "huge", "truncated", "drop"]
+Fault = (
+    Literal["hang", "html", "not-json", "list", "no-choices", "empty-choices", "empty", "huge", "truncated", "drop"]
+    | StreamFault
+)
 Behaviour = Callable[[Json], "Json | Raw | Status | Fault | None"]
 Answer = Callable[[Json], Json]
 
@@ -97,6 +102,9 @@ class FakeOpenAI:
         failures: what the first requests are answered with, in order of arrival.
         behaviour: asked first; None leaves the answer to the protocol, a fault is what the request meets.
         log: file to which requests are appended.
+        streams: False answers whole where a stream is asked for.
+        pace: seconds between the chunks of a stream.
+        gate: where streams wait.
     """
 
     def __init__(
@@ -110,8 +118,14 @@ class FakeOpenAI:
         behaviour: Behaviour | None = None,
         log: Path | None = None,
         port: int = 0,
+        streams: bool = True,
+        pace: float = 0.0,
+        gate: Gate | None = None,
     ) -> None:
         self.delay = delay
+        self.streams = streams
+        self.pace = pace
+        self.gate = gate
         self.api_key = api_key
         self.model = model
         self.tool_turns = tool_turns
@@ -192,10 +206,15 @@ class FakeOpenAI:
         response = self._refusal(request, body) or await self._fault(fault)
         if response is None:
             made = answer(body) if made is None else made
-            response = _as_response(made) if isinstance(made, Raw) else JSONResponse(made)
+            response = _as_response(made) if isinstance(made, Raw) else self._as_asked(made, body, fault)
             self.answered += 1
             self._note({"event": "answered", "number": number})
         return response
+
+    def _as_asked(self, answer: Json, body: Json, fault: Any) -> Response:
+        if not (body.get("stream") and self.streams):
+            return JSONResponse(answer)
+        return EventStream(answer, body, pace=self.pace, gate=self.gate, fault=fault)
 
     def _refusal(self, request: Request, body: Json) -> Response | None:
         key = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -208,7 +227,7 @@ class FakeOpenAI:
         return None
 
     async def _fault(self, fault: Status | Fault | None) -> Response | None:
-        if fault is None:
+        if fault is None or fault in STREAM_FAULTS:
             return None
         if isinstance(fault, Status):
             return _error(fault)
@@ -259,6 +278,7 @@ def main() -> None:
     parser.add_argument("--api-key")
     parser.add_argument("--model")
     parser.add_argument("--tool-turns", type=int, default=2)
+    parser.add_argument("--pace", type=float, default=0.0)
     given = parser.parse_args()
     server = FakeOpenAI(
         delay=given.delay,
@@ -267,6 +287,7 @@ def main() -> None:
         tool_turns=given.tool_turns,
         log=given.log,
         port=given.port,
+        pace=given.pace,
     )
     print(server.base_url, flush=True)  # noqa: T201 - whoever started the process reads it
     server.serve_here()

@@ -26,7 +26,7 @@ def request_hash(body: Mapping[str, Any]) -> str:
         | {"tool_calls": [call.get("function") for call in message.get("tool_calls") or ()]}
         for message in body.get("messages") or ()
     ]
-    rest = {name: value for name, value in body.items() if name not in ("messages", "stream")}
+    rest = {name: value for name, value in body.items() if name not in ("messages", "stream", "stream_options")}
     return hashlib.sha256(json.dumps([rest, messages], sort_keys=True).encode()).hexdigest()
 
 

@@ -105,7 +105,7 @@ def steps(events: list[tuple[str, Any]]) -> list[str]:
 
 
 def stages(events: list[tuple[str, Any]]) -> list[str]:
-    return [data["stage"] for kind, data in events if kind == "custom"]
+    return [data["stage"] for kind, data in events if kind == "custom" and data["kind"] == "stage"]
 
 
 async def new_thread(client: LangGraphClient) -> str:

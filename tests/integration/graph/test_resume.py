@@ -79,7 +79,7 @@ async def test_a_cancelled_run_is_paused_and_gone_on_with(
         reached = asyncio.Event()
 
         def show(event: Any) -> None:
-            if event["stage"] == "writing":
+            if event.get("stage") == "writing":
                 reached.set()
 
         running = asyncio.create_task(run_section(request_, bench, on_event=show))

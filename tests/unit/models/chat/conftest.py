@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment, parse_experiment
 from citeloom.models.calls import Answer
+from citeloom.models.listening import TextListener
 from citeloom.models.roles import Candidate, SectionBrief, Source
 from citeloom.prompts import PROMPT_NAMES, PromptLibrary
 
@@ -40,6 +41,7 @@ class ScriptedCaller:
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         known_as: Sequence[BaseMessage] | None = None,
+        listener: TextListener | None = None,
     ) -> Answer:
         self.asked.append(list(messages))
         self.options.append({"tools": tuple(tools), "schema": schema, "max_tokens": max_tokens})
@@ -47,7 +49,10 @@ class ScriptedCaller:
         item = self._script.pop(0)
         if isinstance(item, dict):
             item = json.dumps(item)
-        return Answer(item if isinstance(item, AIMessage) else AIMessage(item), key=f"call-{len(self.asked)}")
+        message = item if isinstance(item, AIMessage) else AIMessage(item)
+        if listener is not None:
+            listener.piece(str(message.text))
+        return Answer(message, key=f"call-{len(self.asked)}")
 
     async def reject(self, answer: Answer) -> None:
         self.rejected.append(answer.key)

@@ -1,0 +1,64 @@
+"""Runs from Python as streams of events: async generators that end with `done`.
+
+`astream_section` and `astream_research` take what `awrite_section` and `aresearch` take; `events_of` makes such a
+stream of any call that tells its events to a callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from citeloom.api import awrite_section
+from citeloom.experiment import Experiment, SectionKind
+from citeloom.graph.events import Event, OnEvent, Telling
+from citeloom.graph.workbench import Workbench
+from citeloom.questions import aresearch
+
+__all__ = ["astream_research", "astream_section"]
+
+
+def astream_section(
+    kind: SectionKind, experiment: Experiment | dict[str, Any] | Path | str, library: Workbench, **options: Any
+) -> AsyncGenerator[Event, None]:
+    """Write a section, or go on with it, as a stream of events; takes the options of `awrite_section`.
+
+    Closing the stream early pauses the run, which goes on when it is asked for again. Raises while it is read what
+    `awrite_section` raises.
+    """
+    return events_of(lambda tell: awrite_section(kind, experiment, library, on_event=tell, **options))
+
+
+def astream_research(question: str, library: Workbench, **options: Any) -> AsyncGenerator[Event, None]:
+    """Answer a question, or go on with it, as a stream of events; takes the options of `aresearch`.
+
+    Closing the stream early pauses the run, which goes on when it is asked for again. Raises while it is read what
+    `aresearch` raises.
+    """
+    return events_of(lambda tell: aresearch(question, library, on_event=tell, **options))
+
+
+async def events_of(work: Callable[[OnEvent], Awaitable[dict[str, Any]]]) -> AsyncGenerator[Event, None]:
+    """The events that `work` tells, and in the end `done` with what it returns; raises what `work` raises.
+
+    When the stream is closed early `work` is cancelled, and has ended when the closing is over.
+    """
+    events: asyncio.Queue[Event | None] = asyncio.Queue()
+    telling = Telling(events.put_nowait)
+
+    async def run() -> None:
+        try:
+            telling.done(await work(telling))
+        finally:
+            events.put_nowait(None)
+
+    running = asyncio.ensure_future(run())
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+        await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,61 @@
+"""How a draft stands on a terminal while it is written."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from citeloom.commands.live_view import RunProgress
+from citeloom.commands.told_answer import ToldAnswer, WrappedText
+from citeloom.graph.events import Event, progress
+
+
+@pytest.mark.parametrize("length", [1, 4, 100])
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Seeds matter more than methods.", ["Seeds matter", "more than", "methods."]),
+        ("One\n\n- two  three", ["One", "", "- two  three"]),
+        ("Unbreakable-long-word here", ["Unbreakable-long-word", "here"]),
+        ("中文文本 字符 宽度", ["中文文本", "字符 宽度"]),
+    ],
+)
+def test_lines_break_between_words(text: str, lines: list[str], length: int) -> None:
+    out = io.StringIO()
+    wrapped = WrappedText(out, 12)
+    for start in range(0, len(text), length):
+        wrapped.write(text[start : start + length])
+    wrapped.end()
+    assert out.getvalue() == "".join(f"{line}\n" for line in lines)
+
+
+def token(text: str) -> Event:
+    return {"source": "citeloom", "kind": "token", "text": text}
+
+
+def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_left_out() -> None:
+    out = io.StringIO()
+    told = ToldAnswer(RunProgress(lambda event: out.write(f"<{event['text']}>\n") and None), out)
+    for event in (progress("writing", "writing"), token("Seeds\x1b[2J"), token(" matter"), progress("checked", "fine")):
+        told(event)
+    assert out.getvalue() == "<writing>\n\nSeeds[2J matter\n<fine>\n"
+    assert told.told_something
+    assert not told.has_told({"text": "Seeds may matter"})
+
+
+def test_what_was_void_counts_not_as_told() -> None:
+    out = io.StringIO()
+    told = ToldAnswer(RunProgress(lambda _: None), out)
+    for event in (token("Seed"), Event.__args__[4](source="citeloom", kind="restarted"), token("Seeds matter.")):
+        told(event)
+    told.end()
+    assert told.has_told({"text": "Seeds matter.\n"})
+    assert out.getvalue() == "\nSeed\n\nThe answer broke off and begins anew:\n\nSeeds matter.\n"
+
+
+def test_without_a_terminal_no_draft_is_shown() -> None:
+    told = ToldAnswer(RunProgress(lambda _: None), None)
+    told(token("Seeds matter."))
+    assert not told.has_told({"text": "Seeds matter."})
+    assert not told.told_something
