@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         write_section,
     )
     from citeloom.config import Settings
+    from citeloom.conversation import Conversation
     from citeloom.errors import CiteloomError
     from citeloom.experiment import load_experiment
     from citeloom.graph.paper_graph import build_paper_graph
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CiteloomError": "citeloom.errors",
+    "Conversation": "citeloom.conversation",
     "Settings": "citeloom.config",
     "aingest": "citeloom.api",
     "aopen_library": "citeloom.api",
@@ -53,6 +55,7 @@ _HOMES = {
 
 __all__ = [
     "CiteloomError",
+    "Conversation",
     "Settings",
     "aingest",
     "aopen_library",

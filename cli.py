@@ -8,7 +8,18 @@ import sys
 try:
     import typer
 
-    from citeloom.commands import contradictions, diagnosis, library, research, runs, search, sections, spending
+    from citeloom.commands import (
+        chat,
+        contradictions,
+        conversations,
+        diagnosis,
+        library,
+        research,
+        runs,
+        search,
+        sections,
+        spending,
+    )
     from citeloom.commands.console import notice
     from citeloom.commands.full_disk import full_disk
     from citeloom.commands.going_on import command_again
@@ -41,6 +52,8 @@ search.register(app)
 contradictions.register(app)
 sections.register(app)
 research.register(app)
+chat.register(app)
+conversations.register(app)
 runs.register(app)
 spending.register(app)
 diagnosis.register(app)

@@ -137,6 +137,12 @@ class Settings(BaseSettings):
     section_words: int = Field(500, ge=80, le=5000, description="Length asked of a section, in words.")
     answer_words: int = Field(300, ge=50, le=5000, description="Length asked of an answer to a question, in words.")
     answer_sources: int = Field(8, ge=1, le=50, description="Papers that an answer may draw on at most.")
+    conversation_tokens: int = Field(
+        4000, ge=0, le=100_000, description="Tokens of a prompt that earlier turns of a conversation may take."
+    )
+    conversation_days: int | None = Field(
+        None, ge=1, description="Days after its last turn when a conversation is deleted; not set: never."
+    )
     max_output_tokens: int = Field(4000, ge=100, le=100_000, description="Tokens that one answer may have.")
     prompts_dir: Path | None = Field(None, description="Folder whose prompt files replace those shipped.")
     cite_style: CitationStyle = Field("key", description="How a citation is shown in the text.")

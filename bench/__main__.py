@@ -18,6 +18,7 @@ from pathlib import Path
 from bench import (
     checks,
     checks_on_papers,
+    conversation,
     endpoint_ingest,
     evidence,
     first_token,
@@ -36,7 +37,7 @@ from citeloom.experiment import load_experiment
 from citeloom.stores.home import Home
 
 PARTS = (
-    *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token"),
+    *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
     *("pdf", "embedder", "retrieval", "checks"),
 )
 ASKED_FOR = ("judge", "questions", "rerank")  # take minutes
@@ -94,7 +95,7 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "pdf" in parts:
         _tell("pdf: reading against the parser alone ...")
         rows += await pdf.measure(chosen.pdfs, max(1, rounds // 2))
-    if not {"ingest", "evidence", "section", "first-token"}.intersection(parts):
+    if not {"ingest", "evidence", "section", "first-token", "conversation"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
@@ -112,6 +113,9 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
         if "first-token" in parts:
             _tell("first-token: a question against its critical path ...")
             rows += await first_token.measure(home, rounds)
+        if "conversation" in parts:
+            _tell("conversation: its twelfth turn against its second, and the prompt of chat ...")
+            rows += await conversation.measure(home, rounds)
     return rows
 
 

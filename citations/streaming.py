@@ -58,12 +58,15 @@ _LONG: Final = 400
 
 
 class MarkerStream:
-    """Text with markers in, piece by piece; text with citations out, and what is cited with it."""
+    """Text with markers in, piece by piece; text with citations out, and what is cited with it.
 
-    def __init__(self, sources: Sequence[Source], style: CitationStyle) -> None:
+    `before` are the keys that have the first numbers already.
+    """
+
+    def __init__(self, sources: Sequence[Source], style: CitationStyle, before: Sequence[str] = ()) -> None:
         self._evidence = {source.evidence.id: source.evidence for source in sources}
         self._style = style
-        self._numbers: dict[str, int] = {}
+        self._numbers = {key: number for number, key in enumerate(before, 1)}
         self._cited: set[str] = set()
         self._held = ""
         self._look_at = 0

@@ -59,7 +59,7 @@ def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
         result_json(records)
         return
     rows = [
-        [record["thread_id"], record["status"], _when(record["updated_at"]), record["title"], record["detail"]]
+        [record["thread_id"], record["status"], when(record["updated_at"]), record["title"], record["detail"]]
         for record in records
     ]
     table(f"{len(rows)} runs", ["run", "status", "last", "paper", "detail"], rows)
@@ -84,7 +84,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
         return
     result(f"{run.thread_id}: {record['status']}{f' ({run.detail})' if run.detail else ''}")
     of = "research" if run.section == "research" else f"{run.section} of"
-    result(f"{of}: {run.title}\nbegun {_when(run.started_at)}, last {_when(run.updated_at)}\n")
+    result(f"{of}: {run.title}\nbegun {when(run.started_at)}, last {when(run.updated_at)}\n")
     for query in queries:
         found_ids = ", ".join(query["evidence_ids"]) or "nothing"
         result(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}")
@@ -188,5 +188,6 @@ def _record(run: Run, home: Home) -> dict[str, Any]:
     return record
 
 
-def _when(seconds: float) -> str:
+def when(seconds: float) -> str:
+    """A moment as a list shows it."""
     return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")

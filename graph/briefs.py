@@ -56,7 +56,7 @@ def _section_brief(state: SectionState, sources: Sequence[Source], bench: Workbe
 
 def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbench) -> AnswerBrief:
     """What is known of a question; evidence that only the conversation before it had is kept apart."""
-    fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
+    fresh = _of_this_question(state)
     found = [source for source in sources if source.evidence.id in fresh]
     contexts = assemble_context(bench.library, [source.evidence.chunk_id for source in found])
     ids: dict[str, list[str]] = {}
@@ -69,7 +69,7 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
         searches_left=_searches_left(state, bench),
         words=state.get("words") or bench.settings.answer_words,
         survey=state["route"]["track"] == "survey",
-        answerable="recalled" in state or is_answerable(state, bench),
+        answerable=is_answerable(state, bench),
         most_papers=state.get("sources") or bench.settings.answer_sources,
         shown=tuple(
             Shown(
@@ -84,20 +84,28 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
         ),
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
         turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
+        feedback=state.get("feedback", ""),
     )
 
 
 def is_answerable(state: RunState, bench: Workbench) -> bool:
     """Whether any evidence bears on the question enough; what merely shares its field does not.
 
-    In a paper that the question names, all that was kept does: whoever names it knows that it is the place.
+    In a paper that the question names, all that was kept does: whoever names it knows that it is the place. A chat
+    model may answer from what was cited before, and declines where that says nothing of the question.
     """
-    where = cast(ResearchState, state)["route"]
-    named = where["papers"] if where["track"] == "one_paper" else ()
-    return any(
-        record["key"] in named or record["llm_score"] >= bench.settings.answer_threshold
-        for record in state.get("evidence", [])
-    )
+    given = cast(ResearchState, state)
+    if given.get("recalled") and "writer" not in bench.extractive:
+        return True
+    named = given["route"]["papers"] if given["route"]["track"] == "one_paper" else ()
+    fresh = [record for record in state.get("evidence", []) if record["id"] in _of_this_question(given)]
+    return any(record["key"] in named or record["llm_score"] >= bench.settings.answer_threshold for record in fresh)
+
+
+def _of_this_question(state: ResearchState) -> set[str]:
+    """The evidence that was found for the question; an answer that is written anew rests on what it had as well."""
+    fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
+    return fresh | {record["id"] for record in state.get("recalled", [])} if state.get("feedback") else fresh
 
 
 def _queries(state: RunState) -> tuple[str, ...]:

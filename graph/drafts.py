@@ -23,12 +23,16 @@ class ToldDraft:
         sources: what the draft may cite.
         style: how it cites.
         tell: takes the events.
+        before: keys that have the first numbers already.
     """
 
-    def __init__(self, sources: Sequence[Source], style: CitationStyle, tell: StreamWriter) -> None:
+    def __init__(
+        self, sources: Sequence[Source], style: CitationStyle, tell: StreamWriter, before: Sequence[str] = ()
+    ) -> None:
         self._sources = sources
         self._style = style
         self._tell = tell
+        self._before = before
         self._begin()
 
     def piece(self, text: str) -> None:
@@ -52,7 +56,7 @@ class ToldDraft:
 
     def _begin(self) -> None:
         self._heard: list[str] = []
-        self._stream = MarkerStream(self._sources, self._style)
+        self._stream = MarkerStream(self._sources, self._style, self._before)
 
     def _tell_all(self, settled: Sequence[str | Cited]) -> None:
         for item in settled:

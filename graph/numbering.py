@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from citeloom.documents import text_hash
 from citeloom.tools import Found
 
 
 def number_evidence(
-    known: Sequence[dict[str, Any]], searches: Sequence[Sequence[Found]]
+    known: Sequence[dict[str, Any]],
+    searches: Sequence[Sequence[Found]],
+    given: Mapping[str, str] | None = None,
 ) -> tuple[list[dict[str, Any]], list[list[str]]]:
     """New evidence records, and for each search the ids of its evidence, best first.
 
-    A chunk that is evidence already keeps its id, its quote and its first query.
+    A chunk that is evidence already keeps its id, its quote and its first query. `given` are the ids that a
+    conversation has given so far, by `mark_of`: each keeps its chunk, and none is given again.
     """
-    by_chunk = {record["chunk_id"]: record["id"] for record in known}
-    # Counted on from the highest: what a conversation recalls has gaps.
-    last = max((int(record["id"][1:]) for record in known), default=0)
+    ids_of_marks = {**(given or {}), **{mark_of(record): record["id"] for record in known}}
+    there = {record["id"] for record in known}
+    last = max((int(identifier[1:]) for identifier in ids_of_marks.values()), default=0)
     new: list[dict[str, Any]] = []
     ids: list[list[str]] = []
     for search in searches:
         of_search: list[str] = []
         for found in search:
-            chunk_id = found.candidate.chunk.id
-            if chunk_id not in by_chunk:
+            chunk = found.candidate.chunk
+            mark = mark_of({"chunk_id": chunk.id, "chunk_hash": text_hash(chunk.text)})
+            if mark not in ids_of_marks:
                 last += 1
-                by_chunk[chunk_id] = f"E{last}"
-                new.append(found.as_evidence(by_chunk[chunk_id]).as_dict())
-            of_search.append(by_chunk[chunk_id])
+                ids_of_marks[mark] = f"E{last}"
+            identifier = ids_of_marks[mark]
+            if identifier not in there:
+                there.add(identifier)
+                new.append(found.as_evidence(identifier).as_dict())
+            of_search.append(identifier)
         ids.append(of_search)
     return new, ids
+
+
+def mark_of(record: Mapping[str, Any]) -> str:
+    """Names the chunk behind a piece of evidence, and the text that it had: ids of chunks shift in an edited paper."""
+    return f"{record['chunk_id']} {record['chunk_hash'][:16]}"

@@ -125,6 +125,11 @@ class ResearchResult:
     finished_earlier: bool
 
 
+def foreign_script(question: str, bench: Workbench) -> bool:
+    """Whether the question is in a script that the library's embedding does not read."""
+    return not is_latin(question) and isinstance(bench.library.embedding, LocalEmbedding)
+
+
 async def run_research(
     request: ResearchRequest,
     bench: Workbench,
@@ -141,7 +146,7 @@ async def run_research(
     years = year_range(request.min_year, request.max_year)
     await bench.require_papers()
     await asyncio.to_thread(Scope.within, bench.library, request.papers, (), years, request.venue)
-    if not is_latin(request.question) and isinstance(bench.library.embedding, LocalEmbedding):
+    if foreign_script(request.question, bench):
         on_notice(f"Note: {FOREIGN_SCRIPT}")
     finished = await run_request(request, bench, on_event=on_event, on_notice=on_notice)
     return ResearchResult(finished.record, finished.finished_earlier)

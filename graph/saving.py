@@ -15,7 +15,7 @@ from citeloom.citations.formats import ExportError, Format, convert
 
 __all__ = ["prepare_folder", "public_record", "save", "save_section"]
 
-_FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript")
+_FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "with_markers", "numbering")
 
 
 def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -44,8 +44,12 @@ def _with_sources(section: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[
     return {**section, "report": {**whole, **section["report"], "searches": searches}}
 
 
-async def save_section(record: dict[str, Any], out: Path, formats: Sequence[Format] = ()) -> dict[str, Any]:
+async def save_section(
+    record: dict[str, Any], out: Path, formats: Sequence[Format] = (), *, stem: str = ""
+) -> dict[str, Any]:
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
+
+    `stem` names the files otherwise than after the section.
 
     Raises `InputError` when they cannot be written, and `ExportError` for a format that pandoc refuses, after all
     other files are written. A failed write loses nothing: the finished run is in the register, and the same command
@@ -56,14 +60,14 @@ async def save_section(record: dict[str, Any], out: Path, formats: Sequence[Form
         def as_json(files: Mapping[str, str]) -> str:
             return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
 
-        made, failed = _converted(record, formats)
+        made, failed = _converted(record, formats, stem or name_of(record))
         contents = {
             "md": record["markdown"],
             "bib": record["bibliography"],
             "evidence.html": evidence_report(record),
             **made,
         }
-        saved = public_record(record, write_texts(out, name_of(record), contents, as_json))
+        saved = public_record(record, write_texts(out, stem or name_of(record), contents, as_json))
         if failed:
             raise failed[0]
         return saved
@@ -76,11 +80,13 @@ def name_of(record: Mapping[str, Any]) -> str:
     return str(record["section"]) if "section" in record else slug(record["question"])
 
 
-def _converted(record: Mapping[str, Any], formats: Sequence[Format]) -> tuple[dict[str, bytes], list[ExportError]]:
+def _converted(
+    record: Mapping[str, Any], formats: Sequence[Format], stem: str
+) -> tuple[dict[str, bytes], list[ExportError]]:
     """The contents by format, and the errors of those that could not be made."""
     made: dict[str, bytes] = {}
     failed: list[ExportError] = []
-    name = file_stem(name_of(record))
+    name = file_stem(stem)
     for target in dict.fromkeys(formats):
         try:
             made[target] = convert(

@@ -74,9 +74,13 @@ class WrittenSection(TypedDict):
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append evidence whose id is not there yet; ids keep their first meaning for the whole thread."""
-    ids = {record["id"] for record in known}
-    return known + [record for record in new if record["id"] not in ids]
+    """Append evidence whose id is not there yet; ids keep their chunk for the whole thread.
+
+    What a conversation recalled and a search has found again is read anew, and takes its own place.
+    """
+    again = {record["id"]: record for record in new}
+    kept = [again.pop(record["id"], record) for record in known]
+    return kept + list(again.values())
 
 
 class SectionInput(TypedDict):
@@ -159,7 +163,9 @@ class RouteRecord(TypedDict):
 class ResearchInput(TypedDict):
     """What a caller gives: the question, and limits where there are any.
 
-    `turns` and `recalled` are a conversation's: what was asked before, and the evidence that was cited then.
+    What follows after `single_shot` is a conversation's: what was asked before, the evidence that was cited then, the
+    ids of all chunks that were evidence, the keys that were cited (the first has number 1), and what the user says of
+    the last answer when it is to be written anew.
     """
 
     question: Annotated[str, Field(description="The question to answer from your papers.")]
@@ -172,6 +178,9 @@ class ResearchInput(TypedDict):
     single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
     turns: NotRequired[list[TurnRecord]]
     recalled: NotRequired[list[dict[str, Any]]]
+    evidence_ids: NotRequired[dict[str, str]]
+    numbering: NotRequired[list[str]]
+    feedback: NotRequired[str]
 
 
 class ResearchOutput(TypedDict):
@@ -182,6 +191,7 @@ class ResearchOutput(TypedDict):
     answered: bool
     text: str
     result: dict[str, Any]
+    queries: list[QueryRecord]
 
 
 class ResearchState(RunState, total=False):
@@ -197,6 +207,9 @@ class ResearchState(RunState, total=False):
     single_shot: bool
     turns: list[TurnRecord]
     recalled: list[dict[str, Any]]
+    evidence_ids: dict[str, str]
+    numbering: list[str]
+    feedback: str
     route: RouteRecord
     shortlist: list[str]
     found: list[tuple[str, float]]

@@ -192,6 +192,7 @@ class Workbench:
                 reader=(bare if "reader" in missing else chat).answering.reader,
                 planner=(bare if "agent" in missing else chat).answering.planner,
                 writer=(bare if "writer" in missing else chat).answering.writer,
+                rewriter=(bare if "agent" in missing else chat).answering.rewriter,
             ),
             notice=self.notice,
             comparer=pick("judge", "comparer"),

@@ -110,7 +110,8 @@ class AnswerBrief:
     `sources` are the evidence of this question, `recalled` what earlier answers of the conversation cited and this one
     may cite again; `shown` are the passages around the sources and the introductions of their papers, without repeats.
     `survey` tells whether the question is about several papers, `most_papers` how many an answer may cite, `answerable`
-    whether any source bears on the question enough to rest an answer on.
+    whether any source bears on the question enough to rest an answer on; with `feedback`, the answer of the last turn
+    is to be written anew.
     """
 
     question: str
@@ -124,6 +125,12 @@ class AnswerBrief:
     shown: tuple[Shown, ...] = ()
     recalled: tuple[Source, ...] = ()
     turns: tuple[Turn, ...] = ()
+    feedback: str = ""
+
+    @property
+    def sought(self) -> str:
+        """What is searched for: the question, with what the user found lacking in the answer to it."""
+        return f"{self.question} {self.feedback}".strip()
 
     @property
     def kind(self) -> Literal["answer"]:
@@ -281,13 +288,25 @@ class PaperSummarizer(Protocol):
     async def summarize(self, paper: Paper, text: str) -> str: ...
 
 
+class QuestionRewriter(Protocol):
+    """Makes a follow-up question stand alone; one that does already comes back to the character."""
+
+    async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
+        """The question after `earlier`, whose questions stand alone, the last one last."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The roles that answer questions: they read, plan and write with the models of their namesakes below."""
+    """The roles that answer questions: they read, plan and write with the models of their namesakes below.
+
+    `rewriter` works with the planner's.
+    """
 
     reader: EvidenceReader
     planner: AnswerPlanner
     writer: AnswerWriter
+    rewriter: QuestionRewriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,3 +27,18 @@ async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(pickle_fallback=False))
         await saver.setup()
         yield saver
+
+
+async def keep_latest(saver: AsyncSqliteSaver, thread_id: str) -> None:
+    """Drop all checkpoints of a thread but its latest, with those of the graphs inside it.
+
+    For a thread that goes on for long: each step writes the whole state again, and none that is over is gone back to.
+    """
+    latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
+    async with saver.lock, saver.conn.cursor() as cursor:
+        for table in ("writes", "checkpoints"):
+            await cursor.execute(
+                f"DELETE FROM {table} WHERE thread_id = :thread AND (checkpoint_ns != '' OR checkpoint_id < {latest})",
+                {"thread": thread_id},
+            )
+        await saver.conn.commit()

@@ -114,7 +114,8 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         return await _read(request, bench)
 
     outcomes = await all_settled(carry_out(number, request) for number, request in enumerate(requests))
-    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in records])
+    given = cast(ResearchState, state).get("evidence_ids", {})
+    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in records], given)
     for event in evidence_found(new):
         runtime.stream_writer(event)
     for record, found in zip(records.values(), ids, strict=True):

@@ -13,7 +13,7 @@ from langgraph.types import Overwrite
 from citeloom.documents import Category
 from citeloom.graph.briefs import limits_of
 from citeloom.graph.events import evidence_found, progress
-from citeloom.graph.numbering import number_evidence
+from citeloom.graph.numbering import mark_of, number_evidence
 from citeloom.graph.state import QueryRecord, ResearchState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
@@ -103,7 +103,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     """
     roles = await bench.roles(runtime)
     reader = roles.answering.reader
-    question, limits = state["question"], bench.limits
+    question, limits = _sought(state), bench.limits
     candidates = await asyncio.to_thread(_candidates, state["found"], bench)
     readings = await all_settled(reader.read(question, candidate) for candidate in candidates)
     one = state["route"]["track"] == "one_paper"
@@ -122,7 +122,9 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
         searches.append(wider)
         kept = [*kept, *wider]
         strong = any(item.reading.score >= bench.settings.answer_threshold for item in wider)
-    new, ids = number_evidence(state["evidence"], searches)
+    # What earlier answers cited is read anew where it is found again.
+    recalled = {mark_of(record): record["id"] for record in state["evidence"]}
+    new, ids = number_evidence([], searches, {**state.get("evidence_ids", {}), **recalled})
     for event in evidence_found(new):
         runtime.stream_writer(event)
     records: list[QueryRecord] = [
@@ -144,6 +146,11 @@ def _limits(bench: Workbench, *, one_paper: bool) -> EvidenceLimits:
     return replace(limits, top_k_final=most, per_paper=most if one_paper else limits.per_paper + 1)
 
 
+def _sought(state: ResearchState) -> str:
+    """What is searched for: the question, with what the user said is lacking in the answer to it."""
+    return f"{state['question']} {state.get('feedback', '')}".strip()
+
+
 async def _funnelled(state: ResearchState, bench: Workbench) -> Funnelled:
     record = state["route"]
     categories = tuple(Category[name.upper()] for name in record["categories"])
@@ -157,7 +164,7 @@ async def _funnelled(state: ResearchState, bench: Workbench) -> Funnelled:
 
     papers = state.get("sources") or settings.answer_sources
     limits = FunnelLimits(papers, max(_MOST_CHUNKS, 2 * papers))
-    return await funnel(bench.library, search, state["question"], where, limits, within)
+    return await funnel(bench.library, search, _sought(state), where, limits, within)
 
 
 def _looked_into(found: Funnelled, runtime: Runtime[Any]) -> Update:

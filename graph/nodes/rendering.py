@@ -62,7 +62,8 @@ async def render(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Up
 
 async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
     """The record of a section or an answer in the citation style of the settings; takes no model call."""
-    page = await laid_out(await finished_text(state, bench), bench, read=chunks_shown(state))
+    before = cast(ResearchState, state).get("numbering", ())
+    page = await laid_out(await finished_text(state, bench), bench, read=chunks_shown(state), before=before)
     return page_record(page, await references_of(page.papers, page.shown.numbering, page.style, bench), bench)
 
 
@@ -132,7 +133,8 @@ async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str,
 async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str], before: Sequence[str] = ()) -> Page:
     """The text in the citation style of the settings.
 
-    `read` are the chunks that the agent read beside, `before` the keys that a paper's sections before this one cite.
+    `read` are the chunks that the agent read beside, `before` the keys that were cited before: by a paper's
+    sections before this one, or in a conversation.
     """
     brief, sources, text = final.brief, final.sources, final.text
     marks = marks_of(text, final.left)
@@ -212,6 +214,8 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
         "markdown": markdown_document(document),
         "bibliography": bibliography(papers),
         "manuscript": page.source,
+        "with_markers": final.text,
+        "numbering": list(shown.numbering),
         "report": {
             "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
             "notes": list(dict.fromkeys(notes)),

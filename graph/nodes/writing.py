@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 
@@ -24,7 +24,7 @@ from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quo
 from citeloom.graph.drafts import ToldDraft
 from citeloom.graph.events import progress
 from citeloom.graph.judging import judged, verdicts_of
-from citeloom.graph.state import Attempt, RunState, Update, VerdictRecord
+from citeloom.graph.state import Attempt, ResearchState, RunState, Update, VerdictRecord
 from citeloom.graph.workbench import Workbench
 from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, VerdictLabel
 
@@ -43,11 +43,12 @@ async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> 
     said = f"writing the {brief.kind} from {len(brief.citable)} passages"
     if isinstance(brief, AnswerBrief):
         said = "stage 4, no answer: too little was found" if nothing else f"stage 4, {said}"
-    runtime.stream_writer(progress("writing", said))
+    runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))
     if nothing:
         return {"draft": record_of(Draft("")), "warnings": warnings}
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
-    told = ToldDraft(brief.citable, style, runtime.stream_writer)
+    before = cast(ResearchState, state).get("numbering", ())
+    told = ToldDraft(brief.citable, style, runtime.stream_writer, before)
     draft = await roles.write(brief, told)
     told.finish(draft)
     return {"draft": record_of(_normalised(draft)), "warnings": warnings}

@@ -7,6 +7,7 @@ from citeloom.models.chat.judge import ChatJudge
 from citeloom.models.chat.planner import ChatPlanner
 from citeloom.models.chat.question_planner import ChatQuestionPlanner
 from citeloom.models.chat.reader import ChatReader
+from citeloom.models.chat.rewriter import ChatRewriter
 from citeloom.models.chat.summarizer import ChatSummarizer
 from citeloom.models.chat.writer import ChatWriter
 
@@ -17,6 +18,7 @@ __all__ = [
     "ChatPlanner",
     "ChatQuestionPlanner",
     "ChatReader",
+    "ChatRewriter",
     "ChatSummarizer",
     "ChatWriter",
     "chat_roles",

@@ -56,11 +56,17 @@ def present_recalled(sources: Sequence[Source]) -> PresentedSources:
 
 def present_turns(turns: Sequence[Turn]) -> str:
     """The questions asked before with their answers, in order, each in a fence of its own."""
-    blocks = [
-        fenced(f"Question: {one_line(turn.question)}\nAnswer:\n{shortened(turn.answer, _TURN_TOKENS)}", f"turn {place}")
-        for place, turn in enumerate(turns, 1)
-    ]
-    return "\n\n".join(blocks) or "(this is the first question)"
+    return "\n\n".join(_turn_block(turn) for turn in turns) or "(this is the first question)"
+
+
+def turn_tokens(question: str, answer: str) -> int:
+    """What a turn takes of a prompt, in approximate tokens."""
+    return tokens_of(_turn_block(Turn(question, answer)))
+
+
+def _turn_block(turn: Turn) -> str:
+    # No number: it would change where the oldest turns are dropped.
+    return fenced(f"Question: {one_line(turn.question)}\nAnswer:\n{shortened(turn.answer, _TURN_TOKENS)}", "turn")
 
 
 def _by_paper(sources: Sequence[Source]) -> dict[str, list[Source]]:

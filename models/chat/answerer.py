@@ -48,6 +48,9 @@ class ChatAnswerer:
             question=fenced(brief.question, "question"),
             words=brief.words,
         )
+        if brief.feedback:
+            again = self._prompts["answer_improve"].render(feedback=fenced(brief.feedback, "feedback"))
+            task = f"{task}\n\n{again}"
         return task, sources
 
     async def _drafted(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:

@@ -13,6 +13,7 @@ from citeloom.models.chat.judge import ChatJudge
 from citeloom.models.chat.planner import ChatPlanner
 from citeloom.models.chat.question_planner import ChatQuestionPlanner
 from citeloom.models.chat.reader import ChatReader
+from citeloom.models.chat.rewriter import ChatRewriter
 from citeloom.models.chat.structured import Note, log_note
 from citeloom.models.chat.summarizer import ChatSummarizer
 from citeloom.models.chat.writer import ChatWriter
@@ -52,6 +53,7 @@ def chat_roles(
             reader,
             ChatQuestionPlanner(callers["agent"], prompts, tool_specs, max_tokens=max_output_tokens),
             ChatAnswerer(callers["writer"], prompts, max_tokens=max_output_tokens),
+            ChatRewriter(callers["agent"], prompts, max_tokens=max_output_tokens),
         ),
         comparer=ChatContradictionJudge(callers["judge"], prompts, max_tokens=max_output_tokens),
     )

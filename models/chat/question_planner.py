@@ -33,7 +33,7 @@ class ChatQuestionPlanner:
     def open(self, brief: AnswerBrief) -> list[BaseMessage]:
         """What the planner starts from; later turns only append."""
         task = self._prompts["question_planner_task"].render(
-            question=fenced(brief.question, "question"),
+            question=fenced(brief.sought, "question"),
             queries=present_queries(brief.queries),
             evidence=present_evidence(brief.citable),
             searches_left=brief.searches_left,

@@ -12,6 +12,7 @@ from citeloom.models.extractive.question_planner import QuestionPlanner
 from citeloom.models.extractive.question_reader import QuestionReader
 from citeloom.models.extractive.reader import ExtractiveReader
 from citeloom.models.extractive.relevance import Relevance
+from citeloom.models.extractive.rewriting import ExtractiveRewriter
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.extractive.summarizer import ExtractiveSummarizer
 from citeloom.models.extractive.writer import ExtractiveWriter
@@ -41,7 +42,10 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
         judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
         answering=Answering(
-            QuestionReader(vectors, relevance), QuestionPlanner(), ExtractiveAnswerer(vectors, relevance)
+            QuestionReader(vectors, relevance),
+            QuestionPlanner(),
+            ExtractiveAnswerer(vectors, relevance),
+            ExtractiveRewriter(),
         ),
         notice=NOTICE,
     )

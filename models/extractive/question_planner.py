@@ -30,7 +30,7 @@ class QuestionPlanner:
             return AIMessage("The parts of the question have been searched for.")
         calls = [
             {"name": "search_evidence", "args": {"query": query}, "id": f"search_{number}", "type": "tool_call"}
-            for number, query in enumerate(parts_of(brief.question)[: brief.searches_left], start=1)
+            for number, query in enumerate(parts_of(brief.sought)[: brief.searches_left], start=1)
         ]
         return AIMessage("", tool_calls=calls)
 

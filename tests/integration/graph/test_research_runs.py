@@ -260,7 +260,7 @@ async def test_recalled_evidence_keeps_its_id_and_stands_apart(bench: Opened, se
     (body,) = model.writing
     text = shown(body)
     assert (
-        text.index("turn 1")
+        text.index("Answer:\nScaling helps")
         < text.index("Sources that earlier answers cited")
         < text.index("Sources of this question:")
     )

@@ -1,0 +1,99 @@
+"""chat: a shell over the library."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from citeloom.commands.console import notice
+from citeloom.commands.options import (
+    HomeOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    resolve,
+)
+from citeloom.commands.research import StyleOption
+from citeloom.commands.sections import ModelOption, UrlOption
+from citeloom.models.concurrency import run_to_end
+
+if TYPE_CHECKING:
+    from citeloom.config import Settings
+    from citeloom.stores.home import Home
+
+HISTORY = "chat_history"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("chat", rich_help_panel="Ask")(chat)
+
+
+def chat(
+    exp: Annotated[
+        Path | None,
+        typer.Option("--exp", help="The experiment that 'section' writes of, as JSON.", show_default=False),
+    ] = None,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", help="Id of a conversation to go on with, or its beginning.", show_default=False),
+    ] = None,
+    cite_style: StyleOption = None,
+    model: ModelOption = None,
+    base_url: UrlOption = None,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_cost: MaxCostOption = None,
+    home: HomeOption = None,
+) -> None:
+    """Ask your papers in a shell, with questions that follow up; find papers, read summaries, open files.
+
+    'help' in the shell lists its commands, plain text is a question. The numbers of a list, and those of citations,
+    stand for papers in the commands after it; a citation keeps its number for the whole conversation. Ctrl-C pauses
+    what is under way, 'resume' goes on with it, Ctrl-D leaves. Lines are read from a pipe too, one command each.
+    """
+    overrides = {"chat_model": model, "chat_base_url": base_url, "cite_style": cite_style}
+    settings, found = resolve(home, **overrides, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
+    code = run_to_end(_chat(settings, found, exp, thread))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | None) -> int:
+    from citeloom.commands.shell import lines, screen
+    from citeloom.commands.shell.context import Shell
+    from citeloom.commands.shell.opening import NO_PAPERS, Opening, at_a_glance
+    from citeloom.commands.shell.session import converse
+    from citeloom.commands.shell.taking_up import behind_the_prompt, take_up
+    from citeloom.stores.conversations import new_thread_id
+
+    opening = Opening(settings, home, on_notice=notice, on_error=lambda error: screen.failure(str(error)))
+    shelf = at_a_glance(home)
+    if shelf.keys:
+        opening.start()
+        notice(f"{len(shelf.keys)} papers, {shelf.chunks:,} chunks. 'help' lists the commands, Ctrl-D leaves.")
+    else:
+        screen.failure(f"The library is empty. {NO_PAPERS}")
+    shell = Shell(opening, new_thread_id(), exp)
+    if thread is not None:
+        take_up(shell, home, thread)
+    if shelf.keys:
+        shell.behind = asyncio.ensure_future(behind_the_prompt(shell, settings, home))
+    interactive = lines.on_terminal()
+    if interactive:
+        history = home.root / HISTORY if home.exists() else None
+        source: lines.Lines = lines.TerminalLines(history, lambda: shell.state.last_query_set, lambda: shelf.keys)
+    else:
+        source = lines.PipedLines()
+    try:
+        code = await converse(shell, source)
+    finally:
+        if shell.behind is not None:
+            shell.behind.cancel()
+        await opening.close()
+    if shell.turns:
+        notice(f"To go on with this conversation: python cli.py chat --thread {shell.thread_id}")
+    return 0 if interactive else code

@@ -1,0 +1,118 @@
+"""conversations: what was talked about in `chat`, to be read, taken elsewhere or deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from citeloom.commands.console import notice, result, result_json, table
+from citeloom.commands.options import HomeOption, JsonOption, resolve
+from citeloom.commands.runs import when
+from citeloom.errors import InputError
+from citeloom.models.concurrency import run_to_end
+
+if TYPE_CHECKING:
+    from citeloom.config import Settings
+    from citeloom.stores.conversations import ConversationRegister
+    from citeloom.stores.home import Home
+
+conversations_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List, show, export and delete conversations; 'chat --thread ID' goes on with one.",
+)
+
+IdArgument = Annotated[str, typer.Argument(help="Id of the conversation, or its beginning.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.add_typer(conversations_app, name="conversations", rich_help_panel="Ask")
+
+
+def _registered(home: Path | None) -> tuple[Settings, Home, ConversationRegister]:
+    from citeloom.stores.conversations import ConversationRegister
+
+    settings, found = resolve(home)
+    found.require_library()
+    run_to_end(forget_expired(settings, found))
+    return settings, found, ConversationRegister(found.runs)
+
+
+async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
+    """Delete the conversations that are older than the settings keep them, all `but` this one, and say how many."""
+    if settings.conversation_days is None:
+        return
+    from citeloom.graph.conversation_run import delete_expired
+
+    deleted = await delete_expired(home, settings.conversation_days, but)
+    if deleted:
+        count = f"{len(deleted)} conversation{'' if len(deleted) == 1 else 's'}"
+        notice(f"Deleted {count} without a turn for {settings.conversation_days} days (CITELOOM_CONVERSATION_DAYS).")
+
+
+@conversations_app.command("list")
+def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """List all conversations, the latest first."""
+    _, _, register = _registered(home)
+    entries = register.all()
+    if as_json:
+        result_json([_listed(entry) for entry in entries])
+        return
+    rows = [[entry.thread_id, str(entry.turns), when(entry.updated_at), entry.title] for entry in entries]
+    count = f"{len(rows)} conversation{'' if len(rows) == 1 else 's'}"
+    table(count, ["conversation", "turns", "last", "first question"], rows)
+
+
+@conversations_app.command("show")
+def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Show a conversation: its questions and answers, with the references of all."""
+    from citeloom.graph.transcript import transcript, turn_record
+
+    _, _, register = _registered(home)
+    entry = register.get(thread_id)
+    turns = register.turns(entry.thread_id)
+    if as_json:
+        result_json({**_listed(entry), "turns": [turn_record(turn) for turn in turns]})
+    elif turns:
+        result(transcript(entry.thread_id, turns))
+    else:
+        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+
+
+@conversations_app.command("export")
+def export_conversation(
+    thread_id: IdArgument,
+    file: Annotated[Path, typer.Argument(help="Markdown, or JSON where it ends in .json.", show_default=False)],
+    home: HomeOption = None,
+) -> None:
+    """Write a conversation to a file; one that is there already is not replaced."""
+    from citeloom.graph.transcript import write_transcript
+
+    _, _, register = _registered(home)
+    entry = register.get(thread_id)
+    if file.exists():
+        raise InputError(f"{file}: is there already.", help="Name another file.")
+    write_transcript(file, entry.thread_id, register.turns(entry.thread_id))
+    notice(f"Written: {file}")
+
+
+@conversations_app.command("delete")
+def delete_conversations(
+    thread_ids: Annotated[list[str], typer.Argument(help="Ids of the conversations.")], home: HomeOption = None
+) -> None:
+    """Delete conversations; answers of models stay in the journal."""
+    from citeloom.graph.conversation_run import delete_conversation
+
+    _, found, register = _registered(home)
+    entries = [register.get(thread_id) for thread_id in thread_ids]
+    for entry in entries:
+        run_to_end(delete_conversation(found, entry.thread_id))
+        notice(f"Deleted {entry.thread_id}.")
+
+
+def _listed(entry: Any) -> dict[str, Any]:
+    names = ("thread_id", "title", "turns", "begun_at", "updated_at")
+    return {name: getattr(entry, name) for name in names}

@@ -1,0 +1,169 @@
+"""research, follow-up questions and improve: turns of one conversation, told stage by stage."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from citeloom.commands.console import notice, result
+from citeloom.commands.live_view import RunProgress
+from citeloom.commands.shell import screen
+from citeloom.commands.shell.context import Shell
+from citeloom.commands.shell.state import Draft, Drafted, FoundNothing, Listed, Outcome
+from citeloom.commands.told_answer import ToldAnswer
+from citeloom.errors import CiteloomError
+
+if TYPE_CHECKING:
+    from citeloom.graph.conversation_state import TurnKind
+    from citeloom.graph.events import ProgressEvent
+    from citeloom.stores.conversations import KeptTurn
+
+SYNTHESIS_FAILED = "Failed to synthesize research answer"
+_UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
+_NEXT = (
+    "`improve <feedback>` writes the answer anew, a question goes on from here",
+    "`save` keeps it, with its evidence report",
+    "`summary <number>` and `open <number>` show a cited paper",
+)
+
+
+async def research(shell: Shell, question: str) -> Outcome:
+    """Answer a question that stands alone."""
+    return await _take(shell, question, "question")
+
+
+async def ask(shell: Shell, question: str) -> Outcome:
+    """Answer a question that may lean on the one before."""
+    return await _take(shell, question, "follow-up")
+
+
+async def improve(shell: Shell, feedback: str) -> Outcome:
+    """Write the last answer anew in the light of feedback."""
+    screen.stage("✍️ ", "Improving research answer with your feedback...")
+    return await _take(shell, feedback, "improve")
+
+
+async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
+    bench = await shell.workbench()
+    from citeloom.graph.conversation_run import TurnRequest, take_turn
+
+    if bench.answer_notice and not shell.told_of_mode:
+        notice(bench.answer_notice)
+        shell.told_of_mode = True
+    stages = Stages()
+    # Without a chat model the whole answer is there at once, and reads better in its panel.
+    drafts = sys.stdout if sys.stdout.isatty() and "writer" not in bench.extractive else None
+    told = ToldAnswer(stages, drafts, shutil.get_terminal_size().columns)
+    try:
+        turn = await take_turn(shell.thread_id, TurnRequest(asked, kind), bench, on_event=told, on_notice=notice)
+    except CiteloomError as error:
+        if stages.writing:
+            error.add_note(SYNTHESIS_FAILED)
+        raise
+    finally:
+        told.end()
+    record = turn.record
+    shell.turns = turn.number
+    if not record["answered"]:
+        _tell_why_not(record, stages)
+        return FoundNothing()
+    for text in record["warnings"]:
+        screen.warning(text)
+    if any(finding["rule"] in _UNREADABLE for finding in record["findings"]):
+        screen.warning("Some citations could not be formatted correctly")
+    outcome = answer_of(record)
+    if told.told_something and not told.has_told(record):
+        screen.warning("What was shown is a draft; this is the answer after the checks")
+    screen.panel("Research Results", shown_answer(record, outcome.papers, text=not told.has_told(record)))
+    _tell_cost(record["usage"])
+    screen.next_steps(_NEXT)
+    return outcome
+
+
+def answer_of(record: Mapping[str, Any]) -> Drafted:
+    """What an answer leaves in the state: its papers by their numbers, itself to be saved, and the question."""
+    references = record["references"]
+    numeric = record["cite_style"] == "numeric"
+    papers = tuple(
+        Listed(int(entry["label"]) if numeric else place, entry["key"]) for place, entry in enumerate(references, 1)
+    )
+    return Drafted(papers, Draft("research", record["markdown"], record), record["question"])
+
+
+def resumed(turn: KeptTurn) -> Outcome:
+    """What the last turn of a conversation leaves in the state when it is taken up."""
+    return answer_of(turn.record) if turn.answered else FoundNothing()
+
+
+def shown_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
+    """The answer with its references as markdown, each with the number that commands take; without its `text` where
+    that was shown."""
+    parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
+    parts.append("## References")
+    # Paragraphs: a list would be counted anew from its first number on.
+    for paper, entry in zip(papers, record["references"], strict=True):
+        parts.append(f"**[{paper.number}]** {paper.key} - {entry['text']}")
+    return "\n\n".join(parts)
+
+
+class Stages(RunProgress):
+    """The stages of a turn as they are told, from its events."""
+
+    def __init__(self) -> None:
+        super().__init__(self.take)
+        self.papers = self.chunks = 0
+        self.read = self.writing = False
+
+    def take(self, event: ProgressEvent) -> None:
+        """Tell a step."""
+        text, total = event["text"], event.get("total", 0)
+        match event["stage"]:
+            case "rewritten":
+                notice(f"   {text[:1].upper()}{text[1:]}")
+            case "routed":
+                screen.stage("🔍", "Stage 1: Searching summaries for relevant papers...")
+            case "shortlisted":
+                self.papers = total
+                notice(f"   Found {_count(total, 'paper')} to look into" if total > 1 else f"   {_capital(text)}")
+                screen.stage("📚", f"Stage 2: Gathering detailed evidence from {_count(total, 'paper')}...")
+            case "found":
+                self.chunks = total
+                notice(f"   Retrieved {_count(total, 'content chunk')}")
+            case "writing" if event.get("passages"):
+                self.writing = True
+                screen.stage("✍️ ", "Stage 3: Synthesizing answer from evidence...")
+            case "searched" if not self.read:
+                self.read = True
+                passages = event.get("passages", 0)
+                notice(f"   {passages} of {self.chunks} passages bear on the question")
+            case "searched" | "planning" | "repairing":
+                notice(f"   {_capital(text)}")
+            case _:
+                pass  # what the checks found is told with the answer
+
+
+def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:
+    if stages.papers and not stages.chunks:
+        screen.failure("No detailed content found in the selected papers. Papers may not be properly indexed.")
+        notice("`rebuild-index` makes the index anew.")
+        return
+    screen.failure(f'No papers found relevant to query: "{record["question"]}". Try refining your search terms.')
+    result(str(record["text"]))
+
+
+def _tell_cost(usage: Mapping[str, Any]) -> None:
+    if usage["llm_calls"] or usage["journal_hits"]:
+        cost = f", cost {usage['cost']:.4f}" if usage["cost"] else ""
+        tokens = f"{usage['input_tokens'] + usage['output_tokens']:,} tokens"
+        hits = f"{usage['journal_hits']} answers from the journal"
+        notice(f"{usage['llm_calls']} model calls, {hits}, {tokens}{cost}.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

@@ -1,0 +1,110 @@
+"""save and section: results that become files."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from citeloom.commands.console import notice, section_progress
+from citeloom.commands.sections import PURPOSES
+from citeloom.commands.shell import screen
+from citeloom.commands.shell.context import Shell
+from citeloom.commands.shell.state import Draft, Drafted, Listed, NotNowError, Outcome, Unchanged
+
+RESULTS = Path("results")
+_LONGEST_SLUG = 60  # characters
+_WORD = re.compile(r"[^\W_]+")
+
+
+async def save(shell: Shell, argument: str) -> Outcome:
+    """Write the last result: markdown, and beside it what belongs to an answer or a section."""
+    from citeloom.citations.export import write_atomically
+    from citeloom.graph.saving import save_section
+
+    draft = shell.state.draft
+    assert draft is not None  # `require` has seen to it
+    path = await asyncio.to_thread(_target, argument, default_name(shell.state.original_query))
+    screen.stage("💾", f"Saving {_CALLED[draft.kind]}...")
+    if draft.record:
+        folder = await asyncio.to_thread(path.parent.absolute)
+        files = (await save_section(dict(draft.record), folder, stem=path.stem))["files"]
+        beside = ", ".join(Path(file).name for kind, file in files.items() if kind != "md")
+        screen.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {files['md']} (beside it {beside})")
+        return Unchanged()
+    try:
+        await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(write_atomically, path, draft.markdown)
+    except OSError as error:
+        raise NotNowError(
+            f"{path}: cannot be written ({error.strerror or error}).", help="Name another file: save FILE."
+        ) from error
+    screen.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {path.absolute()}")
+    return Unchanged()
+
+
+_CALLED = {"sem-search": "search results", "research": "research results", "section": "section"}
+
+
+def default_name(query: str) -> str:
+    """The name of a file for what was asked, with the time: `how-do-transformers-work_2025-10-05_14-23-15`."""
+    slug = ""
+    for word in _WORD.findall(query.lower()):
+        if slug and len(slug) + 1 + len(word) > _LONGEST_SLUG:
+            break
+        slug = f"{slug}-{word}" if slug else word[:_LONGEST_SLUG]
+    return f"{slug or 'result'}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+
+
+def _target(argument: str, name: str) -> Path:
+    """Where to save; raises `NotNowError` for a file that is there already, or is no markdown."""
+    given = Path(argument).expanduser() if argument else RESULTS / f"{name}.md"
+    if argument and (given.is_dir() or argument.endswith("/")):
+        given = given / f"{name}.md"
+    if not given.suffix:
+        given = given.with_name(f"{given.name}.md")
+    if given.suffix.lower() not in (".md", ".markdown"):
+        raise NotNowError(f"{given}: results are saved as markdown.", help="Name a file that ends in .md.")
+    if given.exists():
+        raise NotNowError(f"{given}: is there already.", help="Name another file: save FILE.")
+    return given
+
+
+async def section(shell: Shell, argument: str) -> Outcome:
+    """Write a section of the paper on an experiment."""
+    from citeloom.experiment import SectionKind, load_experiment
+    from citeloom.graph.run import SectionRequest, run_section
+
+    kind, _, given = argument.partition(" ")
+    if kind not in PURPOSES:
+        near = difflib.get_close_matches(kind, PURPOSES, n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(PURPOSES)}."
+        raise NotNowError(f"There is no section '{kind}'.", help=hint)
+    source = Path(given) if given else shell.experiment
+    if source is None:
+        raise NotNowError(
+            "A section is about an experiment, and none was named.",
+            help=f"Name its file: 'section {kind} exp.json', or start with 'chat --exp exp.json'.",
+        )
+    experiment = await asyncio.to_thread(load_experiment, source)
+    shell.experiment = source
+    bench = await shell.workbench()
+    with section_progress(bench.spent_now) as show:
+        request = SectionRequest(cast(SectionKind, kind), experiment, str(source))
+        finished = await run_section(request, bench, on_event=show, on_notice=notice)
+    record = finished.record
+    if finished.finished_earlier:
+        notice(f"Run {record['thread_id']} was finished earlier: no call was made now.")
+    for text in record["warnings"]:
+        screen.warning(text)
+    papers = tuple(Listed(number, entry["key"]) for number, entry in enumerate(record["references"], 1))
+    listed = "\n".join(
+        f"{paper.number}. {entry['text']}" for paper, entry in zip(papers, record["references"], strict=True)
+    )
+    body = f"# {kind.capitalize()}\n\n{record['text']}" + (f"\n\n## References\n\n{listed}" if listed else "")
+    screen.panel("Section", body)
+    screen.next_steps(["`save` writes it with its .bib and its evidence report", "`open <number>` opens a cited paper"])
+    return Drafted(papers, Draft("section", record["markdown"], record), kind)

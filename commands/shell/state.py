@@ -1,0 +1,169 @@
+"""What the shell remembers between two lines, and how each outcome changes it: values and pure functions.
+
+    initial --list, find--> listed          (numbers)
+    initial --sem-search--> sem-search      (numbers, a draft to save)
+    initial --section-----> section         (numbers, a draft to save)
+    initial --research----> research        (numbers, a draft to save and to improve)
+
+From every state each of these leads to its own, whatever was there before. What finds nothing or fails leads back to
+`initial` with all variables empty. `summary` and `open` select a paper and change nothing else; they, `improve` and
+`save` work on what is there, so that when they fail it is still there. A pause is no failure: it is kept beside the
+state as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from citeloom.commands.shell.language import CommandName
+from citeloom.errors import InputError
+
+StateName = Literal["initial", "listed", "sem-search", "research", "section"]
+DraftKind = Literal["sem-search", "research", "section"]
+
+_WORK_ON_WHAT_IS_THERE: Final[frozenset[CommandName]] = frozenset(
+    {"summary", "open", "improve", "save", "resume", "rebuild-index", "help", "quit"}
+)
+
+
+class NotNowError(InputError):
+    """The command needs something that the shell does not have now; the state stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A paper of the last list, and the number that it was shown with."""
+
+    number: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What `save` writes: markdown, and for an answer or a section its whole record."""
+
+    kind: DraftKind
+    markdown: str
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellState:
+    """The state variables; `paused` is the line that goes on with what was interrupted."""
+
+    last_query_set: tuple[Listed, ...] = ()
+    selected_paper: str | None = None
+    draft: Draft | None = None
+    original_query: str = ""
+    paused: str = ""
+
+    @property
+    def name(self) -> StateName:
+        """The state that the variables make up."""
+        if self.draft is not None:
+            return self.draft.kind
+        return "listed" if self.last_query_set else "initial"
+
+
+@dataclass(frozen=True, slots=True)
+class PapersListed:
+    """`list` or `find` showed papers."""
+
+    papers: tuple[Listed, ...]
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """`sem-search`, `research`, `section`, `improve` or a follow-up question gave something to save."""
+
+    papers: tuple[Listed, ...]
+    draft: Draft
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """`summary` or `open` showed a paper."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The work was interrupted and is kept; `line` goes on with it."""
+
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNothing:
+    """The command was carried out and nothing came of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The command says something and changes nothing."""
+
+
+Outcome = PapersListed | Drafted | Selected | Paused | FoundNothing | Unchanged
+
+INITIAL: Final = ShellState()
+
+
+def after(state: ShellState, outcome: Outcome) -> ShellState:
+    """The state that an outcome leads to. A new result ends a pause; only looking around leaves it."""
+    match outcome:
+        case PapersListed(papers, query):
+            return ShellState(papers, original_query=query, paused=state.paused)
+        case Drafted(papers, draft, query):
+            return ShellState(papers, draft=draft, original_query=query)
+        case Selected(key):
+            return replace(state, selected_paper=key)
+        case Paused(line):
+            return replace(state, paused=line)
+        case FoundNothing():
+            return INITIAL
+        case Unchanged():
+            return state
+
+
+def after_failure(state: ShellState, command: CommandName) -> ShellState:
+    """The state after a command has failed: what it works on is kept, what it should have replaced is gone."""
+    return state if command in _WORK_ON_WHAT_IS_THERE else INITIAL
+
+
+def require(state: ShellState, command: CommandName) -> None:
+    """Raise `NotNowError` when the command needs what is not there."""
+    if command == "improve" and state.name != "research":
+        raise NotNowError("There is no answer to improve.", help="Ask with 'research QUESTION' first.")
+    if command == "save" and state.draft is None:
+        raise NotNowError(
+            "There is nothing to save.", help="'research', 'sem-search' and 'section' give something that can be saved."
+        )
+    if command == "resume" and not state.paused:
+        raise NotNowError("Nothing is paused.", help="'resume' goes on with an answer that Ctrl-C has interrupted.")
+
+
+def chosen(state: ShellState, argument: str, keys: Sequence[str]) -> str:
+    """The key that a number of the last list, or a key itself, stands for.
+
+    `keys` are those of the library. A number that is a key is the number where there is a list. Raises `NotNowError`.
+    """
+    if argument.isascii() and argument.isdigit():
+        by_number = {paper.number: paper.key for paper in state.last_query_set}
+        if int(argument) in by_number:
+            return by_number[int(argument)]
+        if argument not in keys:
+            raise NotNowError(*_no_such_number(int(argument), sorted(by_number)))
+    return argument
+
+
+def _no_such_number(number: int, numbers: Sequence[int]) -> tuple[str]:
+    if not numbers:
+        return (f"There is no list that {number} could refer to; 'list', 'find' and 'research' show one.",)
+    if list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return (f"The last list has no number {number}; it goes from {numbers[0]} to {numbers[-1]}.",)
+    return (f"The last list has no number {number}; it has {', '.join(map(str, numbers))}.",)

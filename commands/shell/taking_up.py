@@ -1,0 +1,47 @@
+"""A conversation that is gone on with: its last answer is there again, and a question that was stopped is told."""
+
+from __future__ import annotations
+
+from citeloom.commands.console import notice
+from citeloom.commands.conversations import forget_expired
+from citeloom.commands.shell.answering import resumed
+from citeloom.commands.shell.context import Shell
+from citeloom.commands.shell.language import CommandName
+from citeloom.commands.shell.state import Paused, after
+from citeloom.config import Settings
+from citeloom.errors import CiteloomError
+from citeloom.stores.conversations import ConversationRegister
+from citeloom.stores.home import Home
+
+_COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask", "improve": "improve"}
+
+
+def take_up(shell: Shell, home: Home, thread: str) -> None:
+    """Bring the shell to where the conversation was left; raises `UnknownConversationError`. Blocks for a moment."""
+    home.require_library()
+    register = ConversationRegister(home.runs)
+    entry = register.get(thread)
+    shell.thread_id = entry.thread_id
+    last = register.last_turn(entry.thread_id)
+    if last is None:
+        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+        return
+    shell.turns = last.number
+    shell.state = after(shell.state, resumed(last))
+    turns = "1 turn" if entry.turns == 1 else f"{entry.turns} turns"
+    notice(f"Conversation {entry.thread_id}, {turns}. The last question: {last.question}")
+
+
+async def behind_the_prompt(shell: Shell, settings: Settings, home: Home) -> None:
+    """What needs the library open: forget old conversations, tell of a question that was stopped."""
+    try:
+        await shell.opening.wait()
+    except CiteloomError:
+        return  # it was told
+    await forget_expired(settings, home, shell.thread_id)
+    from citeloom.graph.conversation_run import paused_turn
+
+    paused = await paused_turn(shell.thread_id, home)
+    if paused is not None and not shell.state.paused:
+        shell.state = after(shell.state, Paused(f"{_COMMANDS[paused.kind]} {paused.asked}"))
+        notice(f"A question was stopped: {paused.asked} `resume` goes on with it.")

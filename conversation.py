@@ -1,0 +1,109 @@
+"""A conversation with the library from Python: `citeloom.Conversation`, for code with and without an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any, Self
+
+from citeloom.api import run_blocking
+from citeloom.graph.conversation_run import TurnRequest, take_turn
+from citeloom.graph.conversation_state import TurnKind
+from citeloom.graph.events import Event, OnEvent
+from citeloom.graph.saving import public_record
+from citeloom.graph.transcript import turn_record, write_transcript
+from citeloom.graph.workbench import Workbench
+from citeloom.stores.conversations import ConversationRegister, new_thread_id
+from citeloom.streaming import events_of
+
+__all__ = ["Conversation"]
+
+
+class Conversation:
+    """Questions that may follow up on each other, over an open library.
+
+        with citeloom.open_library() as library:
+            talk = citeloom.Conversation(library)
+            talk.ask("How are graph genomes used to genotype structural variants?")["text"]
+            talk.ask("What about their limitations?")["question"]  # as it stands alone
+
+    What was said is kept with the library: `Conversation(library, talk.thread_id)` goes on with it, in this process or
+    another. Numbers of citations and ids of evidence hold for all its turns.
+
+    Args:
+        library: an open library.
+        thread_id: of a conversation there is, or its beginning; a new one when left out.
+
+    Raises `UnknownConversationError` when there is none with this id. Closing it is not needed; as a context manager
+    it only reads better.
+    """
+
+    def __init__(self, library: Workbench, thread_id: str | None = None) -> None:
+        self._library = library
+        self._register = ConversationRegister(library.home.runs)
+        self.thread_id = self._register.get(thread_id).thread_id if thread_id is not None else new_thread_id()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def aask(self, question: str, *, alone: bool = False, on_event: OnEvent | None = None) -> dict[str, Any]:
+        """Ask the next question; the result is the JSON of `research --json`, with what was `asked`.
+
+        Args:
+            question: it may lean on the one before ("and in 2020?"); `question` in the result stands alone.
+            alone: take it as it is.
+            on_event: told of each step.
+
+        A question that was stopped goes on when it is asked again. Raises `InputError`, `PausedError`, or another
+        `CiteloomError`.
+        """
+        return await self._take(question, "question" if alone else "follow-up", on_event)
+
+    async def aimprove(self, feedback: str, *, on_event: OnEvent | None = None) -> dict[str, Any]:
+        """Have the last answer written anew in the light of feedback, from its evidence and what is found for it.
+
+        Raises `NothingToImproveError` before the first answer, and what `aask` raises.
+        """
+        return await self._take(feedback, "improve", on_event)
+
+    def stream(self, question: str, *, alone: bool = False) -> AsyncGenerator[Event, None]:
+        """`aask` as a stream of events (`docs/events.md`) that ends with `done`.
+
+        Closing the stream early pauses the turn, which goes on when the question is asked again.
+        """
+        return events_of(lambda tell: self.aask(question, alone=alone, on_event=tell))
+
+    def ask(self, question: str, **options: Any) -> dict[str, Any]:
+        """`aask` for code without an event loop; takes the same options."""
+        return run_blocking(self.aask(question, **options), "Conversation.aask")
+
+    def improve(self, feedback: str, **options: Any) -> dict[str, Any]:
+        """`aimprove` for code without an event loop; takes the same options."""
+        return run_blocking(self.aimprove(feedback, **options), "Conversation.aimprove")
+
+    @property
+    def turns(self) -> list[dict[str, Any]]:
+        """The finished turns in order: `number`, `asked`, and the JSON of each answer. Blocks for a moment."""
+        return [turn_record(turn) for turn in self._register.turns(self.thread_id)]
+
+    def export(self, path: Path | str) -> None:
+        """Write the conversation as markdown, or as JSON where the file ends in .json; replaces the file.
+
+        Raises `InputError` when nothing was answered yet or the file cannot be written.
+        """
+        write_transcript(Path(path), self.thread_id, self._register.turns(self.thread_id))
+
+    async def _take(self, asked: str, kind: TurnKind, on_event: OnEvent | None) -> dict[str, Any]:
+        request = TurnRequest(asked, kind)
+        told: dict[str, Any] = {} if on_event is None else {"on_event": on_event}
+        turn = await take_turn(self.thread_id, request, self._library, **told)
+        return {**public_record(turn.record), "number": turn.number}

@@ -1,0 +1,146 @@
+"""The conversation graph: each turn makes its question stand alone, runs the research graph on it, and remembers.
+
+    START -> rewrite -> answer (the research graph) -> remember -> END
+
+One thread is one conversation: its state goes on from turn to turn, and a turn that was killed goes on inside the
+research graph where it was.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from citeloom.errors import InputError
+from citeloom.graph.binding import BenchProvider, bound
+from citeloom.graph.context import SectionContext
+from citeloom.graph.conversation_state import (
+    ConversationInput,
+    ConversationOutput,
+    ConversationState,
+    PastTurn,
+    recalled,
+    remembered,
+)
+from citeloom.graph.events import progress
+from citeloom.graph.numbering import mark_of
+from citeloom.graph.research_graph import ResearchGraph, build_research_graph
+from citeloom.graph.state import Update
+from citeloom.graph.workbench import Workbench, shared_workbench
+from citeloom.models.roles import Turn
+from citeloom.tools.asking import plain_question
+
+ConversationGraph = CompiledStateGraph[ConversationState, Any, ConversationInput, ConversationOutput]
+
+_SHORTER = re.compile(r"\b(?:short\w*|brief\w*|concise\w*|cut|trim|less)\b", re.IGNORECASE)
+_LONGER = re.compile(r"\b(?:long\w*|more|expand|extend|elaborate|detail\w*|add)\b", re.IGNORECASE)
+
+
+class NothingToImproveError(InputError):
+    """Feedback needs an answer that it is about."""
+
+    default_help = "Ask a question first."
+
+
+def build_conversation_graph(
+    workbench: BenchProvider = shared_workbench,
+) -> StateGraph[ConversationState, Any, ConversationInput, ConversationOutput]:
+    """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
+    research = build_research_graph(workbench).compile(name="research")
+
+    async def answer(state: ConversationState, runtime: Runtime[Any], bench: Workbench) -> Update:
+        """Run the research graph on the question, with what the conversation remembers."""
+        return await _answered(state, runtime, bench, research)
+
+    graph = StateGraph(
+        ConversationState,
+        context_schema=SectionContext,
+        input_schema=ConversationInput,
+        output_schema=ConversationOutput,
+    )
+    for node in (rewrite, answer, remember):
+        graph.add_node(node.__name__, bound(node, workbench))
+    graph.add_edge(START, "rewrite")
+    graph.add_edge("rewrite", "answer")
+    graph.add_edge("answer", "remember")
+    graph.add_edge("remember", END)
+    return graph
+
+
+async def rewrite(state: ConversationState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """The question as it stands alone; feedback is on the question before.
+
+    Raises `QuestionError` for what cannot be asked, `NothingToImproveError` when nothing was answered before, and
+    `EmptyLibraryError`.
+    """
+    asked = plain_question(state.get("asked", ""))
+    await bench.require_papers()
+    past = state.get("past", [])
+    kind = state.get("turn_kind", "follow-up")
+    if kind == "improve":
+        if not past:
+            raise NothingToImproveError("There is no answer yet.")
+        return {"asked": asked, "question": past[-1]["question"], "result": {}, "queries": []}
+    question = asked
+    if past and kind == "follow-up":
+        roles = await bench.roles(runtime)
+        earlier = [Turn(turn["question"], turn["answer"]) for turn in past]
+        question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
+    if question != asked:
+        runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
+    return {"asked": asked, "question": question, "result": {}, "queries": []}
+
+
+async def remember(state: ConversationState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Append the turn: its answer and what that cites, the ids of its evidence, the numbers of its papers."""
+    result = state["result"]
+    by_id = {record["id"]: record for record in result["evidence"]}
+    cited = dict.fromkeys(citation["evidence_id"] for citation in result["citations"])
+    turn: PastTurn = {
+        "asked": state["asked"],
+        "question": state["question"],
+        "answer": result["with_markers"],
+        "cited": [by_id[identifier] for identifier in cited if identifier in by_id],
+    }
+    ids = {mark_of(record): record["id"] for record in result["evidence"]}
+    return {
+        "past": [turn],
+        "evidence_ids": {**state.get("evidence_ids", {}), **ids},
+        "numbering": result["numbering"],
+    }
+
+
+async def _answered(
+    state: ConversationState, runtime: Runtime[Any], bench: Workbench, research: ResearchGraph
+) -> Update:
+    past = state.get("past", [])
+    given: dict[str, Any] = {
+        "question": state["question"],
+        "turns": remembered(past, bench.settings.conversation_tokens),
+        "recalled": recalled(past),
+        "evidence_ids": state.get("evidence_ids", {}),
+        "numbering": state.get("numbering", []),
+    }
+    if state.get("turn_kind") == "improve":
+        words = _words(state["asked"], bench.settings.answer_words)
+        given |= {"feedback": state["asked"], "words": words, "recalled": past[-1]["cited"]}
+    answered = await research.ainvoke(given, context=runtime.context)  # type: ignore[call-overload]
+    return {"result": answered["result"], "queries": answered["queries"]}
+
+
+def _words(feedback: str, usual: int) -> int:
+    """The length that the feedback asks for."""
+    if _SHORTER.search(feedback):
+        return max(60, usual // 2)
+    return usual * 3 // 2 if _LONGER.search(feedback) else usual
+
+
+@lru_cache(maxsize=1)
+def conversation_graph() -> ConversationGraph:
+    """The graph compiled without a checkpointer."""
+    return build_conversation_graph().compile(name="conversation")

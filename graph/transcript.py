@@ -1,0 +1,61 @@
+"""A conversation as it can be read or taken elsewhere: markdown for people, plain records for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from citeloom.citations.export import prepare_folder, write_atomically
+from citeloom.errors import InputError
+from citeloom.graph.saving import public_record
+from citeloom.stores.conversations import KeptTurn
+
+
+def turn_record(turn: KeptTurn) -> dict[str, Any]:
+    """A finished turn as plain data: its number, what was asked, and the answer's JSON."""
+    return {"number": turn.number, **public_record(turn.record), "asked": turn.asked}
+
+
+def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
+    """Questions and answers in order, then the references of all answers, each once."""
+    parts = [f"# {turns[0].asked}"]
+    for turn in turns:
+        asked = turn.asked if turn.asked == turn.question else f"{turn.asked} ({turn.question})"
+        parts += [f"## {turn.number}. {asked}", _one_level_down(str(turn.record["text"]).strip())]
+    references = {entry["key"]: entry for turn in turns for entry in turn.record["references"]}
+    if references:
+        lines = [f"- **{entry['label']}**: {entry['text']}" for entry in sorted(references.values(), key=_order)]
+        parts.append("## References\n\n" + "\n".join(lines))
+    parts.append(f"<!-- conversation {thread_id} -->")
+    return "\n\n".join(parts) + "\n"
+
+
+def write_transcript(path: Path, thread_id: str, turns: Sequence[KeptTurn]) -> None:
+    """Write a conversation as markdown, or as JSON where the file ends in .json; replaces the file. Blocks.
+
+    Raises `InputError` when nothing was answered yet or the file cannot be written.
+    """
+    if not turns:
+        raise InputError(f"Conversation {thread_id}: nothing was answered yet.")
+    if path.suffix.lower() == ".json":
+        record = {"thread_id": thread_id, "turns": [turn_record(turn) for turn in turns]}
+        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+    else:
+        text = transcript(thread_id, turns)
+    prepare_folder(path.parent)
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}).") from error
+
+
+def _order(entry: dict[str, Any]) -> tuple[int, str]:
+    label = str(entry["label"])
+    return (int(label), "") if label.isdigit() else (0, label.casefold())
+
+
+def _one_level_down(text: str) -> str:
+    """The text with its headings below that of the turn."""
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())

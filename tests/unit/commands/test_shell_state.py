@@ -1,0 +1,153 @@
+"""Command by state: where each outcome leads, what is refused, and what a failure leaves behind."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from citeloom.commands.shell.language import WORDS, CommandName
+from citeloom.commands.shell.state import (
+    INITIAL,
+    Draft,
+    Drafted,
+    FoundNothing,
+    Listed,
+    NotNowError,
+    Outcome,
+    PapersListed,
+    Paused,
+    Selected,
+    ShellState,
+    StateName,
+    Unchanged,
+    after,
+    after_failure,
+    chosen,
+    require,
+)
+
+PAPERS = (Listed(1, "adams2019"), Listed(2, "baker2020"))
+ANSWER = Draft("research", "An answer.", {"question": "What is it?"})
+PASSAGES = Draft("sem-search", "Passages.")
+SECTION = Draft("section", "A section.", {"section": "discussion"})
+
+STATES: dict[StateName, ShellState] = {
+    "initial": INITIAL,
+    "listed": ShellState(PAPERS, original_query="priors"),
+    "sem-search": ShellState(PAPERS, draft=PASSAGES, original_query="priors"),
+    "research": ShellState(PAPERS, draft=ANSWER, original_query="What is it?"),
+    "section": ShellState(PAPERS, draft=SECTION, original_query="discussion"),
+}
+NEW = (Listed(3, "clark2021"),)
+LEADS: list[tuple[Outcome, StateName]] = [
+    (PapersListed(NEW), "listed"),
+    (PapersListed(NEW, "words"), "listed"),
+    (Drafted(NEW, PASSAGES, "query"), "sem-search"),
+    (Drafted(NEW, ANSWER, "question"), "research"),
+    (Drafted(NEW, SECTION, "discussion"), "section"),
+    (FoundNothing(), "initial"),
+]
+every_state = pytest.mark.parametrize("state", STATES.values(), ids=list(STATES))
+
+
+@every_state
+def test_a_state_is_called_what_its_variables_make_it(state: ShellState) -> None:
+    assert STATES[state.name] is state
+
+
+@every_state
+@pytest.mark.parametrize(("outcome", "name"), LEADS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_result_leads_to_its_own_state_from_every_other(state: ShellState, outcome: Outcome, name: StateName) -> None:
+    reached = after(state, outcome)
+    assert reached.name == name
+    assert reached.selected_paper is None
+    if isinstance(outcome, PapersListed | Drafted):
+        assert (reached.last_query_set, reached.original_query) == (NEW, outcome.query)
+    if isinstance(outcome, Drafted):
+        assert reached.draft is outcome.draft
+
+
+@every_state
+def test_looking_at_a_paper_keeps_the_list_and_the_draft(state: ShellState) -> None:
+    reached = after(state, Selected("baker2020"))
+    assert reached.selected_paper == "baker2020"
+    assert after(reached, Selected("adams2019")).selected_paper == "adams2019"
+    assert (reached.name, reached.last_query_set, reached.draft) == (state.name, state.last_query_set, state.draft)
+
+
+@every_state
+def test_a_pause_is_kept_beside_the_state_until_there_is_a_new_result(state: ShellState) -> None:
+    paused = after(state, Paused("research What is it?"))
+    assert (paused.name, paused.paused) == (state.name, "research What is it?")
+    require(paused, "resume")
+    assert after(paused, PapersListed(NEW)).paused
+    assert after(paused, Selected("adams2019")).paused
+    assert not after(paused, Drafted(NEW, ANSWER, "question")).paused
+    assert not after(paused, FoundNothing()).paused
+
+
+@every_state
+@pytest.mark.parametrize("command", get_args(CommandName))
+def test_a_failure_leaves_all_or_nothing(state: ShellState, command: CommandName) -> None:
+    works_on_what_is_there = command in (
+        "summary",
+        "open",
+        "improve",
+        "save",
+        "resume",
+        "rebuild-index",
+        "help",
+        "quit",
+    )
+    assert after_failure(state, command) == (state if works_on_what_is_there else INITIAL)
+
+
+@every_state
+def test_saying_something_changes_nothing(state: ShellState) -> None:
+    assert after(state, Unchanged()) is state
+
+
+@every_state
+@pytest.mark.parametrize("command", get_args(CommandName))
+def test_only_what_needs_something_is_refused_without_it(state: ShellState, command: CommandName) -> None:
+    missing = {
+        "improve": state.name != "research",
+        "save": state.draft is None,
+        "resume": not state.paused,
+    }
+    if missing.get(command, False):
+        with pytest.raises(NotNowError):
+            require(state, command)
+    else:
+        require(state, command)
+
+
+def test_numbers_are_those_that_were_shown() -> None:
+    state = ShellState((Listed(2, "baker2020"), Listed(7, "clark2021")))
+    assert chosen(state, "7", ()) == "clark2021"
+    assert chosen(state, "baker2020", ()) == "baker2020"
+    with pytest.raises(NotNowError, match=r"no number 1; it has 2, 7"):
+        chosen(state, "1", ())
+
+
+@pytest.mark.parametrize(
+    ("state", "number", "said"),
+    [
+        (STATES["research"], "3", "it goes from 1 to 2"),
+        (STATES["research"], "0", "it goes from 1 to 2"),
+        (INITIAL, "1", "no list that 1 could refer to"),
+    ],
+)
+def test_a_number_that_is_not_there_is_told_with_those_that_are(state: ShellState, number: str, said: str) -> None:
+    with pytest.raises(NotNowError, match=said):
+        chosen(state, number, ())
+
+
+def test_a_key_that_is_a_number_is_taken_where_no_list_has_it() -> None:
+    assert chosen(INITIAL, "2019", ["2019"]) == "2019"
+    assert chosen(STATES["listed"], "2", ["2"]) == "baker2020"
+
+
+def test_every_command_is_explained_once() -> None:
+    assert [word.name for word in WORDS] == list(get_args(CommandName))
