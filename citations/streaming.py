@@ -172,11 +172,12 @@ def _may_stand_in(word: str, *, ends: bool) -> bool:
 
 
 def _tail(text: str) -> str:
-    """The end of a normalised text that decides how a marker behind it is set; holds no marker."""
+    """The end of a normalised text that decides how a marker behind it is set; holds no marker.
+
+    Nor does one appear by where it is cut: behind a backslash, `&#91;` was no bracket.
+    """
     tail = text[-_CONTEXT:]
-    return (
-        tail[max(tail.rfind(bracket) for bracket in "[]()") :] if any(bracket in tail for bracket in "[]()") else tail
-    )
+    return tail[max(0, *(tail.rfind(mark) for mark in "[]()&")) :]
 
 
 def _joined(out: Sequence[str | Cited]) -> list[str | Cited]:
