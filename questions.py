@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ async def aresearch(
     out: Path | str | None = None,
     formats: Sequence[Format] = (),
     fresh: bool = False,
+    strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """Answer a question from the papers alone, or go on with it; the result is the JSON of `research --json`.
@@ -49,6 +51,7 @@ async def aresearch(
         out: folder for the files; none are written when left out.
         formats: `tex`, `docx` and `html`, written beside the markdown.
         fresh: answer anew, without answers of earlier runs.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
         on_event: told of each step, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
@@ -56,6 +59,8 @@ async def aresearch(
     request = ResearchRequest(
         question, sources, length, min_year, max_year, venue, tuple(papers), single_shot=single_shot, fresh=fresh
     )
+    if strict is not None:
+        library = replace(library, settings=library.settings.model_copy(update={"strict": strict}))
     if out is not None:
         await asyncio.to_thread(prepare_folder, Path(out))
     finished = await (run_research(request, library, on_event=on_event) if on_event else run_research(request, library))

@@ -40,7 +40,7 @@ PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
     *("pdf", "embedder", "retrieval", "checks"),
 )
-ASKED_FOR = ("judge", "rerank", "questions")  # take minutes
+ASKED_FOR = ("judge", "questions", "rerank")  # take minutes
 
 
 def main() -> None:

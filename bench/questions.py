@@ -26,7 +26,7 @@ from citeloom.tools.funnel import FunnelLimits, funnel
 from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope
 
-ASKED = 100  # questions of each row
+ASKED = 60  # questions of each row
 _DOCUMENTS = 500  # of a set: the questions of the rest have no document there
 
 

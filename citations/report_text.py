@@ -139,7 +139,9 @@ def _parts(token: Token) -> list[Token]:
 
 def _linked(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
     link, words = env["shown"][tokens[index].meta["number"]]
-    looks = f"{link.kind} doubtful" if link.doubtful else link.kind
+    looks = (
+        f"{link.kind} doubtful" if link.doubtful else f"{link.kind} missing" if words in MARKS.values() else link.kind
+    )
     return Markup('<a class="{}" id="{}" href="#{}">{}</a>').format(looks, link.anchor, link.opens, words)
 
 

@@ -17,6 +17,7 @@ from citeloom.commands.options import (
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
+    StrictOption,
     resolve,
     workbench,
 )
@@ -79,6 +80,7 @@ def research(
     cite_style: StyleOption = None,
     formats: FormatOption = None,
     csl: CslOption = None,
+    strict: StrictOption = None,
     out: OutOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Answer anew, without answers of earlier runs.")] = False,
     model: ModelOption = None,
@@ -105,6 +107,7 @@ def research(
     settings = {
         "cite_style": cite_style,
         "csl": csl,
+        "strict": strict,
         "chat_model": model,
         "chat_base_url": base_url,
         "max_calls": max_calls,

@@ -231,6 +231,11 @@ async def write_one(
     if record["numbers"]:
         found = sum(number["found"] is not None for number in record["numbers"])
         notice(f"Numbers: {found} of {len(record['numbers'])} found in the experiment or in a cited passage.")
+    if record["left_out"]:
+        count = len(record["left_out"])
+        notice(
+            f"Left out (--strict): {count} sentence{'s' if count > 1 else ''} that failed a check, listed in the JSON."
+        )
     notice("Files: " + ", ".join(record["files"].values()))
     return record
 

@@ -213,7 +213,11 @@ def _graph(kind: str, saver: AsyncSqliteSaver, bench: Workbench | None = None) -
     builders: dict[str, Any] = {"paper": build_paper_graph, "research": build_research_graph}
     build = builders.get(kind, build_section_graph)
     name = kind if kind in builders else "section"
-    return (build() if bench is None else build(_given(bench))).compile(checkpointer=saver, name=name)
+    if bench is None:
+        return build().compile(checkpointer=saver, name=name)
+    if name not in bench.graphs:
+        bench.graphs[name] = build(_given(bench))
+    return bench.graphs[name].compile(checkpointer=saver, name=name)
 
 
 def _place(kind: str, state: Any) -> str:

@@ -60,6 +60,7 @@ class Workbench:
     journal: Journal
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
+    graphs: dict[str, Any] = field(default_factory=dict)  # uncompiled, by name: making one takes 6 ms
     _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
@@ -295,7 +296,7 @@ async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
         raise
     mark = f"{home.root}\n{settings.model_dump_json()}"
     if mark not in shared.benches:
-        shared.benches[mark] = replace(first, settings=settings, _scopes={}, _roles={}, _budgets={})
+        shared.benches[mark] = replace(first, settings=settings, graphs={}, _scopes={}, _roles={}, _budgets={})
         while len(shared.benches) > _LATEST_RUNS:
             shared.benches.pop(next(iter(shared.benches)))
     return shared.benches[mark]

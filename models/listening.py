@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -62,8 +62,7 @@ class Reader:
         self._hear(text[len(heard) :])
         self._finished = True
 
-    def _told(self, by: Reader, tell: object, *said: str) -> None:
-        assert callable(tell)
+    def _told(self, by: Reader, tell: Callable[..., None], *said: str) -> None:
         if by is self:
             tell(*said)
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -21,6 +22,7 @@ from citeloom.models.weights import EMBEDDER, MAX_TOKENS, count_tokens, count_to
 
 QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
 DIMENSIONS: Final = 384
+_LATEST_QUERIES: Final = 64
 
 
 def cores() -> int:
@@ -42,6 +44,10 @@ class LocalEmbedding:
     name: Final = f"local:{EMBEDDER.name}"
     dimensions: Final = DIMENSIONS
     at_once: Final = 1
+
+    def __init__(self) -> None:
+        # A question is looked up among summaries, then among chunks, then wider: the model need not read it thrice.
+        self.latest_queries: OrderedDict[str, Vector] = OrderedDict()
 
     def count_tokens(self, text: str) -> int:
         """Tokens without special tokens; raises `WeightsError`."""
@@ -86,5 +92,12 @@ class LocalEmbedding:
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a query, [384], with the prefix that the model was trained with."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_workers(), self.embed_text, QUERY_PREFIX + text)
+        vector = self.latest_queries.get(text)
+        if vector is None:
+            loop = asyncio.get_running_loop()
+            vector = await loop.run_in_executor(_workers(), self.embed_text, QUERY_PREFIX + text)
+            vector.setflags(write=False)
+            self.latest_queries[text] = vector
+            while len(self.latest_queries) > _LATEST_QUERIES:
+                self.latest_queries.popitem(last=False)
+        return vector

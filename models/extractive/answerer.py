@@ -10,26 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from citeloom.documents import Category
-from citeloom.documents.authors import in_text_name
 from citeloom.documents.sentences import sentence_spans
-from citeloom.models.extractive.attributable import is_broken_off
+from citeloom.models.extractive.answer_phrasing import paragraphs
 from citeloom.models.extractive.relevance import Relevance, odds_of
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.listening import TextListener
 from citeloom.models.roles import AnswerBrief, Draft, Source
 
-# How a quote is brought in, by the kind of section that it stands in: the first time, and after that.
-_FRAMES: Final[dict[Category, tuple[str, str]]] = {
-    Category.ABSTRACT: ("{authors} {sum} up", "They {sum} up"),
-    Category.INTRODUCTION: ("{authors} {write}", "They {write}"),
-    Category.METHOD: ("{authors} {describe}", "Of their method they {write}"),
-    Category.EVALUATION: ("{authors} {report}", "Of their results they {write}"),
-    Category.CONCLUSION: ("{authors} {conclude}", "They {conclude}"),
-    Category.OTHER: ("{authors} {write}", "They {write}"),
-    Category.RELATED_WORK: ("Of other work, {authors} {write}", "Of other work, they {write}"),
-}
-_VERBS: Final = ("sum", "write", "describe", "report", "conclude")
 _FAR_BEHIND: Final = 6.0  # of log-odds
 _OF_A_PAPER: Final = 3  # sentences of one paper in a survey
 _ASIDE: Final = re.compile(r"\s*\[[^\]]*\]$")  # "[update in progress]"
@@ -52,7 +39,7 @@ class ExtractiveAnswerer:
         for sources in chosen:
             if headed:
                 parts.append(f"## {_title(sources[0])}")
-            parts.append(" ".join(_sentence(source, first=place == 0) for place, source in enumerate(sources)))
+            parts += paragraphs(sources)
         return Draft("\n\n".join(parts))
 
     async def _worth(self, brief: AnswerBrief) -> dict[str, float]:
@@ -104,19 +91,6 @@ def chosen_sources(brief: AnswerBrief, worth: Mapping[str, float]) -> list[list[
         said.add(quote)
         words += length
     return list(by_paper.values())
-
-
-def _sentence(source: Source, *, first: bool) -> str:
-    authors = in_text_name(source.paper)
-    ending = "s" if first and len(source.paper.authors) == 1 else ""
-    frame = _FRAMES[source.category][0 if first else 1]
-    if not first and len(source.paper.authors) == 1:
-        frame, ending = _FRAMES[source.category][0], "s"
-    lead = frame.format(authors=authors, **{verb: verb + ending for verb in _VERBS})
-    quote = " ".join(source.evidence.quote.split())
-    if is_broken_off(source.text, source.evidence.end):
-        quote += " …"
-    return f"{lead[0].upper()}{lead[1:]}: “{quote}” [{source.evidence.id}]."
 
 
 def _beginning(sentence: str) -> str:

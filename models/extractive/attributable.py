@@ -45,6 +45,16 @@ _FINITE = re.compile(
 _LOOSE_END = re.compile(
     r"\b(?:if|that|which|and|or|but|the|a|an|of|to|in|on|for|with|by|as|than|from|into|such|is|are|was|were)$"
 )
+# Two sentences that were taken for one, and a list of abbreviations.
+_NO_SENTENCE = re.compile(r"[a-z]\. [A-Z]|^[\w-]+, [a-z][^;]*;")
+# What was done or meant to be done: the answer to "how", and to little else.
+_DOING = re.compile(
+    r"""(?:\w+ly\ )?(?:we|our\ \w+|the\ (?:aim|goal|purpose)\b.*?)\ (?:\w+ly\ |then\ |also\ |thus\ |first\ |next\ )?
+    (?:is\ to\b | was\ to\b | used?\b | chose\b | choose\b | studied | sought | seek
+      | (?:aim|examin|focus|consider|collect|investigat|want|design|analy[sz]|isolat|simulat|evaluat|train|test|address
+          |assum|compar|perform|appli|apply|measur|comput|calculat|introduc|present)\w*)""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _FEWEST_WORDS: Final = 9
 
 
@@ -53,19 +63,15 @@ def attributable_passages(chunk_text: str) -> list[Passage]:
     whole = {passage.start: passage for passage in quotable_passages(chunk_text, attributed=True)}
     found: list[Passage] = []
     for start, end in sentence_spans(chunk_text):
-        if start in whole:
-            found.append(whole[start])
-            continue
-        part = next(_parts(chunk_text, start, end), None)
-        if part is not None:
+        part = whole.get(start) or next(_parts(chunk_text, start, end), None)
+        if part is not None and not _NO_SENTENCE.search(" ".join(part.text.split())):
             found.append(part)
     return found
 
 
-def is_broken_off(text: str, end: int) -> bool:
-    """Whether the sentence goes on behind the place where a quote of `text` ends."""
-    rest = re.sub(r"^(?:\s*(?:\\?\[[^\]]*\]|\([^()]*\)))+", "", text[end:])
-    return bool(rest.strip()) and not re.match(r"\s*(?:[.!?]|\n\s*\n)", rest)
+def tells_of_doing(words: str) -> bool:
+    """Whether a sentence tells what its authors did or meant to do, rather than what they found."""
+    return bool(_DOING.match(words))
 
 
 def _parts(text: str, start: int, end: int) -> Iterator[Passage]:

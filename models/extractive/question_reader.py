@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import numpy as np
 
-from citeloom.models.extractive.attributable import attributable_passages
+from citeloom.models.extractive.attributable import attributable_passages, tells_of_doing
 from citeloom.models.extractive.relevance import Relevance, as_score
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.roles import Candidate, Reading
 
+_HOW: Final = re.compile(r"\b(?:how|methods?|procedure|protocol|steps?|which (?:tools?|inputs?|data))\b", re.IGNORECASE)
+_DOING_COSTS: Final = 3.0  # log-odds that a sentence on what was done loses where nobody asked how
 _READ_CLOSELY: Final = 4  # of a passage's sentences: those nearest to the question
 _UNJUDGED: Final = 0.5  # of a passage that no model here can judge: the order of the search is all that is known
 
@@ -39,6 +42,7 @@ class QuestionReader:
             score = as_score(float(whole[0]))
             near = [int(place) for place in np.argsort(-cosines, kind="stable")[:_READ_CLOSELY]]
             odds = await self._relevance.odds(query, [texts[place] for place in near], cosines[near])
-            best = near[int(odds.argmax())]
+            doing = [_DOING_COSTS * (not _HOW.search(query) and tells_of_doing(texts[place])) for place in near]
+            best = near[int((odds - np.array(doing)).argmax())]
         passage = passages[best]
         return Reading(" ".join(passage.text.split()), score, passage.start, passage.end)

@@ -10,6 +10,7 @@ alone and says on stderr how many there were: "writes: N".
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -32,6 +33,7 @@ class Count:
 
     def __init__(self, number: int, side: str) -> None:
         self.written = 0
+        self.turn = asyncio.Lock()
         self._number = number
         self._side = side
         self._lock = threading.Lock()
@@ -83,13 +85,14 @@ def count_answers(count: Count) -> None:
 
 
 def count_awaited(count: Count, owner: Any, name: str) -> None:
-    """Count the calls of an async method."""
+    """Count the calls of an async method, one at a time: before the n-th, those before it are on disk."""
     write = getattr(owner, name)
 
     async def counted(*arguments: Any, **named: Any) -> Any:
-        number = count.before()
-        result = await write(*arguments, **named)
-        count.after(number)
+        async with count.turn:
+            number = count.before()
+            result = await write(*arguments, **named)
+            count.after(number)
         return result
 
     setattr(owner, name, counted)

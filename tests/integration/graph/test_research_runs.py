@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+import citeloom
 from citeloom.config import Settings
-from citeloom.errors import InputError, PausedError
+from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.graph.research_graph import build_research_graph, research_graph
 from citeloom.graph.research_run import ResearchRequest, run_research
 from citeloom.graph.run import state_values
@@ -135,6 +136,9 @@ async def test_a_statement_without_a_source_is_repaired_or_marked(bench: Opened,
     record = await answered(bench(), fresh=True)
     assert "Paris is the capital of France [citation needed]." in record["text"]
     assert any("Paris" in warning for warning in record["warnings"])
+    strict = await answered(bench(strict=True))
+    assert strict["thread_id"] == record["thread_id"] and "Paris" not in strict["text"]
+    assert "Scaling helps new wearers" in strict["text"]
 
 
 async def test_numbers_are_those_of_the_question_or_of_the_source(bench: Opened, server: FakeOpenAI) -> None:
@@ -209,6 +213,26 @@ async def test_a_question_that_was_paused_goes_on_without_asking_twice(bench: Op
     assert len(model.reading) == read, "no passage was read twice"
 
 
+async def test_a_question_that_was_killed_while_it_was_answered_goes_on(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Librarian()
+    reached = asyncio.Event()
+
+    def show(event: Any) -> None:
+        if event["stage"] == "writing":
+            reached.set()
+
+    running = asyncio.create_task(run_research(ResearchRequest(QUESTION), bench(), on_event=show))
+    await reached.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    read = len(model.reading)
+    told: list[str] = []
+    again = await run_research(ResearchRequest(QUESTION), bench(), on_notice=told.append)
+    assert again.record["answered"] and not again.finished_earlier
+    assert len(model.reading) == read and any("Going on with run" in line for line in told)
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
@@ -267,6 +291,19 @@ async def test_recalled_evidence_keeps_its_id_and_stands_apart(bench: Opened, se
     assert [citation["evidence_id"] for citation in second["citations"]] == ["E1"]
     ids = [item["id"] for item in second["evidence"]]
     assert len(ids) == len(set(ids)) and len(ids) > 1
+
+
+def test_from_python_the_question_is_asked_with_and_without_a_loop(home: Path, tmp_path: Path) -> None:
+    with citeloom.open_library(home, settings=Settings()) as library:
+        record = citeloom.research("How do seeds move the score?", library, length=60, sources=2, out=tmp_path / "out")
+        assert record["answered"] and len(record["references"]) <= 2 and Path(record["files"]["md"]).is_file()
+
+        async def inside() -> dict[str, Any]:
+            with pytest.raises(CiteloomError, match="aresearch"):
+                citeloom.research("How do seeds move the score?", library)
+            return await citeloom.aresearch("How do seeds move the score?", library, length=60, sources=2)
+
+        assert asyncio.run(inside())["text"] == record["text"]
 
 
 def test_both_run_kinds_are_told_apart_in_the_register(home: Path) -> None:

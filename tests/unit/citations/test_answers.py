@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from citeloom.citations.checks import check_draft
-from citeloom.citations.coverage import mark_unsupported, unsupported_findings
+from citeloom.citations.coverage import unsupported_findings
+from citeloom.citations.marking import marks_of
 from citeloom.experiment import Experiment
 from citeloom.models.roles import Draft
 from tests.unit.citations.samples import make_source
@@ -37,16 +38,19 @@ def test_what_is_no_statement_or_has_its_source_is_left_alone(text: str) -> None
         ("Paris is a city. Degree explains it [E1].", "Paris is a city [citation needed]. Degree explains it [E1]."),
         (
             "Degree explains it [E1]. It was “well known”.",
-            "Degree explains it [E1]. It was “well known [citation needed]”.",
+            "Degree explains it [E1]. It was “well known” [citation needed].",
         ),
         ("- degree explains it [E1]\n- so does size", "- degree explains it [E1]\n- so does size [citation needed]"),
         ("It holds\n\nDegree explains it [E1].", "It holds [citation needed]\n\nDegree explains it [E1]."),
     ],
 )
 def test_a_bare_statement_is_marked_once(text: str, marked: str) -> None:
-    done, found = mark_unsupported(text, SOURCES)
-    assert done == marked and [finding.rule for finding in found] == ["citation-missing"]
-    assert mark_unsupported(done, SOURCES) == (done, ())
+    found = unsupported_findings(text, SOURCES)
+    assert [finding.rule for finding in found] == ["citation-missing"]
+    (mark,) = marks_of(text, found)
+    done = f"{text[: mark.position]} {mark.words}{text[mark.position :]}"
+    assert done == marked
+    assert unsupported_findings(done, SOURCES) == []
 
 
 def test_a_number_comes_from_the_question_or_the_source() -> None:
