@@ -7,60 +7,64 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from citeloom.api import (
+    from citeloom.api.conversation import Conversation
+    from citeloom.api.library import (
+        acontradictions,
         aingest,
         aopen_library,
         asearch,
-        awrite_paper,
-        awrite_section,
+        contradictions,
         ingest,
         open_library,
         search,
-        write_paper,
-        write_section,
     )
+    from citeloom.api.questions import aresearch, research
+    from citeloom.api.streaming import astream_paper, astream_research, astream_section
+    from citeloom.api.writing import awrite_paper, awrite_section, write_paper, write_section
     from citeloom.config import Settings
-    from citeloom.conversation import Conversation
     from citeloom.errors import CiteloomError
     from citeloom.experiment import load_experiment
     from citeloom.graph.paper_graph import build_paper_graph
     from citeloom.graph.research_graph import build_research_graph
     from citeloom.graph.section_graph import build_section_graph
-    from citeloom.questions import aresearch, research
-    from citeloom.streaming import astream_research, astream_section
 
 _HOMES = {
     "CiteloomError": "citeloom.errors",
-    "Conversation": "citeloom.conversation",
+    "Conversation": "citeloom.api.conversation",
     "Settings": "citeloom.config",
-    "aingest": "citeloom.api",
-    "aopen_library": "citeloom.api",
-    "aresearch": "citeloom.questions",
-    "asearch": "citeloom.api",
-    "astream_research": "citeloom.streaming",
-    "astream_section": "citeloom.streaming",
-    "awrite_paper": "citeloom.api",
-    "awrite_section": "citeloom.api",
+    "acontradictions": "citeloom.api.library",
+    "aingest": "citeloom.api.library",
+    "aopen_library": "citeloom.api.library",
+    "aresearch": "citeloom.api.questions",
+    "asearch": "citeloom.api.library",
+    "astream_paper": "citeloom.api.streaming",
+    "astream_research": "citeloom.api.streaming",
+    "astream_section": "citeloom.api.streaming",
+    "awrite_paper": "citeloom.api.writing",
+    "awrite_section": "citeloom.api.writing",
     "build_paper_graph": "citeloom.graph.paper_graph",
     "build_research_graph": "citeloom.graph.research_graph",
     "build_section_graph": "citeloom.graph.section_graph",
-    "ingest": "citeloom.api",
+    "contradictions": "citeloom.api.library",
+    "ingest": "citeloom.api.library",
     "load_experiment": "citeloom.experiment",
-    "open_library": "citeloom.api",
-    "research": "citeloom.questions",
-    "search": "citeloom.api",
-    "write_paper": "citeloom.api",
-    "write_section": "citeloom.api",
+    "open_library": "citeloom.api.library",
+    "research": "citeloom.api.questions",
+    "search": "citeloom.api.library",
+    "write_paper": "citeloom.api.writing",
+    "write_section": "citeloom.api.writing",
 }
 
 __all__ = [
     "CiteloomError",
     "Conversation",
     "Settings",
+    "acontradictions",
     "aingest",
     "aopen_library",
     "aresearch",
     "asearch",
+    "astream_paper",
     "astream_research",
     "astream_section",
     "awrite_paper",
@@ -68,6 +72,7 @@ __all__ = [
     "build_paper_graph",
     "build_research_graph",
     "build_section_graph",
+    "contradictions",
     "ingest",
     "load_experiment",
     "open_library",

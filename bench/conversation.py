@@ -15,12 +15,11 @@ import pexpect
 from bench.evidence import settings_for
 from bench.measure import Row, row_of
 from bench.papers import ROOT
+from bench.server import serving
 from citeloom.graph.conversation_run import TurnRequest, take_turn
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.stores.conversations import new_thread_id
 from citeloom.stores.home import Home
-from tests.support.librarian import Librarian
-from tests.support.openai_server import FakeOpenAI
 from tests.support.shell_on_terminal import PROMPT, shell
 
 LATER = 1.2
@@ -47,10 +46,7 @@ async def measure(home: Home, rounds: int) -> list[Row]:
     """The two rows."""
     ready = [(seconds, READY) for seconds in (until_prompt(home) for _ in range(rounds + 1))][1:]
     pairs: list[tuple[float, float]] = []
-    with (
-        FakeOpenAI(behaviour=Librarian()) as server,
-        open_workbench(settings_for(server.base_url, AT_ONCE), home) as bench,
-    ):
+    with serving(0, librarian=True) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
         await talk(bench, SUBJECTS[:1])  # loads what is loaded on first use
         for number in range(rounds):
             first = number % len(SUBJECTS)

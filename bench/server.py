@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.librarian import Librarian
 from tests.support.openai_server import Behaviour, FakeOpenAI
 from tests.support.protocol_answers import envelope, markers
 
@@ -58,9 +59,13 @@ def _section(cited: list[str]) -> str:
 
 
 @contextmanager
-def serving(delay: float, *, together: bool = True, log: Path | None = None) -> Iterator[str]:
-    """The base URL of a server that runs until the end; `log` gets a line for each request and answer."""
+def serving(delay: float, *, together: bool = True, librarian: bool = False, log: Path | None = None) -> Iterator[str]:
+    """The base URL of a server that runs until the end; `log` gets a line for each request and answer.
+
+    `librarian` has questions answered by `tests/support/librarian.py` instead of a section's by `scripted`.
+    """
     command = [sys.executable, "-m", "bench.server", "--delay", str(delay)]
+    command += ["--librarian"] if librarian else []
     command += [] if together else ["--two-turns"]
     command += [] if log is None else ["--log", str(log)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -92,9 +97,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--delay", type=float, default=0.1)
     parser.add_argument("--two-turns", action="store_true")
+    parser.add_argument("--librarian", action="store_true")
     parser.add_argument("--log", type=Path)
     given = parser.parse_args()
-    server = FakeOpenAI(delay=given.delay, behaviour=scripted(not given.two_turns), log=given.log)
+    behaviour: Behaviour = Librarian() if given.librarian else scripted(not given.two_turns)
+    server = FakeOpenAI(delay=given.delay, behaviour=behaviour, log=given.log)
     print(server.base_url, flush=True)
     server.serve_here()
 

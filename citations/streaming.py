@@ -50,6 +50,7 @@ _UNENDED = re.compile(
     r"|&(?:\#\d{0,7}|\#[xX][0-9a-fA-F]{0,6}|[a-zA-Z][a-zA-Z0-9]{0,31})?|\\|~)\Z",
     re.DOTALL,
 )
+_COMMENT = re.compile("<!--.*?-->", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # As far back as `normalise_markers` looks from a marker, and some.
 _CONTEXT: Final = 24
@@ -88,7 +89,8 @@ class MarkerStream:
 
     def _settle(self, text: str) -> tuple[list[str | Cited], str]:
         """What of `text` is settled, and the rest of it."""
-        unended = _UNENDED.search(text)
+        ended = max((comment.end() for comment in _COMMENT.finditer(text)), default=0)
+        unended = _UNENDED.search(text, ended)
         view = fold(text[: unended.start()] if unended else text)
         out: list[str | Cited] = []
         done = 0  # in `text`
@@ -138,7 +140,7 @@ class MarkerStream:
 def _inert(text: str) -> list[int]:
     """The places of a folded text that no marker can hold or move, whatever comes next."""
     inert: list[int] = []
-    brackets: list[int] = []  # that are open and may begin a marker
+    brackets = 0  # that are open and may begin a marker
     place = 0
     while place < len(text):
         character = text[place]
@@ -151,17 +153,17 @@ def _inert(text: str) -> list[int]:
         word = _RUN.match(text, place)
         end = word.end() if word else place + 1
         if character in "[(":
-            brackets.append(place)
+            brackets += 1
         elif not brackets:
             if character not in _BESIDE:
                 inert += range(place, end)
         elif character in ")]":
-            brackets.pop()
+            brackets -= 1
         elif not (_may_stand_in(word[0], ends=end < len(text)) if word else character in _INSIDE):
-            inert += [*brackets, *range(place, end)]
-            brackets = []
+            inert += range(place, end)
+            brackets = 0
         place = end
-    return sorted(inert)
+    return inert
 
 
 def _may_stand_in(word: str, *, ends: bool) -> bool:
@@ -170,11 +172,12 @@ def _may_stand_in(word: str, *, ends: bool) -> bool:
 
 
 def _tail(text: str) -> str:
-    """The end of a normalised text that decides how a marker behind it is set; holds no marker."""
+    """The end of a normalised text that decides how a marker behind it is set; holds no marker.
+
+    Nor does one appear by where it is cut: behind a backslash, `&#91;` was no bracket.
+    """
     tail = text[-_CONTEXT:]
-    return (
-        tail[max(tail.rfind(bracket) for bracket in "[]()") :] if any(bracket in tail for bracket in "[]()") else tail
-    )
+    return tail[max(0, *(tail.rfind(mark) for mark in "[]()&")) :]
 
 
 def _joined(out: Sequence[str | Cited]) -> list[str | Cited]:

@@ -85,7 +85,9 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     interactive = lines.on_terminal()
     if interactive:
         history = home.root / HISTORY if home.exists() else None
-        source: lines.Lines = lines.TerminalLines(history, lambda: shell.state.last_query_set, lambda: shelf.keys)
+        source: lines.Lines = lines.TerminalLines(
+            history, lambda: shell.state.last_query_set, lambda: opening.keys() or shelf.keys
+        )
     else:
         source = lines.PipedLines()
     try:

@@ -89,7 +89,7 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], bench: Workbe
     question = asked
     if past and kind == "follow-up":
         roles = await bench.roles(runtime)
-        earlier = [Turn(turn["question"], turn["answer"]) for turn in past]
+        earlier = [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past]
         question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
     if question != asked:
         runtime.stream_writer(progress("rewritten", f"understood as: {question}"))

@@ -97,10 +97,14 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question that was asked before in a conversation, and its answer with markers."""
+    """A question that was asked before in a conversation, and its answer with markers.
+
+    `asked` is the question as it was typed, where it leaned on one before; empty where that is not known.
+    """
 
     question: str
     answer: str
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

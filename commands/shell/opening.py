@@ -100,6 +100,11 @@ class Opening:
         ready = task is not None and task.done() and not task.cancelled() and task.exception() is None
         return task.result() if task is not None and ready else None
 
+    def keys(self) -> tuple[str, ...]:
+        """The papers as they are now; none while it opens."""
+        bench = self.opened()
+        return tuple(bench.library.records()) if bench is not None else ()
+
     async def close(self) -> None:
         """Let go of the files, after the opening has ended."""
         if self._task is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from citeloom.commands.console import notice, result, shown
 
+# An address in angle brackets would be shown twice, as text and as what it leads to.
+_ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 _SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "Note:", "💾": "", "✅": "", "💡": "", "⏸️ ": "", "📝": ""}
 
 
@@ -43,7 +46,7 @@ def panel(title: str, markdown: str) -> None:
     from rich.panel import Panel
 
     # Links would hide where they lead to.
-    body = Markdown(shown(markdown), hyperlinks=False)
+    body = Markdown(_ADDRESS.sub(r"\1", shown(markdown)), hyperlinks=False)
     Console().print(Panel(body, title=f"{sign('📝')}{title}", border_style="cyan"))
     sys.stdout.flush()
 

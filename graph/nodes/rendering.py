@@ -170,7 +170,6 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
     state, brief, draft, strict = final.state, final.brief, final.draft, bench.settings.strict
     notice = bench.answer_notice if isinstance(brief, AnswerBrief) else bench.notice
     flagged = flag_findings(page.flags)
-    notice = bench.answer_notice if isinstance(brief, AnswerBrief) else bench.notice
     notes = [*state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",

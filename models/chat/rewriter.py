@@ -10,7 +10,7 @@ from pydantic import Field
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.presenting import fenced, one_line, shortened
 from citeloom.models.chat.structured import StructuredAnswer, ask
-from citeloom.models.extractive.rewriting import stand_alone
+from citeloom.models.extractive.rewriting import stand_alone_after
 from citeloom.models.roles import Turn
 from citeloom.prompts import PromptLibrary
 
@@ -47,7 +47,7 @@ class ChatRewriter:
             max_tokens=self._max_tokens,
             check=_no_longer_than_one_asks,
         )
-        return one_line(answer.question) if answer is not None else stand_alone(question, earlier[-1].question)
+        return one_line(answer.question) if answer is not None else stand_alone_after(question, earlier)
 
 
 def _no_longer_than_one_asks(answer: Rewritten) -> None:

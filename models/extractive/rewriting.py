@@ -39,6 +39,13 @@ _PREPOSITION = re.compile(
 )
 _ASKS = re.compile(r"\b(?:which|what|who|whom|whose|how|why|where|when)\b", re.IGNORECASE)
 _QUESTION_END = " ?!."
+# What earlier follow-ups have added to a question is left behind, or it would grow from turn to turn.
+_FIRST_QUESTION = re.compile(r"^([^?]+\?)\s+\S.*$", re.DOTALL)
+_ADDED = re.compile(
+    r",\s+and\s+(?:(?:by |in |for |with )?(?:which|what|who|whom|whose|how|why|where|when)"
+    r"|in|for|with|on|among|by|from)\b.*$",
+    re.IGNORECASE,
+)
 _SHORT = 3  # words of a subject that can be followed by 's
 
 
@@ -47,11 +54,23 @@ class ExtractiveRewriter:
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
         """See `QuestionRewriter`."""
-        return stand_alone(question, earlier[-1].question) if earlier else question
+        return stand_alone_after(question, earlier)
 
 
-def stand_alone(question: str, last: str) -> str:
-    """`question` with what it takes from `last`; unchanged when it takes nothing."""
+def stand_alone_after(question: str, earlier: Sequence[Turn]) -> str:
+    """`question` with what it takes from earlier turns: a pronoun stands for the subject of the last question that was
+    asked as it stands, since those that followed up on it are about the same."""
+    if not earlier:
+        return question
+    topics = [turn.question for turn in earlier if turn.asked in ("", turn.question)]
+    return stand_alone(question, earlier[-1].question, topics[-1] if topics else None)
+
+
+def stand_alone(question: str, last: str, topic: str | None = None) -> str:
+    """`question` with what it takes from the `last` one, and its pronouns from the `topic`, which is the last one
+    where it is left out; unchanged when it takes nothing."""
+    last = _ADDED.sub("", _FIRST_QUESTION.sub(r"\1", last.strip()))
+    topic = last if topic is None else topic
     asked = question.strip()
     if not _LATIN.search(asked):
         return question
@@ -59,7 +78,7 @@ def stand_alone(question: str, last: str) -> str:
     opened = bare != asked
     pronoun = _pronoun_in(asked)
     if pronoun is not None:
-        return _replaced(asked, pronoun, last)
+        return _replaced(asked, pronoun, topic)
     if _points_back(asked):
         return _joined(last, asked)
     if not _complete(bare):

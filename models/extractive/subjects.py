@@ -15,6 +15,8 @@ BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("do does did has have had can could may might will would shall should must".split())
 _FRAME_VERBS = frozenset("known said written reported found shown".split())
 _ABOUT = frozenset("about of on".split())
+_PLACES = frozenset("in for on among across within".split())
+_SHORT = 5  # words of where it holds
 _IRREGULAR = frozenset(
     "built made known used seen found shown drawn grown written chosen taken given held kept".split()
 )
@@ -37,6 +39,7 @@ _VERBS = frozenset(
 )
 _WORD = re.compile(r"[^\s,;:()?!]+")
 _END = " ?!.,;:"
+_WHAT_ABOUT = re.compile(r"^(?:and\s+)?(?:what|how) about\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,9 @@ class Subject:
 
 def subject_of(question: str) -> Subject:
     """The subject of a question that stands alone; its phrase is empty when none is made out."""
-    words = question.strip().rstrip(_END).split()
+    words = _WHAT_ABOUT.sub("", question.strip()).rstrip(_END).split()
+    if words and len(words) < len(question.split()) - 1:
+        return Subject(_trimmed(words))
     lowered = [word.lower().strip(",;:()") for word in words]
     if not words:
         return Subject("")
@@ -61,8 +66,12 @@ def subject_of(question: str) -> Subject:
     start = place + 1
     if lowered[start : start + 1] and lowered[start] in _FRAME_VERBS and lowered[start + 1 : start + 2]:
         start += 2 if lowered[start + 1] in _ABOUT else 1
-    end = _end_of_subject(lowered, start, passive=lowered[place] in BE)
-    return Subject(_trimmed(words[start:end]), _compared(words, lowered, end))
+    passive = lowered[place] in BE or any(word in BE for word in lowered[start:])
+    end = _end_of_subject(lowered, start, passive=passive)
+    phrase = _trimmed(words[start:end])
+    return Subject(
+        f"{phrase} {_place(words, lowered, end)}".strip() if passive else phrase, _compared(words, lowered, end)
+    )
 
 
 def _with_what_it_does(words: list[str], lowered: list[str], place: int | None) -> str:
@@ -76,7 +85,8 @@ def _with_what_it_does(words: list[str], lowered: list[str], place: int | None) 
     split = place if place is not None else verb
     if split is None or split < 2:
         return _trimmed(words[1:])
-    return f"the {_trimmed(words[1:split])} that {' '.join(words[split:])}"
+    head = _trimmed(words[1:split])
+    return f"{head if head.lower().startswith('the ') else f'the {head}'} that {' '.join(words[split:])}"
 
 
 def _after_verb(words: list[str], lowered: list[str]) -> str:
@@ -92,11 +102,18 @@ def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
     met = 0
     for index in range(start, len(lowered)):
         word = lowered[index]
-        ends = is_participle(word) if passive else word in _VERBS
+        ends = (is_participle(word) or word in BE) if passive else word in _VERBS
         if met and ends:
             return index
         met += word not in STOP_WORDS
     return len(lowered)
+
+
+def _place(words: list[str], lowered: list[str], end: int) -> str:
+    """Where or for what a passive holds: "estimated in mice" is about what is estimated, in mice."""
+    first = next((index for index in range(end, len(words)) if lowered[index] in _PLACES), len(words))
+    last = next((index + 1 for index in range(first, len(words)) if words[index][-1] in ",;:"), len(words))
+    return _trimmed(words[first:last]) if last - first <= _SHORT else ""
 
 
 def is_verb(word: str) -> bool:

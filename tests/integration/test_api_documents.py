@@ -10,7 +10,7 @@ import pytest
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
-from citeloom.api import ingest, open_library, search
+from citeloom import ingest, open_library, search
 from citeloom.config import Settings
 from citeloom.documents import Chunk
 from citeloom.errors import ConfigurationError, InputError

@@ -157,6 +157,8 @@ class FakeOpenAI:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.gate is not None:
+            self.gate.open()  # or a stream that waits there would keep the server from ending
         self._server.stop()
         self._thread.join()
         self._socket.close()

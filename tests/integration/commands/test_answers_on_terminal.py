@@ -69,10 +69,11 @@ def test_an_answer_is_improved_and_saved(home: Path, server: FakeOpenAI, librari
         shown = person.type(
             "improve say more on wearers", "Improving research answer", *STAGES, "Research Results", "Next"
         )
-        assert "Feedback was heeded in this way" in shown and QUESTION in shown
+        assert "Feedback was heeded in this way" in " ".join(shown.split())
         person.type("save", "Saving research results...", "Research results saved to:", ".evidence.html")
     (markdown,) = (tmp_path / "results").glob("how-are-scores-of-wearers-calibrated_*.md")
     text = markdown.read_text(encoding="utf-8")
+    assert text.startswith(f"# {QUESTION}\n")
     assert "Feedback was heeded in this way" in text and "## References" in text
     assert markdown.with_suffix(".bib").is_file()
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from citeloom import Settings, contradictions, open_library
 from citeloom.models.local_embedding import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
@@ -152,3 +153,16 @@ def test_only_the_papers_named_are_compared(citeloom: Citeloom, home: Path, serv
         given = ("contradictions", *topic, "--papers", ",".join(keys), "--json", "--home", home)
         found = citeloom(*given, **chat(server)).json["contradictions"]
         assert found and all({side["key"] for side in item["passages"]} == keys for item in found)
+
+
+def test_python_gives_what_the_command_gave_and_pays_for_nothing(
+    citeloom: Citeloom, home: Path, server: FakeOpenAI
+) -> None:
+    server.behaviour = judging(lambda sentences: ("A1", "B1"))
+    told = citeloom(*TOPIC, "--json", "--home", home, **chat(server)).json
+    calls = server.calls()
+    settings = Settings(chat_model="fake", chat_base_url=server.base_url)
+    with open_library(home, settings=settings) as library:
+        found = contradictions(library, TOPIC[2], pairs=6)
+    assert found["contradictions"] == told["contradictions"] != []
+    assert server.calls() == calls

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -81,6 +82,9 @@ class OnTerminal:
         with self._came:
             assert self._came.wait_for(lambda: words in " ".join(self.text.split()), 60), self.text
 
+    def interrupt(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+
     def end(self) -> int:
         code = self._process.wait(60)
         self._reading.join()
@@ -124,6 +128,25 @@ def test_a_draft_that_breaks_off_is_said_to_begin_anew(server: FakeOpenAI, home:
     assert ', section "' in before  # what the server made up, and cut
     assert "Ensembles give better calibrated" in " ".join(after.split())
     assert "That was a draft" not in after
+
+
+def test_ctrl_c_in_the_middle_of_an_answer_pauses_and_the_same_command_goes_on(server: FakeOpenAI, home: Path) -> None:
+    given = ("research", QUESTION, "--home", home)
+    settings = {"CHAT_MODEL": "m", "CHAT_BASE_URL": server.base_url}
+    server.gate = Gate(after=14)
+    command = OnTerminal(*given, **settings)
+    command.wait_for("Ensembles give better")
+    calls = server.calls()
+    command.interrupt()
+    assert command.end() == 3
+    assert "Traceback" not in command.text
+    # What is said stands on a line of its own below the words that came.
+    assert any(line.startswith("Ensembles give better") for line in command.text.split("\n"))
+    server.gate.open()
+    again = OnTerminal(*given, **settings)
+    assert again.end() == 0
+    assert "confidence than single networks do" in " ".join(again.text.split())
+    assert server.requests[calls]["stream"]  # the draft is asked for again, and nothing before it
 
 
 def test_a_pipe_gets_the_final_text_alone(server: FakeOpenAI, home: Path) -> None:

@@ -29,3 +29,19 @@ def test_help_loads_no_heavy_package() -> None:
     assert code in (0, None)
     assert "typer" in loaded
     assert HEAVY.intersection(loaded) == set()
+
+
+BEFORE_THE_PROMPT = """
+import json, sys
+from citeloom.commands import chat
+from citeloom.commands.shell import lines, opening, session, taking_up
+from citeloom.stores.conversations import new_thread_id
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+def test_the_shell_loads_no_model_and_no_database_before_its_prompt() -> None:
+    command = [sys.executable, "-c", BEFORE_THE_PROMPT]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    behind = {"chromadb", "langgraph", "langchain_core", "langchain_openai", "openai", "onnxruntime", "tantivy"}
+    assert behind.intersection(json.loads(done.stdout)) == set()

@@ -13,7 +13,8 @@ import pytest
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import Finished
 from tests.support.judging_model import DRAFT, FALSE, REVERSED, JudgingModel
-from tests.support.openai_server import FakeOpenAI
+from tests.support.openai_server import FakeOpenAI, Json
+from tests.support.protocol_answers import envelope
 
 MARKS = ("[not supported]", "[contradicted by its source]", "[number not found]")
 CLAIMS = ("Every wearer slept well", "Calibration never helps", "It took 4242 hours")
@@ -113,6 +114,40 @@ def test_when_nothing_is_left_it_says_so(discussion: Any, server: FakeOpenAI) ->
     assert "Nothing is left of the discussion" in done.err
     assert done.json["text"] == "" and done.json["references"] == []
     assert "Discussion" in files["md"] and CLAIMS[0] not in files["docx"]
+
+
+class WritingSix(JudgingModel):
+    """Writes each section of a paper: a sentence that its source supports, and one that it does not."""
+
+    def __call__(self, body: Json) -> Json:
+        request = body["messages"][-1]["content"]
+        marker = re.search(r"Marker: \[(E\d+)\]", request)
+        if marker and not body.get("tools") and not body.get("response_format"):
+            number = len(self.repairs) + 1
+            self.repairs.append(request)
+            words = f"Study number {number} compared ensembles of seeds with single networks [{marker[1]}]."
+            return envelope(body, content=f"{words} In study number {number} the wearers slept well [{marker[1]}].")
+        return super().__call__(body)
+
+
+def test_a_strict_paper_keeps_its_other_sentences_and_says_whose_were_left_out(
+    citeloom: Citeloom, server: FakeOpenAI, home: Path, exp: Path, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    server.behaviour = WritingSix()
+    command = ("paper", "--exp", exp, "--home", home, "--out", tmp_path / "out", "--json")
+    marked = citeloom(*command, **settings)
+    assert marked.code == 0, marked.err
+    assert marked.json["text"].count("[not supported]") == 6 and not marked.json["left_out"]
+    calls = server.calls()
+    done = citeloom(*command, "--strict", **settings)
+    assert server.calls() == calls
+    record = done.json
+    assert "slept" not in record["text"] and record["text"].count("compared ensembles of seeds") == 6
+    assert {item["section"] for item in record["left_out"]} == {item["section"] for item in record["sections"]}
+    written = (tmp_path / "out" / "paper.md").read_text(encoding="utf-8").partition("<!--")[0]
+    assert "slept" not in written and written.count("\n## ") == 7
+    for citation in record["citations"]:
+        assert citation["sentence"] in record["text"]
 
 
 def test_a_run_that_stopped_in_the_repair_gives_the_same(

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from citeloom import aingest
-from citeloom.api import aopen_library
+from citeloom import aingest, aopen_library
 
 ROOT = Path(__file__).resolve().parents[3]
 PAPERS = ("obrien2019seeds", "okafor2022ensembles", "tanaka2023position", "varga2021calibration")

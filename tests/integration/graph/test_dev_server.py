@@ -19,7 +19,7 @@ import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from citeloom.api import open_library
+from citeloom import open_library
 from citeloom.models.journal import Journal
 from citeloom.models.records import RunScope
 from tests.support.openai_server import FakeOpenAI

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from citeloom import aingest
-from citeloom.api import aopen_library, awrite_section
+from citeloom import aingest, aopen_library, awrite_section
 from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.run import SectionRequest, run_section

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from citeloom import write_section
-from citeloom.api import aopen_library, awrite_section, open_library
+from citeloom import aopen_library, awrite_section, open_library, write_section
 from citeloom.citations import formats
 from citeloom.citations.formats import ExportError
 from citeloom.config import Settings

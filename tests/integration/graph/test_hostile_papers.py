@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from citeloom import aingest
-from citeloom.api import aopen_library
+from citeloom import aingest, aopen_library
 from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.run import SectionRequest, run_section

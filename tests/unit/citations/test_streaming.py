@@ -93,6 +93,8 @@ def streamed(pieces: Sequence[str], style: CitationStyle) -> tuple[list[str], li
 @example("(sectio", [1], "key")
 @example("a [E1](#b) c", [1], "key")
 @example("[E1](#<[E2]) c", [1], "key")
+@example("([E1]\\&#91;E1&#93;,sections^?&(E2)[E1] x", [2], "key")
+@example("<!--(E3)“[E1]2<!--> x", [1], "key")
 def test_pieces_joined_are_the_whole(text: str, lengths: list[int], style: CitationStyle) -> None:
     assume(_TAG_BY_MARKERS.search(text) is None)
     pieces: list[str] = []

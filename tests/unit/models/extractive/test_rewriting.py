@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.models.extractive.rewriting import ExtractiveRewriter, stand_alone
+from citeloom.models.extractive.rewriting import ExtractiveRewriter, stand_alone, stand_alone_after
 from citeloom.models.roles import Turn
 
 LABELLED = Path(__file__).parent.parent
@@ -22,10 +22,10 @@ KNOWN_TO_FAIL = {"Do their words change as well?"}
 
 
 def rewritten(case: dict[str, Any]) -> str:
-    last = ""
+    earlier: list[Turn] = []
     for question in case["after"]:
-        last = stand_alone(question, last) if last else question
-    return stand_alone(case["asked"], last) if last else str(case["asked"])
+        earlier.append(Turn(stand_alone_after(question, earlier), "", question))
+    return stand_alone_after(case["asked"], earlier)
 
 
 def right(case: dict[str, Any]) -> bool:
@@ -59,6 +59,30 @@ def test_a_labelled_follow_up(case: dict[str, Any]) -> None:
 )
 def test_how_it_reads(asked: str, stands: str) -> None:
     assert stand_alone(asked, "How is the prior of an edge estimated?") == stands
+
+
+def test_pronouns_stay_with_the_subject_and_questions_do_not_grow() -> None:
+    earlier: list[Turn] = []
+    read = []
+    for asked in (
+        "How do graph neural networks work?",
+        "What about their limits?",
+        "and with little data?",
+        "Who invented them?",
+        "Does that matter?",
+        "How are they trained?",
+        "in biology?",
+    ):
+        read.append(stand_alone_after(asked, earlier))
+        earlier.append(Turn(read[-1], "", asked))
+    assert read[1:] == [
+        "What about graph neural networks' limits?",
+        "What about graph neural networks' limits with little data?",
+        "Who invented graph neural networks?",
+        "Who invented graph neural networks? Does that matter?",
+        "How are graph neural networks trained?",
+        "How are graph neural networks trained in biology?",
+    ]
 
 
 async def test_a_first_question_and_one_in_another_script_are_left_alone() -> None:

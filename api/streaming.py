@@ -1,7 +1,7 @@
 """Runs from Python as streams of events: async generators that end with `done`.
 
-`astream_section` and `astream_research` take what `awrite_section` and `aresearch` take; `events_of` makes such a
-stream of any call that tells its events to a callback.
+`astream_section`, `astream_paper` and `astream_research` take what the calls take that they are named after;
+`events_of` makes such a stream of any call that tells its events to a callback.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from citeloom.api import awrite_section
+from citeloom.api.questions import aresearch
+from citeloom.api.writing import awrite_paper, awrite_section
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.graph.events import Event, OnEvent, Telling
 from citeloom.graph.workbench import Workbench
-from citeloom.questions import aresearch
 
-__all__ = ["astream_research", "astream_section"]
+__all__ = ["astream_paper", "astream_research", "astream_section"]
 
 
 def astream_section(
@@ -29,6 +29,17 @@ def astream_section(
     `awrite_section` raises.
     """
     return events_of(lambda tell: awrite_section(kind, experiment, library, on_event=tell, **options))
+
+
+def astream_paper(
+    experiment: Experiment | dict[str, Any] | Path | str, library: Workbench, **options: Any
+) -> AsyncGenerator[Event, None]:
+    """Write a paper, or go on with it, as a stream of events; takes the options of `awrite_paper`.
+
+    The drafts of its sections come one after the other in the order of writing, each behind its step "writing". Closing
+    the stream early pauses the run. Raises while it is read what `awrite_paper` raises.
+    """
+    return events_of(lambda tell: awrite_paper(experiment, library, on_event=tell, **options))
 
 
 def astream_research(question: str, library: Workbench, **options: Any) -> AsyncGenerator[Event, None]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from citeloom.api import run_blocking
+from citeloom.api.blocking import run_blocking
 from citeloom.citations.export import prepare_folder
 from citeloom.citations.formats import Format
 from citeloom.graph.events import OnEvent

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Self
 
-from citeloom.api import run_blocking
+from citeloom.api.blocking import run_blocking
+from citeloom.api.streaming import events_of
 from citeloom.graph.conversation_run import TurnRequest, take_turn
 from citeloom.graph.conversation_state import TurnKind
 from citeloom.graph.events import Event, OnEvent
@@ -14,7 +15,6 @@ from citeloom.graph.saving import public_record
 from citeloom.graph.transcript import turn_record, write_transcript
 from citeloom.graph.workbench import Workbench
 from citeloom.stores.conversations import ConversationRegister, new_thread_id
-from citeloom.streaming import events_of
 
 __all__ = ["Conversation"]
 

@@ -1,25 +1,18 @@
-"""Citeloom from Python: open a library, take papers in, write a section or a paper; each with a twin for async code."""
+"""The library from Python: open it, take papers in, search, compare; each with a twin for async code."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from citeloom.citations.export import prepare_folder
-from citeloom.citations.formats import Format
+from citeloom.api.blocking import run_blocking
 from citeloom.config import RetrievalMode, Settings, load_settings
 from citeloom.errors import ConfigurationError
-from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
-from citeloom.graph.events import OnEvent
-from citeloom.graph.identity import RunKind
-from citeloom.graph.run import SectionRequest, run_section
-from citeloom.graph.saving import public_record, save
+from citeloom.graph.contradictions import ContradictionRequest, find_contradictions
 from citeloom.graph.workbench import Workbench, open_workbench
-from citeloom.models.concurrency import run_to_end
 from citeloom.stores.home import find_home
 from citeloom.stores.ingest import ingest as ingest_papers
 from citeloom.tools.retrieval import Retrieval, as_records, retrieve
@@ -31,19 +24,15 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-Result = TypeVar("Result")
-
 __all__ = [
+    "acontradictions",
     "aingest",
     "aopen_library",
     "asearch",
-    "awrite_paper",
-    "awrite_section",
+    "contradictions",
     "ingest",
     "open_library",
     "search",
-    "write_paper",
-    "write_section",
 ]
 
 
@@ -147,80 +136,21 @@ async def asearch(
     return await asyncio.to_thread(as_records, library.library, query, hits)
 
 
-async def awrite_section(
-    kind: SectionKind,
-    experiment: Experiment | dict[str, Any] | Path | str,
-    library: Workbench,
-    *,
-    out: Path | str | None = None,
-    formats: Sequence[Format] = (),
-    fresh: bool = False,
-    strict: bool | None = None,
-    on_event: OnEvent | None = None,
+async def acontradictions(
+    library: Workbench, topic: str = "", *, papers: Sequence[str] = (), pairs: int = 20
 ) -> dict[str, Any]:
-    """Write a section, or go on with it; the result is the section's JSON.
+    """Passages of different papers that disagree, as the judge says; the result is the JSON of `contradictions --json`.
 
     Args:
-        kind: the section type.
-        experiment: an experiment, its plain data, or the path of an `exp.json`.
         library: an open library.
-        out: folder for the files; none are written when left out.
-        formats: `tex`, `docx` and `html`, written beside the markdown.
-        fresh: write anew, without answers of earlier runs.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
-        on_event: told of each step, as `docs/events.md` says; `done` is what is returned.
+        topic: what to compare papers on; their abstracts and conclusions when left out.
+        papers: keys to compare, all when left out.
+        pairs: pairs of passages to judge at most, one model call each.
 
-    Raises `InputError`, `PausedError`, or another `CiteloomError`.
+    Raises `ConfigurationError` when the judge works without a chat model, `InputError` for an unknown key or one alone,
+    and `PausedError`; the same call then goes on.
     """
-    return await _written(kind, experiment, library, out, formats, fresh, strict, on_event)
-
-
-async def awrite_paper(
-    experiment: Experiment | dict[str, Any] | Path | str,
-    library: Workbench,
-    *,
-    out: Path | str | None = None,
-    formats: Sequence[Format] = (),
-    fresh: bool = False,
-    strict: bool | None = None,
-    on_event: OnEvent | None = None,
-) -> dict[str, Any]:
-    """Write all six sections of a paper as one run, or go on with it; the result is the JSON of `paper --json`.
-
-    Args:
-        experiment: an experiment, its plain data, or the path of an `exp.json`.
-        library: an open library.
-        out: folder for the files of the paper and of each section; none are written when left out.
-        formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown.
-        fresh: write anew, without answers of earlier runs.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
-        on_event: told of each step.
-
-    Raises `InputError`, `PausedError`, or another `CiteloomError`.
-    """
-    return await _written("paper", experiment, library, out, formats, fresh, strict, on_event)
-
-
-async def _written(
-    kind: RunKind,
-    experiment: Experiment | dict[str, Any] | Path | str,
-    library: Workbench,
-    out: Path | str | None,
-    formats: Sequence[Format],
-    fresh: bool,
-    strict: bool | None,
-    on_event: OnEvent | None,
-) -> dict[str, Any]:
-    given, source = _experiment(experiment)
-    if out is not None:
-        await asyncio.to_thread(prepare_folder, Path(out))
-    if strict is not None:
-        library = replace(library, settings=library.settings.model_copy(update={"strict": strict}))
-    request = SectionRequest(kind, given, source, fresh)
-    finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
-    if out is None:
-        return public_record(finished.record)
-    return await save(finished.record, Path(out), formats)
+    return await find_contradictions(ContradictionRequest(topic.strip(), tuple(papers), pairs), library)
 
 
 def _documents(given: Sequence[Path | str | Document | BaseLoader]) -> list[Document]:
@@ -267,52 +197,8 @@ def search(
     return run_blocking(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
 
 
-def write_section(
-    kind: SectionKind,
-    experiment: Experiment | dict[str, Any] | Path | str,
-    library: Workbench,
-    *,
-    out: Path | str | None = None,
-    formats: Sequence[Format] = (),
-    fresh: bool = False,
-    strict: bool | None = None,
-    on_event: OnEvent | None = None,
+def contradictions(
+    library: Workbench, topic: str = "", *, papers: Sequence[str] = (), pairs: int = 20
 ) -> dict[str, Any]:
-    """`awrite_section` for code without an event loop."""
-    work = awrite_section(
-        kind, experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event
-    )
-    return run_blocking(work, "awrite_section")
-
-
-def write_paper(
-    experiment: Experiment | dict[str, Any] | Path | str,
-    library: Workbench,
-    *,
-    out: Path | str | None = None,
-    formats: Sequence[Format] = (),
-    fresh: bool = False,
-    strict: bool | None = None,
-    on_event: OnEvent | None = None,
-) -> dict[str, Any]:
-    """`awrite_paper` for code without an event loop."""
-    work = awrite_paper(experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event)
-    return run_blocking(work, "awrite_paper")
-
-
-def run_blocking(work: Coroutine[Any, Any, Result], twin: str) -> Result:
-    """What the coroutine gives; raises `ConfigurationError` where a loop runs, naming the twin to await."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run_to_end(work)
-    work.close()
-    raise ConfigurationError("An event loop is running here.", help=f"Use 'await citeloom.{twin}(...)'.")
-
-
-def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:
-    if isinstance(given, Experiment):
-        return given, "experiment"
-    if isinstance(given, dict):
-        return parse_experiment(given), "experiment"
-    return load_experiment(given), str(given)
+    """`acontradictions` for code without an event loop."""
+    return run_blocking(acontradictions(library, topic, papers=papers, pairs=pairs), "acontradictions")

@@ -1,0 +1,1 @@
+"""Citeloom from Python: what `citeloom` exports, one module for each part of it."""

@@ -1,0 +1,22 @@
+"""Async calls for code without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from citeloom.errors import ConfigurationError
+from citeloom.models.concurrency import run_to_end
+
+Result = TypeVar("Result")
+
+
+def run_blocking(work: Coroutine[Any, Any, Result], twin: str) -> Result:
+    """What the coroutine gives; raises `ConfigurationError` where a loop runs, naming the twin to await."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run_to_end(work)
+    work.close()
+    raise ConfigurationError("An event loop is running here.", help=f"Use 'await citeloom.{twin}(...)'.")

@@ -1,0 +1,126 @@
+"""Conversations from the command line and from Python: listed, shown, exported, deleted, gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+import citeloom as package
+from citeloom import CiteloomError, Conversation, Settings, open_library
+from citeloom.errors import ConfigurationError
+from tests.integration.commands.conftest import Citeloom
+from tests.integration.commands.test_shell_in_pipe import piped
+from tests.support.librarian import Librarian
+from tests.support.openai_server import FakeOpenAI
+
+QUESTION = "How does temperature scaling change the calibration for new wearers?"
+FOLLOWING = "What about its limits?"
+
+
+@pytest.fixture
+def told(home: Path, tmp_path: Path) -> str:
+    """The id of a conversation of two turns in the home, without a chat model."""
+    done = piped(f"research {QUESTION}\n{FOLLOWING}\n", home, tmp_path)
+    thread = re.search(r"chat --thread (chat-\w+)", done.stderr)
+    assert thread is not None, done.stderr
+    return thread[1]
+
+
+def test_list_show_export_and_delete(told: str, home: Path, tmp_path: Path, citeloom: Citeloom) -> None:
+    (listed,) = citeloom("conversations", "list", "--json", "--home", home).json
+    assert (listed["thread_id"], listed["turns"], listed["title"]) == (told, 2, QUESTION)
+    assert QUESTION in citeloom("conversations", "list", "--home", home).out
+    shown = citeloom("conversations", "show", told[:9], "--home", home).out
+    assert shown.startswith(f"# {QUESTION}\n") and "## 2. What about its limits? (What about" in shown
+    record = citeloom("conversations", "show", told, "--json", "--home", home).json
+    assert [turn["asked"] for turn in record["turns"]] == [QUESTION, FOLLOWING]
+    first = record["turns"][0]
+    assert first["answered"] and first["references"][0]["label"] == "1"
+    assert citeloom("conversations", "export", told, tmp_path / "talk.md", "--home", home).code == 0
+    assert (tmp_path / "talk.md").read_text(encoding="utf-8").strip() == shown.strip()
+    assert citeloom("conversations", "export", told, tmp_path / "talk.md", "--home", home).code == 2
+    citeloom("conversations", "export", told, tmp_path / "talk.json", "--home", home)
+    assert json.loads((tmp_path / "talk.json").read_text(encoding="utf-8"))["turns"] == record["turns"]
+    assert citeloom("conversations", "delete", told, "--home", home).code == 0
+    assert citeloom("conversations", "list", "--json", "--home", home).json == []
+    gone = citeloom("conversations", "show", told, "--home", home)
+    assert gone.code == 2 and "There is no conversation" in gone.err
+
+
+def test_old_conversations_expire_by_a_setting(told: str, home: Path, citeloom: Citeloom) -> None:
+    import sqlite3
+
+    assert citeloom("conversations", "list", "--json", "--home", home, CONVERSATION_DAYS="30").json
+    connection = sqlite3.connect(home / "runs.sqlite")
+    with connection:
+        connection.execute("UPDATE conversations SET updated_at = updated_at - 31 * 86400")
+    connection.close()
+    done = citeloom("conversations", "list", "--json", "--home", home, CONVERSATION_DAYS="30")
+    assert done.json == [] and "Deleted 1 conversation without a turn for 30 days" in done.err
+
+
+def test_an_unknown_thread_is_refused_before_the_shell_opens(home: Path, citeloom: Citeloom) -> None:
+    done = citeloom("chat", "--thread", "chat-none", "--home", home)
+    assert done.code == 2 and "There is no conversation 'chat-none'" in done.err
+
+
+def test_from_python_without_a_loop(home: Path, tmp_path: Path) -> None:
+    with open_library(home) as library, Conversation(library) as talk:
+        assert talk.turns == []
+        with pytest.raises(CiteloomError, match="nothing was answered yet"):
+            talk.export(tmp_path / "none.md")
+        first = talk.ask(QUESTION)
+        assert (first["number"], first["answered"], first["question"]) == (1, True, QUESTION)
+        second = talk.ask(FOLLOWING)
+        assert second["question"] != FOLLOWING and second["asked"] == FOLLOWING
+        alone = talk.ask("Where is the sensor worn?", alone=True)
+        assert alone["question"] == "Where is the sensor worn?"
+        talk.export(tmp_path / "talk.md")
+        thread = talk.thread_id
+    with open_library(home) as library:
+        again = Conversation(library, thread[:9])
+        assert [turn["number"] for turn in again.turns] == [1, 2, 3]
+        assert again.turns[0]["text"] == first["text"]
+        with pytest.raises(CiteloomError):
+            Conversation(library, "chat-none")
+    assert QUESTION in (tmp_path / "talk.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def librarian() -> Iterator[tuple[Librarian, FakeOpenAI]]:
+    made = Librarian()
+    with FakeOpenAI(behaviour=made) as server:
+        yield made, server
+
+
+def test_from_python_with_a_loop(home: Path, librarian: tuple[Librarian, FakeOpenAI]) -> None:
+    model, server = librarian
+    settings = Settings(chat_model="fake", chat_base_url=server.base_url, chat_api_key="k", max_repairs=0)  # type: ignore[arg-type]
+
+    async def talk() -> None:
+        async with package.aopen_library(home, settings=settings) as library, Conversation(library) as talk:
+            with pytest.raises(ConfigurationError, match=r"await citeloom\.Conversation\.aask"):
+                talk.ask(QUESTION)
+            first = await talk.aask(QUESTION)
+            kinds = []
+            async with aclosing(talk.stream(FOLLOWING)) as events:
+                async for event in events:
+                    kinds.append(event["kind"])
+                    last = event
+            assert last["kind"] == "done" and last["result"]["number"] == 2
+            assert {"stage", "evidence", "token", "citation"} <= set(kinds)
+            shown = [entry["label"] for entry in first["references"]]
+            numbers = {entry["key"]: entry["label"] for entry in last["result"]["references"]}
+            for entry in first["references"]:
+                assert numbers.get(entry["key"], entry["label"]) == entry["label"]
+            assert shown[0] == "1"
+            better = await talk.aimprove("shorter")
+            assert better["question"] == last["result"]["question"] and "shorter" in model.prompts[-1]
+
+    asyncio.run(talk())
