@@ -46,7 +46,7 @@ _LOOSE_END = re.compile(
     r"\b(?:if|that|which|and|or|but|the|a|an|of|to|in|on|for|with|by|as|than|from|into|such|is|are|was|were)$"
 )
 # Two sentences that were taken for one, and a list of abbreviations.
-_NO_SENTENCE = re.compile(r"[a-z]\. [A-Z]|^[\w-]+, [a-z][^;]*;")
+_NO_SENTENCE = re.compile(r"[a-z]\. [A-Z]|^[\w-]+, [a-z][^;]*; [\w-]+, [a-z]")
 # What was done or meant to be done: the answer to "how", and to little else.
 _DOING = re.compile(
     r"""(?:\w+ly\ )?(?:we|our\ \w+|the\ (?:aim|goal|purpose)\b.*?)\ (?:\w+ly\ |then\ |also\ |thus\ |first\ |next\ )?

@@ -12,7 +12,9 @@ from citeloom.models.extractive.relevance import Relevance, as_score
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.roles import Candidate, Reading
 
-_HOW: Final = re.compile(r"\b(?:how|methods?|procedure|protocol|steps?|which (?:tools?|inputs?|data))\b", re.IGNORECASE)
+_HOW: Final = re.compile(
+    r"\b(?:how (?:did|do|does|is|are|was|were|can|could|should|to)|methods?|procedure|protocol|steps)\b", re.IGNORECASE
+)
 _DOING_COSTS: Final = 3.0  # log-odds that a sentence on what was done loses where nobody asked how
 _READ_CLOSELY: Final = 4  # of a passage's sentences: those nearest to the question
 _UNJUDGED: Final = 0.5  # of a passage that no model here can judge: the order of the search is all that is known

@@ -32,6 +32,10 @@ from citeloom.models.extractive.quotable import MAX_WORDS
         ("These methods combine parameters and so they do better than others.", None),
         ("We will describe the method in the part that follows this one.", None),
         ("This was odd.", None),
+        (
+            "MATH, taken as a number, was strongly related to survival; each tenth more was a hazard 8.8% greater.",
+            "MATH, taken as a number, was strongly related to survival; each tenth more was a hazard 8.8% greater",
+        ),
         ("GFR, estimated glomerular filtration rate of the body; CKD, chronic kidney disease of adults.", None),
         (
             "While global methods have advantages over the local ones, they were slower and need more memory, as was "
