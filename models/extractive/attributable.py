@@ -24,7 +24,7 @@ _TIE = re.compile(
     re.VERBOSE,
 )
 # Where a clause may end: before these a sentence can be broken off. Brackets only where the clause ends with them.
-_END_OF_CLAUSE = re.compile(r"\s*[;:]\s|,\s|\s[–—]\s|\s*(?:\([^()]*\)|\\?\[[^\[\]]*\])(?=\s*[.,;:])")
+_END_OF_CLAUSE = re.compile(r"\s*[;:]\s|,\s|\s[–—]\s|\s*(?:\((?:[^()]|\([^()]*\))*\)|\\?\[[^\[\]]*\])(?=\s*[.,;:])")
 # A beginning that promises a clause to come, and a last part that hangs on one: neither stands without the rest.
 _PROMISES = re.compile(
     r"(?:While|Although|Though|Even|Because|Since|When|Whenever|Where|If|Unless|Until|Once|As|Using|Given|To|In|On|At|By|For|From"
@@ -98,4 +98,4 @@ def _stands_alone(words: str) -> bool:
     main = parts[1:] if _PROMISES.match(words) else parts
     if not main or _LOOSE_END.search(words):
         return False
-    return bool(_FINITE.search(main[0])) and not any(_HANGS.match(part) for part in main[-1:] if len(parts) > 1)
+    return bool(_FINITE.search(" ".join(main))) and not any(_HANGS.match(part) for part in main[-1:] if len(parts) > 1)

@@ -33,6 +33,10 @@ from citeloom.models.extractive.quotable import MAX_WORDS
         ("We will describe the method in the part that follows this one.", None),
         ("This was odd.", None),
         (
+            "Patients with more of it had double the hazard of death (HR, 2.18; [Fig. 4](#pone.g004), left).",
+            "Patients with more of it had double the hazard of death",
+        ),
+        (
             "MATH, taken as a number, was strongly related to survival; each tenth more was a hazard 8.8% greater.",
             "MATH, taken as a number, was strongly related to survival; each tenth more was a hazard 8.8% greater",
         ),
