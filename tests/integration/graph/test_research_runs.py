@@ -218,7 +218,7 @@ async def test_a_question_that_was_killed_while_it_was_answered_goes_on(bench: O
     reached = asyncio.Event()
 
     def show(event: Any) -> None:
-        if event["stage"] == "writing":
+        if event.get("stage") == "writing":
             reached.set()
 
     running = asyncio.create_task(run_research(ResearchRequest(QUESTION), bench(), on_event=show))
