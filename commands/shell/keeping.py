@@ -32,7 +32,7 @@ async def save(shell: Shell, argument: str) -> Outcome:
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
         files = (await save_section(dict(draft.record), folder, stem=path.stem))["files"]
-        beside = ", ".join(Path(file).name for kind, file in files.items() if kind != "md")
+        beside = ", ".join(f".{kind}" for kind in files if kind != "md")
         screen.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {files['md']} (beside it {beside})")
         return Unchanged()
     try:

@@ -17,6 +17,7 @@ from citeloom.graph.numbering import mark_of, number_evidence
 from citeloom.graph.state import QueryRecord, ResearchState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
+from citeloom.models.extractive.subjects import subject_words
 from citeloom.models.roles import Candidate
 from citeloom.tools import EvidenceLimits, Found, Retrieval, Scope, retrieve, search_evidence
 from citeloom.tools.asking import plain_question
@@ -97,7 +98,8 @@ async def survey(state: ResearchState, runtime: Runtime[Any], bench: Workbench) 
 
 
 async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Read the passages side by side; when none bears on the question, search the whole library once more.
+    """Read the passages side by side; when none bears on the question, search the whole library once more. What the
+    user found lacking in an answer is searched for by itself.
 
     The agent is asked to go on when the evidence is thin.
     """
@@ -122,14 +124,23 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
         searches.append(wider)
         kept = [*kept, *wider]
         strong = any(item.reading.score >= bench.settings.answer_threshold for item in wider)
+    asked = [question] * len(searches)
+    if lacking := subject_words(state.get("feedback", "")):
+        within = await asyncio.to_thread(limits_of, state, bench.library)
+        more = await search_evidence(bench.library, reader, lacking, within, limits, asked=question)
+        runtime.stream_writer(progress("searched", f"{len(more)} passages for: {lacking}", passages=len(more)))
+        scopes.append(within.as_dict())
+        searches.append(more)
+        asked.append(lacking)
+        kept = [*kept, *more]
     # What earlier answers cited is read anew where it is found again.
     recalled = {mark_of(record): record["id"] for record in state["evidence"]}
     new, ids = number_evidence([], searches, {**state.get("evidence_ids", {}), **recalled})
     for event in evidence_found(new):
         runtime.stream_writer(event)
     records: list[QueryRecord] = [
-        {"query": question, "origin": "default", "scope": scope, "evidence_ids": of_search}
-        for scope, of_search in zip(scopes, ids, strict=True)
+        {"query": query, "origin": "default", "scope": scope, "evidence_ids": of_search}
+        for query, scope, of_search in zip(asked, scopes, ids, strict=True)
     ]
     pieces, papers = _ENOUGH[state["route"]["track"]]
     chunks = {item.candidate.chunk.id: item.candidate.paper.key for item in kept}

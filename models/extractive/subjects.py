@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from citeloom.models.extractive.terms import STOP_WORDS
+from citeloom.models.extractive.terms import STOP_WORDS, is_generic, is_stop, words_of
 
 BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("do does did has have had can could may might will would shall should must".split())
@@ -39,6 +39,14 @@ _VERBS = frozenset(
 )
 _WORD = re.compile(r"[^\s,;:()?!]+")
 _END = " ?!.,;:"
+# What feedback says of the form of an answer, and its politeness.
+_OF_FORM = frozenset(
+    """
+    please thanks sorry shorter longer brief briefer concise conciser simpler clearer newer older add adding cite cites
+    citing citation citations sentence sentences paragraph paragraphs word words bullet bullets list lists heading
+    headings
+    """.split()
+)
 _WHAT_ABOUT = re.compile(r"^(?:and\s+)?(?:what|how) about\s+", re.IGNORECASE)
 
 
@@ -114,6 +122,14 @@ def _place(words: list[str], lowered: list[str], end: int) -> str:
     first = next((index for index in range(end, len(words)) if lowered[index] in _PLACES), len(words))
     last = next((index + 1 for index in range(first, len(words)) if words[index][-1] in ",;:"), len(words))
     return _trimmed(words[first:last]) if last - first <= _SHORT else ""
+
+
+def subject_words(feedback: str) -> str:
+    """The words of some feedback that have a subject, in order: of "say more about node degree" the last two, of
+    "shorter, please" none."""
+    telling = [word for word in words_of(feedback) if not is_stop(word) and not is_generic(word.form)]
+    own = [word.surface for word in telling if not is_verb(word.surface.lower())]
+    return " ".join(word for word in own if word.lower() not in _OF_FORM)
 
 
 def is_verb(word: str) -> bool:

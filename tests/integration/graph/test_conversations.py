@@ -183,11 +183,19 @@ async def test_improving_keeps_the_question_and_its_evidence(bench: Opened, serv
     assert better["question"] == first["question"]
     prompt = writer.prompts[-1]
     assert "say more about seeds of ensembles" in prompt
+    assert any("seeds ensembles" in str(query) for query in _searches(opened))
     assert "Question: " + QUESTIONS[0] in prompt.partition(EARLIER)[0]
     fresh = set(MARKER.findall(prompt.partition(FRESH)[2]))
     assert {citation["evidence_id"] for citation in first["citations"]} <= fresh
     register = ConversationRegister(opened.home.runs)
     assert [turn.asked for turn in register.turns(THREAD)] == [QUESTIONS[0], "say more about seeds of ensembles"]
+
+
+def _searches(opened: Workbench) -> list[str]:
+    """What the last turn searched for."""
+    last = ConversationRegister(opened.home.runs).last_turn(THREAD)
+    assert last is not None
+    return [search["query"] for search in last.record["report"]["searches"]]
 
 
 async def test_a_question_that_was_stopped_goes_on_or_is_given_up(bench: Opened, server: FakeOpenAI) -> None:

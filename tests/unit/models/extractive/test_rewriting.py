@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from citeloom.models.extractive.rewriting import ExtractiveRewriter, stand_alone, stand_alone_after
+from citeloom.models.extractive.subjects import subject_words
 from citeloom.models.roles import Turn
 
 LABELLED = Path(__file__).parent.parent
@@ -59,6 +60,22 @@ def test_a_labelled_follow_up(case: dict[str, Any]) -> None:
 )
 def test_how_it_reads(asked: str, stands: str) -> None:
     assert stand_alone(asked, "How is the prior of an edge estimated?") == stands
+
+
+@pytest.mark.parametrize(
+    ("feedback", "subject"),
+    [
+        ("say more about node degree", "node degree"),
+        ("add more details about the mathematical foundations", "mathematical foundations"),
+        ("use the work of Himmelstein", "Himmelstein"),
+        ("what about mice?", "mice"),
+        ("shorter, please", ""),
+        ("too long", ""),
+        ("cite newer papers", ""),
+    ],
+)
+def test_what_feedback_asks_for_beside_another_form(feedback: str, subject: str) -> None:
+    assert subject_words(feedback) == subject
 
 
 def test_pronouns_stay_with_the_subject_and_questions_do_not_grow() -> None:
