@@ -14,7 +14,8 @@ from citeloom.citations.formats import Format
 from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
 from citeloom.graph.events import OnEvent
 from citeloom.graph.identity import RunKind
-from citeloom.graph.run import SectionRequest, run_section
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import run_section
 from citeloom.graph.saving import public_record, save
 from citeloom.graph.workbench import Workbench
 

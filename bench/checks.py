@@ -23,7 +23,7 @@ from citeloom.citations.names import NamedSource
 from citeloom.citations.numbers import trace_numbers
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment
-from citeloom.models.roles import Source
+from citeloom.models.briefs import Source
 
 CASES = ROOT / "tests/unit/citations"
 FOREIGN_TABLES = ("foreign_cases.tsv", "foreign_held_out.tsv")

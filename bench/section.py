@@ -19,7 +19,8 @@ from bench.measure import Row, alternate, row_of
 from bench.server import serving, stages
 from citeloom.citations import references
 from citeloom.experiment import Experiment
-from citeloom.graph.run import SectionRequest, run_section
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import run_section
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.stores.home import Home
 

@@ -22,7 +22,8 @@ from citeloom.citations.names import NamedSource
 from citeloom.citations.numbers import number_findings
 from citeloom.citations.repeated import repeated_findings
 from citeloom.experiment import Experiment, SectionKind
-from citeloom.models.roles import Draft, Source
+from citeloom.models.briefs import Source
+from citeloom.models.roles import Draft
 
 # What a draft is of: a section, or the answer to a question, each of whose statements rests on a source.
 DraftKind = SectionKind | Literal["answer"]

@@ -16,7 +16,7 @@ from citeloom.citations.findings import Finding, shown
 from citeloom.citations.folding import fold
 from citeloom.citations.quotations import quoted_spans
 from citeloom.experiment import Experiment
-from citeloom.models.roles import Source
+from citeloom.models.briefs import Source
 
 LONGEST_RUN = 12
 _WINDOW = LONGEST_RUN + 1

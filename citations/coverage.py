@@ -11,7 +11,7 @@ from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, sentences
 from citeloom.citations.quotations import quoted_spans
 from citeloom.experiment import Experiment
-from citeloom.models.roles import Source
+from citeloom.models.briefs import Source
 
 _WORK = (
     r"(?:studies|study|works?|research|reports?|findings?|literature|authors|groups|benchmarks?|papers?|investigations?"

@@ -14,7 +14,7 @@ from typing import Any
 from citeloom.citations.findings import Finding, shown
 from citeloom.citations.instructions import Suspicion, suspicious
 from citeloom.documents import Chunk, Paper
-from citeloom.models.roles import Source
+from citeloom.models.briefs import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from citeloom.citations.findings import Finding, shown
 from citeloom.citations.markers import CitedSentence, sentences
 from citeloom.citations.quantities import Number, Scale, claimed_numbers, given_numbers
 from citeloom.experiment import Experiment
-from citeloom.models.roles import Source
+from citeloom.models.briefs import Source
 
 How = Literal["equal", "rounded", "qualified", "repeated"]
 

@@ -21,7 +21,7 @@ from citeloom.citations.folding import fold
 from citeloom.citations.markers import marker_groups, normalise_markers
 from citeloom.citations.styles import show_group
 from citeloom.config import CitationStyle
-from citeloom.models.roles import Source
+from citeloom.models.briefs import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from citeloom.citations.markers import marker_groups, normalise_markers, sentenc
 from citeloom.citations.marking import Mark
 from citeloom.config import CitationStyle
 from citeloom.documents import Evidence
-from citeloom.models.roles import Source, Verdict, VerdictLabel
+from citeloom.models.briefs import Source
+from citeloom.models.roles import Verdict, VerdictLabel
 
 # The sentence as the judge saw it (with markers) and the evidence id.
 Verdicts = Mapping[tuple[str, str], Verdict]

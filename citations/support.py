@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from citeloom.citations.findings import Finding, Rule
 from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, sentences_with_markers
-from citeloom.models.roles import CitedPair, Source, Verdict, VerdictLabel
+from citeloom.models.briefs import Source
+from citeloom.models.roles import CitedPair, Verdict, VerdictLabel
 
 # A sentence with its markers, and the id of the evidence.
 PairKey = tuple[str, str]

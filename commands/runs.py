@@ -27,8 +27,8 @@ from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
     from citeloom.graph.identity import RunKind
+    from citeloom.graph.requests import SectionRequest
     from citeloom.graph.research_run import ResearchRequest
-    from citeloom.graph.run import SectionRequest
     from citeloom.stores.home import Home
     from citeloom.stores.runs import Run, RunRegister
 
@@ -137,8 +137,8 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
 def _request_of(run: Run) -> SectionRequest | ResearchRequest:
     """What the run was asked for, to go on with just this run."""
     from citeloom.experiment import parse_experiment
+    from citeloom.graph.requests import SectionRequest
     from citeloom.graph.research_run import ResearchRequest
-    from citeloom.graph.run import SectionRequest
 
     if run.section == "research":
         return ResearchRequest.of(run.request, fresh=run.fresh, thread_id=run.thread_id)

@@ -27,7 +27,7 @@ from citeloom.models.concurrency import run_to_end
 if TYPE_CHECKING:
     from citeloom.experiment import SectionKind
     from citeloom.graph.identity import RunKind
-    from citeloom.graph.run import SectionRequest
+    from citeloom.graph.requests import SectionRequest
     from citeloom.graph.workbench import Workbench
 
 # The kinds are spelled out here, so that `--help` needs no model of an experiment.
@@ -193,7 +193,7 @@ async def _write(
     overrides: dict[str, Any],
 ) -> dict[str, Any]:
     from citeloom.experiment import SECTION_KINDS, load_experiment, require_fields
-    from citeloom.graph.run import SectionRequest
+    from citeloom.graph.requests import SectionRequest
 
     settings, found = resolve(home, **overrides)
     experiment = load_experiment(exp)

@@ -7,7 +7,7 @@ from typing import Any
 
 from citeloom.citations.markers import marker_ids, normalise_markers
 from citeloom.graph.state import ResearchState
-from citeloom.models.roles import Source
+from citeloom.models.briefs import Source
 
 ALL_LEFT_OUT = "No sentence of the answer stood up to the checks; all were left out, as they were asked to be."
 

@@ -14,17 +14,8 @@ from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
 from citeloom.graph.state import DraftRecord, QueryRecord, ResearchState, RunState, SectionState
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import (
-    AnswerBrief,
-    Brief,
-    Draft,
-    EarlierSection,
-    QuoteSpan,
-    SectionBrief,
-    Shown,
-    Source,
-    Turn,
-)
+from citeloom.models.briefs import AnswerBrief, Brief, EarlierSection, SectionBrief, Shown, Source, Turn
+from citeloom.models.roles import Draft, QuoteSpan
 from citeloom.stores.library import Library
 from citeloom.tools.assembly import assemble_context
 from citeloom.tools.papers import year_range

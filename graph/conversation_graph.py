@@ -30,9 +30,10 @@ from citeloom.graph.conversation_state import (
 from citeloom.graph.events import progress
 from citeloom.graph.numbering import mark_of
 from citeloom.graph.research_graph import ResearchGraph, build_research_graph
+from citeloom.graph.shared_workbench import shared_workbench
 from citeloom.graph.state import Update
-from citeloom.graph.workbench import Workbench, shared_workbench
-from citeloom.models.roles import Turn
+from citeloom.graph.workbench import Workbench
+from citeloom.models.briefs import Turn
 from citeloom.tools.asking import plain_question
 
 ConversationGraph = CompiledStateGraph[ConversationState, Any, ConversationInput, ConversationOutput]

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from citeloom.citations.streaming import Cited, MarkerStream
 from citeloom.config import CitationStyle
-from citeloom.models.roles import Draft, Source
+from citeloom.models.briefs import Source
+from citeloom.models.roles import Draft
 
 
 class StreamWriter(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from citeloom.citations.support import PairKey, cited_pairs
 from citeloom.documents import text_hash
 from citeloom.graph.state import RunState, VerdictRecord
-from citeloom.models.roles import Source, SupportJudge, Verdict
+from citeloom.models.briefs import Source
+from citeloom.models.roles import SupportJudge, Verdict
 
 
 def verdicts_of(state: RunState) -> dict[PairKey, Verdict]:

@@ -19,8 +19,8 @@ from citeloom.graph.binding import BenchProvider, bound
 from citeloom.graph.context import SectionContext
 from citeloom.graph.nodes import paper
 from citeloom.graph.section_graph import add_steps
+from citeloom.graph.shared_workbench import shared_workbench
 from citeloom.graph.state import PaperInput, PaperOutput, SectionState
-from citeloom.graph.workbench import shared_workbench
 
 PaperGraph = CompiledStateGraph[SectionState, Any, PaperInput, PaperOutput]
 

@@ -19,8 +19,8 @@ from langgraph.graph.state import CompiledStateGraph
 from citeloom.graph import nodes
 from citeloom.graph.binding import BenchProvider, bound
 from citeloom.graph.context import SectionContext
+from citeloom.graph.shared_workbench import shared_workbench
 from citeloom.graph.state import ResearchInput, ResearchOutput, ResearchState
-from citeloom.graph.workbench import shared_workbench
 
 ResearchGraph = CompiledStateGraph[ResearchState, Any, ResearchInput, ResearchOutput]
 

@@ -6,17 +6,17 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from citeloom.citations.csl import style_file
 from citeloom.errors import CiteloomError, InputError, PausedError
-from citeloom.experiment import SECTION_KINDS, Experiment, require_fields
+from citeloom.experiment import SECTION_KINDS, require_fields
 from citeloom.graph.events import Event, OnEvent
-from citeloom.graph.identity import RunKind, fingerprint, question_of, settings_of_run
 from citeloom.graph.nodes.paper import rendered_paper
 from citeloom.graph.nodes.rendering import rendered
 from citeloom.graph.paper_graph import build_paper_graph
 from citeloom.graph.provenance import provenance
+from citeloom.graph.requests import Request, SectionRequest
 from citeloom.graph.research_graph import build_research_graph
 from citeloom.graph.section_graph import build_section_graph
 from citeloom.graph.workbench import Workbench
@@ -31,71 +31,6 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 OnNotice = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class SectionRequest:
-    """What is asked for: a section, or a paper of all six.
-
-    `source` names the experiment in errors, `fresh` sets answers of earlier runs aside. `thread_id` asks for one run
-    that there is already, instead of the latest of its kind.
-    """
-
-    kind: RunKind
-    experiment: Experiment
-    source: str = "experiment"
-    fresh: bool = False
-    thread_id: str | None = None
-
-    @property
-    def title(self) -> str:
-        """What the register calls the run."""
-        return self.experiment.paper_concept.title
-
-    def about(self) -> str:
-        """Names what is asked, whatever library and settings."""
-        return question_of(self.kind, self.experiment)
-
-    def mark(self, bench: Workbench) -> str:
-        """Names the run by all that can change its text; blocks."""
-        return fingerprint(
-            self.kind,
-            self.experiment,
-            library_version=bench.library.version(),
-            settings=bench.settings,
-            prompts_hash=bench.prompts.fingerprint(),
-            handed_in=bench.handed_in,
-        )
-
-    def kept(self, bench: Workbench) -> dict[str, Any]:
-        """What the register keeps, from which the run can be gone on with by its id alone."""
-        return {
-            "source": self.source,
-            "experiment": self.experiment.model_dump(mode="json"),
-            "settings": settings_of_run(bench.settings),
-        }
-
-    def given(self) -> dict[str, Any]:
-        """The input of the graph."""
-        experiment = {"experiment": self.experiment.model_dump(mode="json")}
-        return experiment if self.kind == "paper" else {"section": self.kind, **experiment}
-
-
-class Request(Protocol):
-    """What can be run: `SectionRequest`, whose members say what each means, or `ResearchRequest`."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def fresh(self) -> bool: ...
-    @property
-    def thread_id(self) -> str | None: ...
-    def about(self) -> str: ...
-    def mark(self, bench: Workbench) -> str: ...
-    def kept(self, bench: Workbench) -> dict[str, Any]: ...
-    def given(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import Runtime
 
 from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from citeloom.documents import Chunk
 from citeloom.errors import InputError
-from citeloom.graph.context import settings_of
 from citeloom.models.budget import Budget, Limits
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat import chat_roles
-from citeloom.models.chat.presenting import show_passages
+from citeloom.models.chat.presenting_passages import show_passages
 from citeloom.models.embedding import EmbeddingModel
 from citeloom.models.extractive import ANSWER_NOTICE, extractive_roles
 from citeloom.models.journal import Journal
@@ -30,7 +28,7 @@ from citeloom.models.pricing import total_cost
 from citeloom.models.records import RunScope, Usage
 from citeloom.models.roles import Answering, Roles
 from citeloom.prompts import PromptLibrary
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.tools import TOOL_SPECS, EvidenceLimits
 
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
-_LATEST_RUNS = 16
+LATEST_RUNS = 16
 # Vectors belong to the library, not to a run: whichever run asks first pays, and none asks again.
 _EMBEDDING_SCOPE = RunScope("embedding")
 
@@ -156,7 +154,7 @@ class Workbench:
         """The roles of a run; those without a chat model are extractive."""
         if run_id not in self._roles:
             self._roles[run_id] = await asyncio.to_thread(self._make_roles, run_id)
-            while len(self._roles) > _LATEST_RUNS:
+            while len(self._roles) > LATEST_RUNS:
                 self._roles.pop(next(iter(self._roles)))
         return self._roles[run_id]
 
@@ -223,14 +221,14 @@ def open_workbench(
     Raises `InputError` for a home, store or prompts folder that cannot be used, and when there is no library and
     `create` is off.
     """
-    bench = _open(settings, home, chat_model, embeddings, create, on_notice)
+    bench = made_workbench(settings, home, chat_model, embeddings, create, on_notice)
     try:
         yield bench
     finally:
         bench.close()
 
 
-def _open(
+def made_workbench(
     settings: Settings,
     home: Home,
     chat_model: BaseChatModel | None = None,
@@ -238,6 +236,7 @@ def _open(
     create: bool = True,
     on_notice: Callable[[str], None] | None = None,
 ) -> Workbench:
+    """A workbench that somebody has to close; blocks and raises as `open_workbench` does."""
     loaded = PromptLibrary(settings.prompts_dir)
     if not create:
         home.require_library()
@@ -262,49 +261,6 @@ def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings
     if settings.embedding_model == LOCAL_EMBEDDING:
         return LocalEmbedding()
     return endpoint_embedding(settings, journal=journal, scope=_EMBEDDING_SCOPE)
-
-
-@dataclass
-class _Shared:
-    """What the runs of one event loop share: stores by what opens them, and on these a workbench for each settings."""
-
-    opened: dict[str, asyncio.Task[Workbench]] = field(default_factory=dict)
-    benches: dict[str, Workbench] = field(default_factory=dict)
-
-
-_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
-# Settings with which library and journal are opened; with others, a run takes those that are open.
-_OF_STORES: Final = frozenset(
-    {"embedding_model", "embedding_base_url", "prompts_dir", "request_timeout", "max_retries", "max_concurrency"}
-)
-
-
-async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
-    """The process's workbench for the settings of a run's context; raises `InputError`, as when there is no library."""
-    settings, home = await asyncio.to_thread(_settings_and_home, runtime.context)
-    shared = _shared.setdefault(asyncio.get_running_loop(), _Shared())
-    stores = f"{home.root}\n{settings.model_dump_json(include=set(_OF_STORES))}"
-    if stores not in shared.opened:
-        shared.opened[stores] = asyncio.ensure_future(asyncio.to_thread(_open, settings, home, create=False))
-    opening = shared.opened[stores]
-    try:
-        first = await asyncio.shield(opening)
-    except BaseException:
-        # A run that is cancelled while it waits leaves the opening to the others.
-        if opening.done() and (opening.cancelled() or opening.exception() is not None):
-            shared.opened.pop(stores, None)
-        raise
-    mark = f"{home.root}\n{settings.model_dump_json()}"
-    if mark not in shared.benches:
-        shared.benches[mark] = replace(first, settings=settings, graphs={}, _scopes={}, _roles={}, _budgets={})
-        while len(shared.benches) > _LATEST_RUNS:
-            shared.benches.pop(next(iter(shared.benches)))
-    return shared.benches[mark]
-
-
-def _settings_and_home(context: object) -> tuple[Settings, Home]:
-    settings = settings_of(context)
-    return settings, find_home(settings.home)
 
 
 def role_models(settings: Settings) -> Mapping[RoleName, str]:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.experiment import Experiment, SectionKind
+from citeloom.documents import Chunk, Paper
+from citeloom.models.briefs import AnswerBrief, Brief, SectionBrief, Source, Turn
 from citeloom.models.listening import TextListener
 
 if TYPE_CHECKING:
@@ -38,121 +38,6 @@ class Reading:
     score: float
     start: int
     end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Evidence with what a writer or judge needs of it; `text` and `category` are those of the whole chunk."""
-
-    evidence: Evidence
-    paper: Paper
-    text: str
-    category: Category = Category.OTHER
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierSection:
-    """A section of the same paper that is written already, its markers among the text."""
-
-    kind: SectionKind
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class SectionBrief:
-    """All that a planner or writer is told.
-
-    `queries` are those already answered (defaults and custom ones), `searches_left` the custom searches that
-    the budget still allows, `words` the length asked of the section. `earlier` are the sections of the same paper
-    that are written already, in the order of their writing; None for a section that is written by itself.
-    """
-
-    kind: SectionKind
-    experiment: Experiment
-    sources: tuple[Source, ...]
-    queries: tuple[str, ...]
-    searches_left: int
-    words: int
-    earlier: tuple[EarlierSection, ...] | None = None
-
-    @property
-    def citable(self) -> tuple[Source, ...]:
-        """The evidence that the section may cite."""
-        return self.sources
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A passage that is shown of a paper: neighbouring chunks as one text, and the evidence that lies in it.
-
-    One without evidence is background: how the paper introduces itself.
-    """
-
-    key: str
-    section: str
-    category: Category
-    text: str
-    evidence_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A question that was asked before in a conversation, and its answer with markers.
-
-    `asked` is the question as it was typed, where it leaned on one before; empty where that is not known.
-    """
-
-    question: str
-    answer: str
-    asked: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerBrief:
-    """All that is told to whoever answers a question, or looks for what the answer still lacks.
-
-    `sources` are the evidence of this question, `recalled` what earlier answers of the conversation cited and this one
-    may cite again; `shown` are the passages around the sources and the introductions of their papers, without repeats.
-    `survey` tells whether the question is about several papers, `most_papers` how many an answer may cite, `answerable`
-    whether any source bears on the question enough to rest an answer on; with `feedback`, the answer of the last turn
-    is to be written anew.
-    """
-
-    question: str
-    sources: tuple[Source, ...]
-    queries: tuple[str, ...]
-    searches_left: int
-    words: int
-    survey: bool = True
-    most_papers: int = 8
-    answerable: bool = True
-    shown: tuple[Shown, ...] = ()
-    recalled: tuple[Source, ...] = ()
-    turns: tuple[Turn, ...] = ()
-    feedback: str = ""
-
-    @property
-    def sought(self) -> str:
-        """What is searched for: the question, with what the user found lacking in the answer to it."""
-        return f"{self.question} {self.feedback}".strip()
-
-    @property
-    def kind(self) -> Literal["answer"]:
-        """What is written, as the checks know it."""
-        return "answer"
-
-    @property
-    def experiment(self) -> Experiment:
-        """What the user states: here the question alone. Its words and numbers need no source."""
-        return Experiment.model_validate({"question": self.question})
-
-    @property
-    def citable(self) -> tuple[Source, ...]:
-        """The evidence that an answer may cite."""
-        return (*self.sources, *self.recalled)
-
-
-Brief = SectionBrief | AnswerBrief
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,8 @@ def _target(argument: str, name: str) -> Path:
 async def section(shell: Shell, argument: str) -> Outcome:
     """Write a section of the paper on an experiment."""
     from citeloom.experiment import SectionKind, load_experiment
-    from citeloom.graph.run import SectionRequest, run_section
+    from citeloom.graph.requests import SectionRequest
+    from citeloom.graph.run import run_section
 
     kind, _, given = argument.partition(" ")
     if kind not in PURPOSES:

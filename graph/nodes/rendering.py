@@ -45,7 +45,8 @@ from citeloom.graph.events import progress
 from citeloom.graph.judging import still_placed, verdicts_of
 from citeloom.graph.state import ResearchState, RunState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, Verdict
+from citeloom.models.briefs import AnswerBrief, Brief, Source
+from citeloom.models.roles import Draft, Verdict
 
 _OF_SENTENCES = frozenset(
     {"citation-missing", "unsupported", "contradicted", "partly-supported", "off-topic", "unjudged"}

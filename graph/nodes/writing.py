@@ -26,7 +26,8 @@ from citeloom.graph.events import progress
 from citeloom.graph.judging import judged, verdicts_of
 from citeloom.graph.state import Attempt, ResearchState, RunState, Update, VerdictRecord
 from citeloom.graph.workbench import Workbench
-from citeloom.models.roles import AnswerBrief, Brief, Draft, Source, VerdictLabel
+from citeloom.models.briefs import AnswerBrief, Brief, Source
+from citeloom.models.roles import Draft, VerdictLabel
 
 # Notes that the writer is told of when it repairs, though they ask for no repair by themselves.
 _TOLD_BESIDE = frozenset({"partly-supported"})

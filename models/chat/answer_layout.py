@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from citeloom.documents import Category
+from citeloom.models.briefs import AnswerBrief, Shown, Source, Turn
 from citeloom.models.chat.presenting import (
     PresentedSources,
     fenced,
@@ -14,7 +15,6 @@ from citeloom.models.chat.presenting import (
     surroundings,
     tokens_of,
 )
-from citeloom.models.roles import AnswerBrief, Shown, Source, Turn
 
 FRESH_TOKENS = 13_000
 RECALLED_TOKENS = 5_000

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from citeloom.models.briefs import AnswerBrief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answer_layout import present_fresh, present_recalled, present_turns
 from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept
 from citeloom.models.chat.presenting import PresentedSources, fenced, present_lines
 from citeloom.models.chat.streamed_answer import StreamedAnswer, answer_alone
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import AnswerBrief, Draft
+from citeloom.models.roles import Draft
 from citeloom.prompts import PromptLibrary
 
 

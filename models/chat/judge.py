@@ -14,20 +14,14 @@ from typing import Any, Final, Literal
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import Field, ValidationError, create_model, field_validator, model_validator
 
+from citeloom.models.briefs import Source
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answers import answer_text
-from citeloom.models.chat.presenting import (
-    PASSAGE_TOKENS,
-    numbered_sentences,
-    one_line,
-    present_lines,
-    present_numbered,
-    tokens_of,
-    without_markers,
-)
+from citeloom.models.chat.presenting import PASSAGE_TOKENS, one_line, present_lines, tokens_of, without_markers
+from citeloom.models.chat.presenting_passages import numbered_sentences, present_numbered
 from citeloom.models.chat.structured import StructuredAnswer, ask, json_objects, schema_of
 from citeloom.models.concurrency import all_settled
-from citeloom.models.roles import CitedPair, Source, Verdict
+from citeloom.models.roles import CitedPair, Verdict
 from citeloom.prompts import PromptLibrary
 
 PAIRS_AT_ONCE: Final = 6

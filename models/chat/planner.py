@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.tool import ToolCall, tool_call
 
+from citeloom.models.briefs import SectionBrief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.presenting import (
     PLANNER_FIELD_TOKENS,
@@ -16,7 +17,6 @@ from citeloom.models.chat.presenting import (
     present_queries,
 )
 from citeloom.models.chat.repairing import repaired_json
-from citeloom.models.roles import SectionBrief
 from citeloom.prompts import PromptLibrary
 
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 from langchain_core.messages.utils import count_tokens_approximately
 
-from citeloom.documents import Category, Chunk, Paper
+from citeloom.documents import Category, Paper
 from citeloom.documents.authors import in_text_name
-from citeloom.documents.sentences import sentence_spans
 from citeloom.experiment import Experiment, SectionKind
-from citeloom.models.roles import Candidate, EarlierSection, Source
+from citeloom.models.briefs import EarlierSection, Source
 
 # Approximate tokens. 64 sources (8 searches that keep 8 each) with summaries of 60 words fit; with experiment,
 # answer and the sections that are summed up that is about 30,000, inside the window of 32k that local models
@@ -147,18 +146,6 @@ def without_markers(sentence: str) -> str:
     return _MARKERS.sub("", sentence).strip()
 
 
-def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
-    """Passages that an agent asked to read, each in its own fence, under a line of ours."""
-    shown = [
-        fenced(
-            shortened(chunk.text, PASSAGE_TOKENS),
-            one_line(f"passage {chunk.id}, {_heading(chunk.parent, chunk.section)}"),
-        )
-        for chunk in chunks
-    ]
-    return "\n\n".join([lead, *shown])
-
-
 def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int) -> str:
     """The fields that a section of `kind` is written from, and what the user added, in one fence.
 
@@ -191,40 +178,6 @@ def _field_text(experiment: Experiment, path: str) -> str:
     return experiment.text_at(path)
 
 
-def present_passage(candidate: Candidate, spans: Sequence[tuple[int, int]]) -> str:
-    """A chunk for the reader: where it is from, then each sentence on a line of its own, numbered from 1."""
-    chunk, paper = candidate.chunk, candidate.paper
-    lines = [*_origin(paper), f"Section: {_place(_heading(chunk.parent, chunk.section), chunk.category)}", ""]
-    lines += [f"{number}: {one_line(chunk.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
-    return fenced("\n".join(lines), "passage")
-
-
-def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
-    """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit into
-    `tokens`. Bars and rules of tables are left out; a text without a letter or digit is one span."""
-    spans = [(left, right) for left, right in sentence_spans(text) if any(map(str.isalnum, text[left:right]))]
-    if not spans:
-        return [(0, len(text))]
-    inside = [place for place, (left, right) in enumerate(spans) if left < end and start < right] or [0]
-    low, high = inside[0], inside[-1]
-    room = tokens - sum(tokens_of(text[left:right]) for left, right in spans[low : high + 1])
-    while (low > 0 or high < len(spans) - 1) and room > 0:
-        after = high < len(spans) - 1 and (low == 0 or high - inside[-1] <= inside[0] - low)
-        place = high + 1 if after else low - 1
-        room -= tokens_of(text[slice(*spans[place])])
-        if room >= 0:
-            low, high = min(low, place), max(high, place)
-    return spans[low : high + 1]
-
-
-def present_numbered(source: Source, spans: Sequence[tuple[int, int]], label: str) -> str:
-    """A source for the judge: its section, then each sentence on a line of its own, numbered from 1; without key and
-    authors, so that no name weighs in."""
-    lines = [f"Section: {_place(source.evidence.section, source.category)}", ""]
-    lines += [f"{number}: {one_line(source.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
-    return fenced("\n".join(lines), label)
-
-
 def present_queries(queries: Sequence[str]) -> str:
     """The queries already answered, one on each line."""
     return fenced("\n".join(one_line(query) for query in queries) or "(none)", "queries")
@@ -243,7 +196,7 @@ def present_evidence(sources: Sequence[Source]) -> str:
         title = one_line(paper.title) or "(no title)"
         year = f", {paper.year}" if paper.year else ""
         head = f"{evidence.id} | paper {one_line(evidence.key)} | chunk {one_line(evidence.chunk_id)}"
-        origin = f"{title}{year} | {_place(evidence.section, source.category)}"
+        origin = f"{title}{year} | {place_of(evidence.section, source.category)}"
         records.append(f"{head} | {origin}\n   {one_line(evidence.summary)}")
     return fenced("\n".join(records) or "(none)", "evidence")
 
@@ -278,7 +231,7 @@ def _source_block(source: Source, passage_tokens: int) -> str:
     lines = [
         f"Marker: [{evidence.id}]",
         f"Paper: {origin}",
-        f"Section: {_place(evidence.section, source.category)}",
+        f"Section: {place_of(evidence.section, source.category)}",
         f"What bears on the experiment: {one_line(evidence.summary)}",
         f"Passage:\n{passage}",
     ]
@@ -295,17 +248,19 @@ def present_paper(paper: Paper, text: str) -> str:
     return fenced("\n\n".join(parts), "paper")
 
 
-def _origin(paper: Paper) -> list[str]:
+def origin_lines(paper: Paper) -> list[str]:
+    """Title, authors and year, each on a line of its own where it is known."""
     by = in_text_name(paper) if paper.authors or paper.family_names else ""
     year = str(paper.year) if paper.year else ""
     lines = {"Title": one_line(paper.title), "By": one_line(by), "Year": year}
     return [f"{name}: {value}" for name, value in lines.items() if value]
 
 
-def _place(section: str, category: Category) -> str:
+def place_of(section: str, category: Category) -> str:
     """The section's title, with a word of warning where a paper reports the findings of others."""
     return one_line(section) + (" (on other papers)" if category is Category.RELATED_WORK else "")
 
 
-def _heading(parent: str, section: str) -> str:
+def heading_of(parent: str, section: str) -> str:
+    """The section's title behind that of the section around it."""
     return f"{parent} > {section}" if parent and parent != section else section

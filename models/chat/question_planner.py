@@ -7,10 +7,10 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
+from citeloom.models.briefs import AnswerBrief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.planner import next_turn
 from citeloom.models.chat.presenting import fenced, present_evidence, present_queries
-from citeloom.models.roles import AnswerBrief
 from citeloom.prompts import PromptLibrary
 
 

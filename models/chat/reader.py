@@ -11,7 +11,8 @@ from pydantic import Field
 from citeloom.documents.sentences import sentence_spans
 from citeloom.documents.wording import plain_wording
 from citeloom.models.calls import ChatCaller
-from citeloom.models.chat.presenting import fenced, present_passage
+from citeloom.models.chat.presenting import fenced
+from citeloom.models.chat.presenting_passages import present_passage
 from citeloom.models.chat.structured import Note, StructuredAnswer, ask, log_note
 from citeloom.models.roles import Candidate, Reading
 from citeloom.prompts import PromptLibrary

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import Field
 
+from citeloom.models.briefs import Turn
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.presenting import fenced, one_line, shortened
 from citeloom.models.chat.structured import StructuredAnswer, ask
 from citeloom.models.extractive.rewriting import stand_alone_after
-from citeloom.models.roles import Turn
 from citeloom.prompts import PromptLibrary
 
 _TURNS = 4  # what a follow-up question leans on was said of late

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from citeloom.models.briefs import SectionBrief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept
 from citeloom.models.chat.presenting import (
@@ -16,7 +17,7 @@ from citeloom.models.chat.presenting import (
     present_sources,
 )
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import Draft, SectionBrief
+from citeloom.models.roles import Draft
 from citeloom.prompts import PromptLibrary
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from citeloom.documents import Category
 from citeloom.documents.authors import in_text_name
-from citeloom.models.roles import Source
+from citeloom.models.briefs import Source
 
 # By the kind of section that the words stand in.
 _LEADS: Final[dict[Category, str]] = {

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from citeloom.documents.sentences import sentence_spans
+from citeloom.models.briefs import AnswerBrief, Source
 from citeloom.models.extractive.answer_phrasing import paragraphs
 from citeloom.models.extractive.relevance import Relevance, odds_of
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import AnswerBrief, Draft, Source
+from citeloom.models.roles import Draft
 
 _FAR_BEHIND: Final = 6.0  # of log-odds
 _OF_A_PAPER: Final = 3  # sentences of one paper in a survey

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from citeloom.documents import Category
+from citeloom.models.briefs import Source
 from citeloom.models.extractive.quotable import Passage
 from citeloom.models.extractive.terms import is_generic, words_of
 from citeloom.models.extractive.themes import Theme, themes_in
-from citeloom.models.roles import Source
 
 # Cosines of bge-small on sentences of real papers: unrelated pairs lie near 0.5, related ones above 0.65.
 MIN_FACT_COSINE = 0.62

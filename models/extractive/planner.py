@@ -7,9 +7,9 @@ from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from citeloom.models.briefs import SectionBrief
 from citeloom.models.extractive.plans import paragraphs
 from citeloom.models.extractive.themes import core_phrases, vocabulary
-from citeloom.models.roles import SectionBrief
 
 _MIN_WORDS: Final = 6
 

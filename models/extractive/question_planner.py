@@ -8,8 +8,8 @@ from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from citeloom.models.briefs import AnswerBrief
 from citeloom.models.extractive.terms import is_stop, words_of
-from citeloom.models.roles import AnswerBrief
 
 _FEWEST_WORDS: Final = 3
 _PARTS: Final = re.compile(

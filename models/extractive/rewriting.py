@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from citeloom.models.briefs import Turn
 from citeloom.models.extractive.subjects import AUXILIARIES, Subject, is_participle, is_verb, subject_of
 from citeloom.models.extractive.terms import is_generic, is_stop, words_of
-from citeloom.models.roles import Turn
 
 _PRONOUN = re.compile(r"\b(?:it|they|them|these|those|such|its|their|theirs|the former|the latter)\b", re.IGNORECASE)
 # "this" and "that" stand for what the last question says as a whole.

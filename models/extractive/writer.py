@@ -10,6 +10,7 @@ import numpy as np
 from citeloom.documents.sentences import sentence_spans
 from citeloom.documents.wording import plain_wording
 from citeloom.experiment import SectionKind
+from citeloom.models.briefs import SectionBrief, Source
 from citeloom.models.embedding import Vectors
 from citeloom.models.extractive.matching import Match, Quotable, candidate_matches, choose
 from citeloom.models.extractive.phrasing import source_sentences
@@ -19,7 +20,7 @@ from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.extractive.shares import share_of
 from citeloom.models.extractive.themes import Theme, experiment_themes, themes_in, vocabulary
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import Draft, QuoteSpan, SectionBrief, Source
+from citeloom.models.roles import Draft, QuoteSpan
 
 
 class ExtractiveWriter:

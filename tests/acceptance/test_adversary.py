@@ -21,7 +21,8 @@ import pytest
 from citeloom.config import Settings
 from citeloom.errors import CiteloomError
 from citeloom.experiment import SECTION_KINDS, load_experiment
-from citeloom.graph.run import SectionRequest, run_section
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import run_section
 from citeloom.graph.saving import save_section
 from citeloom.graph.workbench import Workbench
 from citeloom.models.connections import close_connections

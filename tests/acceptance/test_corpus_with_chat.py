@@ -12,7 +12,8 @@ import pytest
 from citeloom.config import Settings
 from citeloom.documents import Category
 from citeloom.experiment import SECTION_KINDS, load_experiment
-from citeloom.graph.run import SectionRequest, run_section, state_values
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import run_section, state_values
 from citeloom.graph.saving import save_section
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import run_to_end

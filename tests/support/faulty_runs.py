@@ -17,7 +17,8 @@ from typing import Any, Final
 from citeloom.config import Settings
 from citeloom.errors import PausedError
 from citeloom.experiment import SECTION_KINDS, load_experiment
-from citeloom.graph.run import SectionRequest, run_section
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import run_section
 from citeloom.graph.workbench import Workbench
 from citeloom.models.connections import close_connections
 from citeloom.models.journal import Journal

@@ -9,7 +9,8 @@ from citeloom.citations.marking import marks_of
 from citeloom.citations.support import support_findings
 from citeloom.config import CitationStyle
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.models.roles import Source, Verdict, VerdictLabel
+from citeloom.models.briefs import Source
+from citeloom.models.roles import Verdict, VerdictLabel
 
 BEFORE = "Earlier work looked at networks only. "
 QUOTE = "Node degree explains most of the edges."

@@ -12,7 +12,8 @@ import pytest
 
 from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
-from citeloom.graph.run import SectionRequest, run_section
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import run_section
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home

@@ -15,7 +15,8 @@ from citeloom.citations.formats import ExportError
 from citeloom.config import Settings
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
-from citeloom.graph.run import SectionRequest, run_section
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import run_section
 from citeloom.graph.saving import save_section
 from citeloom.graph.workbench import open_workbench
 from citeloom.stores.home import Home

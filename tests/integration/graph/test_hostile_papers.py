@@ -12,7 +12,8 @@ import pytest
 from citeloom import aingest, aopen_library
 from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
-from citeloom.graph.run import SectionRequest, run_section
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import run_section
 from citeloom.graph.saving import save_section
 from citeloom.graph.workbench import open_workbench
 from citeloom.models.connections import close_connections

@@ -15,7 +15,8 @@ import pytest
 from citeloom import open_library, write_paper
 from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
-from citeloom.graph.run import SectionRequest, delete_run, run_section, state_values
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import delete_run, run_section, state_values
 from citeloom.graph.saving import save
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.connections import close_connections

@@ -13,7 +13,8 @@ import pytest
 from citeloom.config import Settings
 from citeloom.errors import PausedError
 from citeloom.experiment import parse_experiment
-from citeloom.graph.run import RunUnderWayError, SectionRequest, delete_run, run_section
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import RunUnderWayError, delete_run, run_section
 from citeloom.graph.workbench import open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home

@@ -17,7 +17,8 @@ from starlette.responses import Response
 
 from citeloom.config import Settings
 from citeloom.experiment import SECTION_KINDS, parse_experiment
-from citeloom.graph.run import SectionRequest, run_section, state_values
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import run_section, state_values
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.prompts.loader import PROMPT_NAMES, load_prompt

@@ -11,7 +11,8 @@ import pytest
 
 from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
-from citeloom.graph.run import SectionRequest, SectionResult, run_section
+from citeloom.graph.requests import SectionRequest
+from citeloom.graph.run import SectionResult, run_section
 from citeloom.graph.workbench import open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home

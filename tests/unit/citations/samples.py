@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.models.roles import Source
+from citeloom.models.briefs import Source
 
 
 def make_source(

@@ -12,9 +12,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment, parse_experiment
+from citeloom.models.briefs import SectionBrief, Source
 from citeloom.models.calls import Answer
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import Candidate, SectionBrief, Source
+from citeloom.models.roles import Candidate
 from citeloom.prompts import PROMPT_NAMES, PromptLibrary
 
 CHUNK_TEXT = (

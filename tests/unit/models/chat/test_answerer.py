@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from citeloom.documents import Category
+from citeloom.models.briefs import AnswerBrief, Shown, Source, Turn
 from citeloom.models.chat import ChatAnswerer, ChatQuestionPlanner
 from citeloom.models.chat.answer_layout import FRESH_TOKENS, RECALLED_TOKENS, present_fresh
 from citeloom.models.chat.presenting import tokens_of
-from citeloom.models.roles import AnswerBrief, Draft, Shown, Source, Turn
+from citeloom.models.roles import Draft
 from citeloom.prompts import PromptLibrary
 
 ANSWER = "Degree explains most of it [E1]."

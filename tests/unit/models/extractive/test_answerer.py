@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
+from citeloom.models.briefs import AnswerBrief, Source
 from citeloom.models.extractive.answerer import ExtractiveAnswerer
 from citeloom.models.extractive.question_planner import parts_of
-from citeloom.models.roles import AnswerBrief, Source
 
 BANDS = Paper("okafor2022", "Ensembles of seeds: a study", ("Ada Okafor", "Ben Lee"), 2022)
 ALONE = Paper("obrien2019", "Seeds matter", ("Cai O'Brien",), 2019)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from citeloom.models.briefs import Turn
 from citeloom.models.extractive.rewriting import ExtractiveRewriter, stand_alone, stand_alone_after
 from citeloom.models.extractive.subjects import subject_words
-from citeloom.models.roles import Turn
 
 LABELLED = Path(__file__).parent.parent
 CASES: list[dict[str, Any]] = [

@@ -7,9 +7,10 @@ import pytest
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
+from citeloom.models.briefs import SectionBrief, Source
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.extractive.writer import ExtractiveWriter
-from citeloom.models.roles import Draft, SectionBrief, Source
+from citeloom.models.roles import Draft
 from tests.support.word_embedding import WordEmbedding
 
 EXPERIMENT = Experiment.model_validate(

@@ -1,0 +1,66 @@
+"""Passages of papers as a model reads them: fenced, told apart from instructions, their sentences numbered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from citeloom.documents import Chunk
+from citeloom.documents.sentences import sentence_spans
+from citeloom.models.briefs import Source
+from citeloom.models.chat.presenting import (
+    PASSAGE_TOKENS,
+    fenced,
+    heading_of,
+    one_line,
+    origin_lines,
+    place_of,
+    shortened,
+    tokens_of,
+)
+from citeloom.models.roles import Candidate
+
+
+def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
+    """Passages that an agent asked to read, each in its own fence, under a line of ours."""
+    shown = [
+        fenced(
+            shortened(chunk.text, PASSAGE_TOKENS),
+            one_line(f"passage {chunk.id}, {heading_of(chunk.parent, chunk.section)}"),
+        )
+        for chunk in chunks
+    ]
+    return "\n\n".join([lead, *shown])
+
+
+def present_passage(candidate: Candidate, spans: Sequence[tuple[int, int]]) -> str:
+    """A chunk for the reader: where it is from, then each sentence on a line of its own, numbered from 1."""
+    chunk, paper = candidate.chunk, candidate.paper
+    lines = [*origin_lines(paper), f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}", ""]
+    lines += [f"{number}: {one_line(chunk.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
+    return fenced("\n".join(lines), "passage")
+
+
+def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
+    """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit into
+    `tokens`. Bars and rules of tables are left out; a text without a letter or digit is one span."""
+    spans = [(left, right) for left, right in sentence_spans(text) if any(map(str.isalnum, text[left:right]))]
+    if not spans:
+        return [(0, len(text))]
+    inside = [place for place, (left, right) in enumerate(spans) if left < end and start < right] or [0]
+    low, high = inside[0], inside[-1]
+    room = tokens - sum(tokens_of(text[left:right]) for left, right in spans[low : high + 1])
+    while (low > 0 or high < len(spans) - 1) and room > 0:
+        after = high < len(spans) - 1 and (low == 0 or high - inside[-1] <= inside[0] - low)
+        place = high + 1 if after else low - 1
+        room -= tokens_of(text[slice(*spans[place])])
+        if room >= 0:
+            low, high = min(low, place), max(high, place)
+    return spans[low : high + 1]
+
+
+def present_numbered(source: Source, spans: Sequence[tuple[int, int]], label: str) -> str:
+    """A source for the judge: its section, then each sentence on a line of its own, numbered from 1; without key and
+    authors, so that no name weighs in."""
+    lines = [f"Section: {place_of(source.evidence.section, source.category)}", ""]
+    lines += [f"{number}: {one_line(source.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
+    return fenced("\n".join(lines), label)
