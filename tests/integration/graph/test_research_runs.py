@@ -239,7 +239,7 @@ async def test_a_listener_that_fails_does_not_leave_a_run_that_cannot_be_gone_on
     server.behaviour = Librarian()
 
     def fail(event: Any) -> None:
-        if event.get("stage") == "found":
+        if event["kind"] == "evidence":
             raise RuntimeError("nobody listens")
 
     with pytest.raises(RuntimeError):
