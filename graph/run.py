@@ -127,7 +127,8 @@ async def _go_on(
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
     given: Any = None
-    if not state.values and not state.next:
+    # Without a next step and without a result: nothing was begun, or a listener broke off the step that was under way.
+    if not state.next and not state.values.get("result"):
         given = request.given()
     elif state.next:
         on_notice(f"Going on with run {run.thread_id} at {_place(request.kind, state)}.")

@@ -233,6 +233,21 @@ async def test_a_question_that_was_killed_while_it_was_answered_goes_on(bench: O
     assert len(model.reading) == read and any("Going on with run" in line for line in told)
 
 
+async def test_a_listener_that_fails_does_not_leave_a_run_that_cannot_be_gone_on_with(
+    bench: Opened, server: FakeOpenAI
+) -> None:
+    server.behaviour = Librarian()
+
+    def fail(event: Any) -> None:
+        if event["kind"] == "evidence":
+            raise RuntimeError("nobody listens")
+
+    with pytest.raises(RuntimeError):
+        await run_research(ResearchRequest(QUESTION), bench(), on_event=fail)
+    again = await run_research(ResearchRequest(QUESTION), bench())
+    assert again.record["answered"] and again.record["citations"]
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
