@@ -127,7 +127,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     asked = [question] * len(searches)
     if lacking := subject_words(state.get("feedback", "")):
         within = await asyncio.to_thread(limits_of, state, bench.library)
-        more = await search_evidence(bench.library, reader, lacking, within, limits, asked=question)
+        more = await search_evidence(bench.library, reader, lacking, within, limits)
         runtime.stream_writer(progress("searched", f"{len(more)} passages for: {lacking}", passages=len(more)))
         scopes.append(within.as_dict())
         searches.append(more)

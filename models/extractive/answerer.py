@@ -15,6 +15,7 @@ from citeloom.models.briefs import AnswerBrief, Source
 from citeloom.models.extractive.answer_phrasing import paragraphs
 from citeloom.models.extractive.relevance import Relevance, odds_of
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
+from citeloom.models.extractive.subjects import subject_words
 from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft
 
@@ -44,15 +45,23 @@ class ExtractiveAnswerer:
         return Draft("\n\n".join(parts))
 
     async def _worth(self, brief: AnswerBrief) -> dict[str, float]:
-        """How well each piece answers, its passage and its quoted words weighing the same."""
+        """How well each piece answers, its passage and its quoted words weighing the same.
+
+        A piece may answer what the user found lacking instead of the question itself.
+        """
         ids = [source.evidence.id for source in brief.sources]
         passages = [odds_of(source.evidence.llm_score) for source in brief.sources]
-        if not ids or not self._relevance.can_judge(brief.question):
+        asked = [brief.question, subject_words(brief.feedback)]
+        judged = [words for words in asked if words and self._relevance.can_judge(words)]
+        if not ids or not judged:
             return dict(zip(ids, passages, strict=True))
         quotes = [source.evidence.quote for source in brief.sources]
-        cosines = await self._vectors.of(quotes) @ await self._vectors.of_query(brief.question)
-        said = await self._relevance.odds(brief.question, quotes, cosines)
-        return {name: (one + float(other)) / 2 for name, one, other in zip(ids, passages, said, strict=True)}
+        vectors = await self._vectors.of(quotes)
+        said = [
+            await self._relevance.odds(words, quotes, vectors @ await self._vectors.of_query(words)) for words in judged
+        ]
+        best = [float(max(of_quote)) for of_quote in zip(*said, strict=True)]
+        return {name: (one + other) / 2 for name, one, other in zip(ids, passages, best, strict=True)}
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft without the sentences that a problem names, and without headings that are left with nothing."""

@@ -92,6 +92,17 @@ def test_from_python_without_a_loop(home: Path, tmp_path: Path) -> None:
     assert QUESTION in (tmp_path / "talk.md").read_text(encoding="utf-8")
 
 
+def test_feedback_brings_what_was_lacking_without_a_chat_model(home: Path) -> None:
+    with open_library(home) as library:
+        talk = Conversation(library)
+        first = talk.ask(QUESTION)
+        better = talk.improve("say more about random seeds")
+    assert better["question"] == first["question"]
+    assert not any("seed" in citation["quote"] for citation in first["citations"])
+    assert any("seed" in citation["quote"] for citation in better["citations"])
+    assert {citation["key"] for citation in first["citations"]} <= {citation["key"] for citation in better["citations"]}
+
+
 @pytest.fixture
 def librarian() -> Iterator[tuple[Librarian, FakeOpenAI]]:
     made = Librarian()
