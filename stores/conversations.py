@@ -10,13 +10,12 @@ import json
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from citeloom.errors import InputError
+from citeloom.stores.register_file import RegisterFile
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS conversations (
@@ -71,35 +70,21 @@ def new_thread_id() -> str:
 
 
 class ConversationRegister:
-    """Conversations on a SQLite file; blocks, and opens a connection for each call, so that any thread may ask."""
+    """Conversations on a SQLite file; blocks, and any thread may ask."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        with self._connection() as connection:
-            connection.executescript(_SCHEMA)
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path, timeout=30)
-        connection.row_factory = sqlite3.Row
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
-            with connection:
-                yield connection
-        finally:
-            connection.close()
+        self._file = RegisterFile(path, _SCHEMA)
 
     def begin(self, thread_id: str) -> None:
         """Register a conversation that is not there yet."""
         now = time.time()
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             connection.execute("INSERT OR IGNORE INTO conversations VALUES (?, ?, ?)", (thread_id, now, now))
 
     def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
         """Keep a finished turn; doing it twice does no harm."""
         now = time.time()
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (thread_id, number, asked, question, bool(record["answered"]), now, json.dumps(record)),
@@ -108,7 +93,7 @@ class ConversationRegister:
 
     def get(self, thread_id: str) -> ConversationEntry:
         """The conversation with this id, or with the only id that begins so; raises `UnknownConversationError`."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             rows = connection.execute(
                 f"{_LISTED} WHERE substr(thread_id, 1, ?) = ? GROUP BY thread_id ORDER BY thread_id = ? DESC LIMIT 2",
                 (len(thread_id), thread_id, thread_id),
@@ -121,13 +106,13 @@ class ConversationRegister:
 
     def all(self) -> list[ConversationEntry]:
         """All conversations, the latest first."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             rows = connection.execute(f"{_LISTED} GROUP BY thread_id ORDER BY updated_at DESC").fetchall()
         return [_entry(row) for row in rows]
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
         """The finished turns of a conversation in order."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             rows = connection.execute(
                 "SELECT * FROM turns WHERE thread_id = ? ORDER BY number", (thread_id,)
             ).fetchall()
@@ -135,7 +120,7 @@ class ConversationRegister:
 
     def last_turn(self, thread_id: str) -> KeptTurn | None:
         """The latest finished turn."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             row = connection.execute(
                 "SELECT * FROM turns WHERE thread_id = ? ORDER BY number DESC LIMIT 1", (thread_id,)
             ).fetchone()
@@ -143,7 +128,7 @@ class ConversationRegister:
 
     def delete(self, thread_id: str) -> None:
         """Forget a conversation; its checkpoints are the caller's business."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             connection.execute("DELETE FROM turns WHERE thread_id = ?", (thread_id,))
             connection.execute("DELETE FROM conversations WHERE thread_id = ?", (thread_id,))
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from citeloom.errors import InputError
+from citeloom.stores.register_file import RegisterFile
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
 
@@ -59,24 +58,10 @@ class Run:
 
 
 class RunRegister:
-    """Runs on a SQLite file; blocks, and opens a connection for each call, so that any thread may ask."""
+    """Runs on a SQLite file; blocks, and any thread may ask."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        with self._connection() as connection:
-            connection.executescript(_SCHEMA)
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path, timeout=30)
-        connection.row_factory = sqlite3.Row
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
-            with connection:
-                yield connection
-        finally:
-            connection.close()
+        self._file = RegisterFile(path, _SCHEMA)
 
     def begin(
         self,
@@ -91,7 +76,7 @@ class RunRegister:
     ) -> Run:
         """Register a run, or give the one that has the id already."""
         now = time.time()
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, 'running', '', ?, ?, NULL)",
                 (
@@ -112,7 +97,7 @@ class RunRegister:
         self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None
     ) -> None:
         """Note how a run stands; a result that is left out stays as it was."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             connection.execute(
                 "UPDATE runs SET status = ?, detail = ?, updated_at = ?, result = coalesce(?, result) "
                 "WHERE thread_id = ?",
@@ -121,7 +106,7 @@ class RunRegister:
 
     def get(self, thread_id: str) -> Run:
         """The run with this id, or with the only id that begins so; raises `UnknownRunError`."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             rows = connection.execute(
                 "SELECT * FROM runs WHERE thread_id = ? OR substr(thread_id, 1, ?) = ? "
                 "ORDER BY thread_id = ? DESC LIMIT 2",
@@ -135,7 +120,7 @@ class RunRegister:
 
     def latest(self, fingerprint: str) -> Run | None:
         """The run of a fingerprint that was begun last."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             row = connection.execute(
                 "SELECT * FROM runs WHERE fingerprint = ? ORDER BY started_at DESC, rowid DESC LIMIT 1",
                 (fingerprint,),
@@ -144,7 +129,7 @@ class RunRegister:
 
     def latest_about(self, question: str) -> Run | None:
         """The run of a question, whatever library and settings it had, that was taken up last."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             row = connection.execute(
                 "SELECT * FROM runs WHERE json_extract(request, '$.question') = ? ORDER BY updated_at DESC LIMIT 1",
                 (question,),
@@ -153,13 +138,13 @@ class RunRegister:
 
     def all(self) -> list[Run]:
         """All runs, the latest first."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             rows = connection.execute("SELECT * FROM runs ORDER BY updated_at DESC").fetchall()
         return [_run(row) for row in rows]
 
     def delete(self, thread_id: str) -> None:
         """Forget a run; its checkpoints are the caller's business."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             connection.execute("DELETE FROM runs WHERE thread_id = ?", (thread_id,))
 
 
