@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Final
+
+from citeloom.models.write_ahead import write_ahead
 
 SCHEMA_VERSION: Final = 2
 LOCK_PATIENCE: Final = 30.0  # seconds to wait for another process that writes
@@ -62,7 +63,7 @@ def connect(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None)
     try:
-        _write_ahead(db)
+        write_ahead(db, LOCK_PATIENCE)
         db.execute("PRAGMA synchronous = FULL")
         if _version(db) != SCHEMA_VERSION:
             _make_tables(db)
@@ -70,21 +71,6 @@ def connect(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-def _write_ahead(db: sqlite3.Connection) -> None:
-    """Switch a new file to WAL. SQLite waits for no lock here: of several that make the file at once, all but one
-    are told that it is locked (seen with four processes), so they try again."""
-    patience = time.monotonic() + LOCK_PATIENCE
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
-                raise
-            time.sleep(0.01)
-        else:
-            return
 
 
 def _make_tables(db: sqlite3.Connection) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from citeloom.documents import Category, Section, chunk_id, text_hash
 from citeloom.errors import InputError
+from citeloom.models.write_ahead import write_ahead
 from citeloom.stores.changes import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, paper_of
 
 SCHEMA_VERSION = 1
@@ -59,7 +60,7 @@ class Catalog:
         self._path = path
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
         try:
-            self._db.execute("PRAGMA journal_mode=WAL")
+            write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.executescript(_SCHEMA)
             version = self.meta("schema")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from citeloom.models.write_ahead import make_write_ahead
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -21,8 +24,8 @@ async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+    await asyncio.to_thread(make_write_ahead, path)
     async with aiosqlite.connect(path, timeout=30) as connection:
-        await connection.execute("PRAGMA journal_mode=WAL")
         await connection.execute("PRAGMA synchronous=FULL")
         saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(pickle_fallback=False))
         await saver.setup()

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from citeloom.models.write_ahead import write_ahead
+
 
 class RegisterFile:
     """The file at `path` with the tables of `schema`, made where they are not there; blocks."""
@@ -22,7 +24,7 @@ class RegisterFile:
         connection = sqlite3.connect(self._path, timeout=30)
         connection.row_factory = sqlite3.Row
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
+            write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
             with connection:
                 yield connection

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from citeloom.models.embedding import Vector
+from citeloom.models.write_ahead import write_ahead
 
 
 class VectorCache:
@@ -24,7 +25,7 @@ class VectorCache:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        self._db.execute("PRAGMA journal_mode=WAL")
+        write_ahead(self._db)
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS vectors (model TEXT, text_hash TEXT, vector BLOB NOT NULL,"
             " PRIMARY KEY (model, text_hash)) WITHOUT ROWID"

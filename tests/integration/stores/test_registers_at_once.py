@@ -1,0 +1,34 @@
+"""Registers and checkpoints of a new home, made by many at the same time: nobody is told that they are locked."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from citeloom.stores.checkpoints import open_checkpoints
+from citeloom.stores.conversations import ConversationRegister
+from citeloom.stores.runs import RunRegister
+
+AT_ONCE = 12
+
+
+def test_a_register_is_made_by_many_at_once(tmp_path: Path) -> None:
+    for number in range(10):
+        together = threading.Barrier(AT_ONCE)
+
+        def ask(place: int, path: Path = tmp_path / f"{number}.sqlite", wait: threading.Barrier = together) -> int:
+            wait.wait()
+            return len((RunRegister if place % 2 else ConversationRegister)(path).all())
+
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            assert list(threads.map(ask, range(AT_ONCE))) == [0] * AT_ONCE
+
+
+async def test_checkpoints_are_opened_by_many_at_once(tmp_path: Path) -> None:
+    async def ask() -> bool:
+        async with open_checkpoints(tmp_path / "checkpoints.sqlite") as saver:
+            return await saver.aget_tuple({"configurable": {"thread_id": "none", "checkpoint_ns": ""}}) is None
+
+    assert all(await asyncio.gather(*(ask() for _ in range(AT_ONCE))))
