@@ -161,10 +161,11 @@ def _to_tell(attempt: Attempt) -> list[str]:
     ]
 
 
-def _gravity(attempt: Attempt) -> tuple[int, int]:
-    """How bad a draft is: its errors first, then its warnings."""
+def _gravity(attempt: Attempt) -> tuple[bool, int, int]:
+    """How bad a draft is: worse than any other is one without text, then its errors count, then its warnings."""
     severities = Counter(finding["severity"] for finding in attempt["findings"])
-    return severities["error"], severities["warning"]
+    empty = any(finding["rule"] == "empty" for finding in attempt["findings"])
+    return empty, severities["error"], severities["warning"]
 
 
 def _told_of_verdicts(labels: Sequence[VerdictLabel], found: Sequence[Finding]) -> str:

@@ -186,4 +186,6 @@ def check_files(record: dict[str, Any], folder: Path) -> None:
     assert {entry.key for entry in library.entries} == cited, name
     assert len(library.entries) == len(cited), name
     document = (folder / record["files"]["md"]).read_text(encoding="utf-8")
-    assert record["text"].strip().splitlines()[-1] in document, name
+    # A strict run may leave out every sentence, and says so.
+    assert record["text"].strip() or record["left_out"], name
+    assert all(line in document for line in record["text"].strip().splitlines()[-1:]), name

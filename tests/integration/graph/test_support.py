@@ -144,3 +144,10 @@ async def test_strict_with_nothing_left_says_so(write: Any) -> None:
     assert record["text"] == "" and record["references"] == [] == record["citations"]
     assert len(record["left_out"]) == 2
     assert "Nothing is left of the discussion" in record["findings"][0]["message"]
+
+
+async def test_any_text_is_better_than_none(write: Any) -> None:
+    """The writer gives nothing, twice; its repair has faults, and is kept and marked all the same."""
+    record = (await write(JudgingModel("", "", DRAFT), max_repairs=1)).record
+    assert "Ensembles of seeds were compared" in record["text"]
+    assert record["text"].count("[not supported]") == 1
