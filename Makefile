@@ -37,7 +37,7 @@ unit: dev ## Run the fast tests
 integration: dev ## Run the tests with real stores, sockets, processes and papers
 	$(BIN)/python -m pytest tests/integration
 
-acceptance: dev ## Run the long tests: all sections on the real papers, 200 adversarial runs, kills
+acceptance: dev ## Run the long tests: real papers, thirty questions, 200 adversarial runs, kills, answers on a terminal
 	$(BIN)/python -m pytest tests/acceptance
 
 torture: dev ## Kill a section at every write and a paper at 60 random moments (long)
