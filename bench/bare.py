@@ -62,7 +62,9 @@ class BareClient:
         async with self._at_once:
             response = await client.post(self._url, json=body)
         response.raise_for_status()
-        return response.json()
+        if not body.get("stream"):
+            return response.json()
+        return [json.loads(line[6:]) for line in response.text.splitlines() if line.startswith("data: {")]
 
 
 def _says_something(chunk: dict[str, Any]) -> bool:
