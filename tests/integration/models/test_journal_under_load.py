@@ -39,5 +39,5 @@ def test_the_file_may_be_made_by_another_process_at_this_moment(
         other.execute("CREATE TABLE begun (x)")
         other.execute("BEGIN IMMEDIATE")
         # It ends as soon as somebody waits for it.
-        monkeypatch.setattr("citeloom.models.journal_file.time.sleep", lambda _: other.execute("ROLLBACK"))
+        monkeypatch.setattr("citeloom.models.write_ahead.time.sleep", lambda _: other.execute("ROLLBACK"))
         connect(path).close()
