@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from citeloom import Settings, open_library, write_section
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import Finished
 from tests.support.judging_model import DRAFT, FALSE, REVERSED, JudgingModel
@@ -165,3 +166,16 @@ def test_a_run_that_stopped_in_the_repair_gives_the_same(
     assert server.calls() == 2 * calls, "no answer was paid for twice"
     same = ("text", "citations", "findings", "left_out", "warnings", "numbers")
     assert json.dumps([done.json[name] for name in same]) == json.dumps([whole.json[name] for name in same])
+
+
+def test_strict_holds_for_the_one_call_that_asks_for_it(home: Path, exp: Path, server: FakeOpenAI) -> None:
+    server.behaviour = JudgingModel(WRITTEN)
+    settings = Settings(
+        chat_model="fake", chat_base_url=server.base_url, score_threshold=0, max_repairs=0, max_search_iterations=0
+    )
+    with open_library(home, settings=settings) as library:
+        marked = write_section("discussion", exp, library)
+        strict = write_section("results", exp, library, strict=True)
+        again = write_section("methods", exp, library)
+    assert "[not supported]" in marked["text"] and "[not supported]" in again["text"]
+    assert "slept" not in strict["text"] and len(strict["left_out"]) == 3

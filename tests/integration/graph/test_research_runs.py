@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 import citeloom
 from citeloom.config import Settings
@@ -329,3 +330,22 @@ def test_both_run_kinds_are_told_apart_in_the_register(home: Path) -> None:
     thread = asyncio.run(ask())
     assert thread.startswith("research-")
     assert RunRegister(Home(home).runs).get(thread).title == "How do seeds move the score?"
+
+
+async def test_a_thread_that_is_asked_again_judges_anew(bench: Opened, server: FakeOpenAI) -> None:
+    """What was judged of one answer is no verdict on the next, though sentence and id may be alike."""
+    server.behaviour = Librarian()
+    opened = bench()
+
+    async def provide(_: object) -> Workbench:
+        return opened
+
+    graph = build_research_graph(provide).compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "one"}}
+    for question in (QUESTION, f"{QUESTION[:-1]}, and why?"):
+        values = await graph.ainvoke({"question": question}, config)
+        said = [(record["sentence"], record["evidence_id"]) for record in values["verdicts"]]
+        assert said and len(said) == len(set(said)) == len(values["result"]["citations"])
+        judged = [body for body in server.requests if "to be judged" in shown(body)]
+        assert len(judged) == 1
+        server.requests.clear()
