@@ -1,6 +1,16 @@
 """What papers, chunks and evidence are, and how a source file becomes them."""
 
-from citeloom.documents.evidence import Evidence, text_hash
+from citeloom.documents.evidence import Evidence, EvidenceSpan, text_hash
 from citeloom.documents.model import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 
-__all__ = ["Category", "Chunk", "Evidence", "Paper", "Section", "chunk_id", "split_chunk_id", "text_hash"]
+__all__ = [
+    "Category",
+    "Chunk",
+    "Evidence",
+    "EvidenceSpan",
+    "Paper",
+    "Section",
+    "chunk_id",
+    "split_chunk_id",
+    "text_hash",
+]

@@ -1,4 +1,4 @@
-"""A passage read in the light of a query, and the exact words that a citation will rest on."""
+"""A finding read from a paper, and the exact words that a citation of it rests on."""
 
 from __future__ import annotations
 
@@ -15,11 +15,33 @@ def text_hash(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """One piece of evidence; `chunk.text[start:end] == quote` holds from the moment it is made.
+class EvidenceSpan:
+    """Words of a chunk: `chunk.text[start:end] == quote` for the chunk whose text has the hash `chunk_hash`."""
 
-    `id` is the marker a writer cites it by (`E1`, `E2` ...), stable within a thread. `locator` is the section
-    title, which places the quote when the source has no pages. `combined_score` weighs both scores, all in 0-1.
+    chunk_id: str
+    start: int
+    end: int
+    quote: str
+    page: int | None
+    chunk_hash: str
+
+    @classmethod
+    def of(cls, chunk: Chunk, start: int, end: int) -> EvidenceSpan:
+        """The words sliced from `chunk`, never copied by a model; ValueError on an empty span."""
+        if not 0 <= start < end <= len(chunk.text):
+            raise ValueError(f"span {start}:{end} is not inside chunk {chunk.id} of {len(chunk.text)} characters")
+        return cls(chunk.id, start, end, chunk.text[start:end], chunk.page_at(start), text_hash(chunk.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One finding of a paper; `chunk.text[start:end] == quote` holds from the moment it is made.
+
+    `id` is the marker a writer cites it by (`E1`, `E2` ...), stable within a thread, `summary` the finding in one
+    statement. `section` is the section title, which places the quote when the source has no pages. `combined_score`
+    weighs both scores, all in 0-1. A finding may rest on sentences that do not follow each other, also in neighbouring
+    chunks: `more` are those after the first run. `need` is the id of what it is evidence for, empty where no needs were
+    planned (runs before there were any).
     """
 
     id: str
@@ -36,6 +58,8 @@ class Evidence:
     section: str
     page: int | None
     chunk_hash: str
+    need: str = ""
+    more: tuple[EvidenceSpan, ...] = ()
 
     @classmethod
     def of(
@@ -50,16 +74,17 @@ class Evidence:
         llm_score: float,
         combined_score: float,
         source_query: str,
+        need: str = "",
+        more: tuple[EvidenceSpan, ...] = (),
     ) -> Evidence:
         """Evidence whose quote is sliced from `chunk`, never copied by a model; ValueError on an empty span."""
-        if not 0 <= start < end <= len(chunk.text):
-            raise ValueError(f"span {start}:{end} is not inside chunk {chunk.id} of {len(chunk.text)} characters")
+        words = EvidenceSpan.of(chunk, start, end)
         return cls(
             id=id,
             chunk_id=chunk.id,
             key=chunk.key,
             summary=summary,
-            quote=chunk.text[start:end],
+            quote=words.quote,
             start=start,
             end=end,
             vector_score=vector_score,
@@ -67,15 +92,24 @@ class Evidence:
             combined_score=combined_score,
             source_query=source_query,
             section=chunk.section,
-            page=chunk.page_at(start),
-            chunk_hash=text_hash(chunk.text),
+            page=words.page,
+            chunk_hash=words.chunk_hash,
+            need=need,
+            more=more,
         )
+
+    @property
+    def spans(self) -> tuple[EvidenceSpan, ...]:
+        """All words that the finding rests on, in the order of the paper."""
+        first = EvidenceSpan(self.chunk_id, self.start, self.end, self.quote, self.page, self.chunk_hash)
+        return (first, *self.more)
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form that graph state holds."""
-        return asdict(self)
+        return {**asdict(self), "more": [asdict(span) for span in self.more]}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Evidence:
-        """The one place where state becomes a typed value again."""
-        return cls(**record)
+        """The one place where state becomes a typed value again; records of older runs have one run of words."""
+        more = tuple(EvidenceSpan(**span) for span in record.get("more", ()))
+        return cls(**{**record, "more": more})

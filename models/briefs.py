@@ -10,13 +10,38 @@ from citeloom.experiment import Experiment, SectionKind
 
 
 @dataclass(frozen=True, slots=True)
+class PassageSentence:
+    """A sentence of a source as it is shown: `chunk.text[start:end]` of chunk `chunk_id`, cleaned of markup in `text`.
+
+    `carries` tells a sentence that the finding rests on from one that is shown as its context.
+    """
+
+    chunk_id: str
+    start: int
+    end: int
+    text: str
+    carries: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """Evidence with what a writer or judge needs of it; `text` and `category` are those of the whole chunk."""
+    """Evidence with what a writer or judge needs of it; `text` and `category` are those of the whole first chunk.
+
+    `passage` are the sentences that writer and judge are both shown, in the order of the paper: those that carry the
+    finding, and a sentence of context before each run of them.
+    """
 
     evidence: Evidence
     paper: Paper
     text: str
     category: Category = Category.OTHER
+    passage: tuple[PassageSentence, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """All words of the source that anyone was shown, for checks of numbers and of copied runs."""
+        beyond = [item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id]
+        return "\n".join([self.text, *beyond])
 
 
 @dataclass(frozen=True, slots=True)
