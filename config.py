@@ -119,9 +119,21 @@ class Settings(BaseSettings):
     rerank: float = Field(
         0.0, ge=0, le=1, description="Part of the cross-encoder in the order of found chunks; 1: it alone decides."
     )
-    top_k_initial: int = Field(20, ge=1, le=200, description="Chunks read for each query.")
-    top_k_final: int = Field(8, ge=1, le=50, description="Pieces of evidence kept for each query.")
-    per_paper: int = Field(2, ge=1, le=20, description="Pieces of evidence of one paper kept for each query.")
+    top_k_initial: int = Field(40, ge=1, le=200, description="Chunks that each search proposes for reading.")
+    top_k_final: int = Field(8, ge=1, le=50, description="Findings that a writer is shown for each need.")
+    per_paper: int = Field(2, ge=1, le=20, description="Quotes of one paper kept for each query, without a chat model.")
+    window_tokens: int = Field(
+        1200, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
+    )
+    read_tokens: int = Field(
+        22_000, ge=500, le=500_000, description="Tokens of papers that the first search for all needs reads."
+    )
+    search_tokens: int = Field(
+        3600, ge=200, le=100_000, description="Tokens of papers that each later search of the agent reads."
+    )
+    paper_share: float = Field(
+        0.5, gt=0, le=1, description="Part of what is read for a question that one paper may take."
+    )
     vector_weight: float = Field(0.4, ge=0, le=1, description="Weight of the cosine in the combined score.")
     llm_weight: float = Field(0.6, ge=0, le=1, description="Weight of the reader's score.")
     score_threshold: float = Field(0.35, ge=0, le=1, description="Reader's score below which a chunk is dropped.")
@@ -135,7 +147,9 @@ class Settings(BaseSettings):
     max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")
     summary_words: int = Field(60, ge=10, le=300, description="Length of an evidence summary, in words.")
     section_words: int = Field(500, ge=80, le=5000, description="Length asked of a section, in words.")
-    answer_words: int = Field(300, ge=50, le=5000, description="Length asked of an answer to a question, in words.")
+    answer_words: int | None = Field(
+        None, ge=50, le=5000, description="Length asked of an answer in words; not set: by what there is to know."
+    )
     answer_sources: int = Field(8, ge=1, le=50, description="Papers that an answer may draw on at most.")
     conversation_tokens: int = Field(
         4000, ge=0, le=100_000, description="Tokens of a prompt that earlier turns of a conversation may take."

@@ -1,36 +1,40 @@
-"""From plain state to what a role is told: evidence with its texts, fetched from the library by id."""
+"""Builds role inputs from graph state: evidence with its texts, fetched from the library by id."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from langchain_core.messages import ToolMessage
 
 from citeloom.documents import Chunk, Evidence, Paper, text_hash
+from citeloom.documents.readable import readable_units
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
-from citeloom.graph.state import DraftRecord, QueryRecord, ResearchState, RunState, SectionState
+from citeloom.graph.gathering import needs_of, own_coverage, own_queries
+from citeloom.graph.state import DraftRecord, ResearchState, RunState, SectionState
 from citeloom.graph.workbench import Workbench
-from citeloom.models.briefs import AnswerBrief, Brief, EarlierSection, SectionBrief, Shown, Source, Turn
+from citeloom.models.briefs import AnswerBrief, Brief, EarlierSection, PassageSentence, SectionBrief, Source, Turn
 from citeloom.models.roles import Draft, QuoteSpan
 from citeloom.stores.library import Library
-from citeloom.tools.assembly import assemble_context
+from citeloom.tools.coverage import STRONG
 from citeloom.tools.papers import year_range
 from citeloom.tools.scope import Scope
+
+_FEW: Final = 2  # findings of a need that are shown though they are weak
 
 
 async def brief_of(state: RunState, bench: Workbench) -> tuple[Brief, list[str]]:
     """The brief for the state as it stands, and a warning for each piece of evidence that is gone."""
-    evidence = [Evidence.from_dict(record) for record in shown_evidence(state)]
+    evidence = [Evidence.from_dict(record) for record in worth_showing(shown_evidence(state), state, bench)]
     sources, gone = await asyncio.to_thread(sources_for, bench.library, evidence)
     known = set(state.get("warnings", []))
     lost = [warning for warning in gone if warning not in known]
     if "question" in state:
         return await asyncio.to_thread(_answer_brief, cast(ResearchState, state), sources, bench), lost
-    return _section_brief(cast(SectionState, state), sources, bench), lost
+    return await asyncio.to_thread(_section_brief, cast(SectionState, state), sources, bench), lost
 
 
 def _section_brief(state: SectionState, sources: Sequence[Source], bench: Workbench) -> SectionBrief:
@@ -42,6 +46,8 @@ def _section_brief(state: SectionState, sources: Sequence[Source], bench: Workbe
         searches_left=_searches_left(state, bench),
         words=bench.settings.section_words,
         earlier=earlier_sections(state),
+        needs=tuple(own_coverage(state)),
+        library=library_line(bench.library),
     )
 
 
@@ -49,34 +55,34 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
     """What is known of a question; evidence that only the conversation before it had is kept apart."""
     fresh = _of_this_question(state)
     found = [source for source in sources if source.evidence.id in fresh]
-    contexts = assemble_context(bench.library, [source.evidence.chunk_id for source in found])
-    ids: dict[str, list[str]] = {}
-    for source in found:
-        ids.setdefault(source.evidence.chunk_id, []).append(source.evidence.id)
     return AnswerBrief(
         question=state["question"],
         sources=tuple(found),
         queries=_queries(state),
         searches_left=_searches_left(state, bench),
-        words=state.get("words") or bench.settings.answer_words,
+        words=state.get("words") or bench.settings.answer_words or asked_length(len(needs_of(state))),
         survey=state["route"]["track"] == "survey",
         answerable=is_answerable(state, bench),
         most_papers=state.get("sources") or bench.settings.answer_sources,
-        shown=tuple(
-            Shown(
-                context.paper.key,
-                passage.section,
-                passage.category,
-                passage.text,
-                tuple(identifier for chunk in passage.found for identifier in ids[chunk]),
-            )
-            for context in contexts
-            for passage in context.passages
-        ),
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
         turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
         feedback=state.get("feedback", ""),
+        needs=tuple(own_coverage(state)),
+        library=library_line(bench.library),
     )
+
+
+def asked_length(needs: int) -> int:
+    """Words asked of an answer for which no length was given: the more there is to know, the longer."""
+    return min(700, 200 + 70 * needs)
+
+
+def library_line(library: Library) -> str:
+    """How large the library is, and of which years; blocks."""
+    papers = library.papers()
+    years = sorted(paper.year for paper in papers if paper.year)
+    span = f" of {years[0]} to {years[-1]}" if years and years[0] != years[-1] else ""
+    return f"{len(papers)} papers{span}, {library.chunk_count()} passages"
 
 
 def is_answerable(state: RunState, bench: Workbench) -> bool:
@@ -117,12 +123,6 @@ def limits_of(state: RunState, library: Library) -> Scope:
     return Scope.within(library, given.get("papers", []), (), years, given.get("venue", ""))
 
 
-def own_queries(state: RunState) -> list[QueryRecord]:
-    """The searches of the question or the section under way."""
-    section = cast(SectionState, state).get("section")
-    return [record for record in state.get("queries", []) if record.get("section") == section]
-
-
 def shown_evidence(state: RunState) -> list[dict[str, Any]]:
     """The evidence of the run; in a paper what the section's searches found, and what earlier sections offer."""
     evidence = state.get("evidence", [])
@@ -131,6 +131,26 @@ def shown_evidence(state: RunState) -> list[dict[str, Any]]:
     offered = cast(SectionState, state).get("offered", ())
     ids = {*offered, *(found for query in own_queries(state) for found in query["evidence_ids"])}
     return [record for record in evidence if record["id"] in ids]
+
+
+def worth_showing(records: Sequence[dict[str, Any]], state: RunState, bench: Workbench) -> list[dict[str, Any]]:
+    """The evidence that planner and writer work with: for each need its strong findings, the best first and so many as
+    the settings say; weak ones only where there is hardly a strong one. What a conversation recalls stays.
+
+    Without a chat model for reading, and in runs begun before needs were planned, all of it is.
+    """
+    if not state.get("needs") or "reader" in bench.extractive:
+        return list(records)
+    recalled = {record["id"] for record in cast(ResearchState, state).get("recalled", [])}
+    shown = set(recalled)
+    for need in dict.fromkeys(record.get("need", "") for record in records):
+        serving = sorted(
+            (item for item in records if item.get("need", "") == need), key=lambda item: -item["llm_score"]
+        )
+        strong = sum(item["llm_score"] >= STRONG for item in serving)
+        most = min(bench.settings.top_k_final, max(strong, _FEW))
+        shown.update(item["id"] for item in serving[:most])
+    return [record for record in records if record["id"] in shown]
 
 
 def earlier_sections(state: SectionState) -> tuple[EarlierSection, ...] | None:
@@ -145,7 +165,8 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
 
     Chunk ids shift when a paper is edited, so evidence is found by its chunk's hash, else by its quote.
     """
-    by_id = {chunk.id: chunk for chunk in library.chunks([item.chunk_id for item in evidence])}
+    names = dict.fromkeys(span.chunk_id for item in evidence for span in item.spans)
+    by_id = {chunk.id: chunk for chunk in library.chunks(list(names))}
     sources: list[Source] = []
     lost: list[str] = []
     for item in evidence:
@@ -157,8 +178,29 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
             continue
         start = item.start if chunk.text[item.start : item.end] == item.quote else chunk.text.index(item.quote)
         moved = replace(item, chunk_id=chunk.id, start=start, end=start + len(item.quote))
-        sources.append(Source(moved, library.paper(item.key), chunk.text, chunk.category))
+        passage = passage_of(moved, chunk, by_id)
+        sources.append(Source(moved, library.paper(item.key), chunk.text, chunk.category, passage))
     return sources, lost
+
+
+def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:
+    """What is shown of a finding: the sentences that carry it, and one of context before each run of them.
+
+    `chunk` is that of its first words; words in another chunk that has changed since are left out.
+    """
+    shown: dict[tuple[str, int], PassageSentence] = {}
+    for span in item.spans:
+        holder = chunk if span.chunk_id == item.chunk_id else chunks.get(span.chunk_id)
+        if holder is None or holder.text[span.start : span.end] != span.quote:
+            continue
+        units = readable_units(holder.text)
+        inside = [place for place, unit in enumerate(units) if unit.start < span.end and span.start < unit.end]
+        for place in range(max(0, inside[0] - 1), inside[-1] + 1) if inside else ():
+            unit, carries = units[place], place in inside
+            known = shown.get((holder.id, unit.start))
+            carries = carries or (known is not None and known.carries)
+            shown[holder.id, unit.start] = PassageSentence(holder.id, unit.start, unit.end, unit.text, carries)
+    return tuple(shown[place] for place in sorted(shown))
 
 
 def _found_again(library: Library, item: Evidence) -> Chunk | None:

@@ -128,7 +128,7 @@ async def _answered(
         "numbering": state.get("numbering", []),
     }
     if state.get("turn_kind") == "improve":
-        words = _words(state["asked"], bench.settings.answer_words)
+        words = _words(state["asked"], bench.settings.answer_words or max(120, len(past[-1]["answer"].split())))
         given |= {"feedback": state["asked"], "words": words, "recalled": past[-1]["cited"]}
     answered = await research.ainvoke(given, context=runtime.context)  # type: ignore[call-overload]
     return {"result": answered["result"], "queries": answered["queries"]}

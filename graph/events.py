@@ -12,6 +12,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic read
 
 Stage = Literal[
     "queries",
+    "needs",
     "rewritten",
     "routed",
     "shortlisted",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from citeloom.documents import text_hash
 from citeloom.tools import Found
 
 
@@ -16,8 +15,8 @@ def number_evidence(
 ) -> tuple[list[dict[str, Any]], list[list[str]]]:
     """New evidence records, and for each search the ids of its evidence, best first.
 
-    A chunk that is evidence already keeps its id, its quote and its first query. `given` are the ids that a
-    conversation has given so far, by `mark_of`: each keeps its chunk, and none is given again.
+    A finding on the same words keeps its id, its statement and its first query. `given` are the ids that a
+    conversation has given so far, by `mark_of`: each keeps its words, and none is given again.
     """
     ids_of_marks = {**(given or {}), **{mark_of(record): record["id"] for record in known}}
     there = {record["id"] for record in known}
@@ -27,8 +26,7 @@ def number_evidence(
     for search in searches:
         of_search: list[str] = []
         for found in search:
-            chunk = found.candidate.chunk
-            mark = mark_of({"chunk_id": chunk.id, "chunk_hash": text_hash(chunk.text)})
+            mark = mark_of(found.as_evidence("E0").as_dict())
             if mark not in ids_of_marks:
                 last += 1
                 ids_of_marks[mark] = f"E{last}"
@@ -36,11 +34,18 @@ def number_evidence(
             if identifier not in there:
                 there.add(identifier)
                 new.append(found.as_evidence(identifier).as_dict())
-            of_search.append(identifier)
+            if identifier not in of_search:
+                of_search.append(identifier)
         ids.append(of_search)
     return new, ids
 
 
 def mark_of(record: Mapping[str, Any]) -> str:
-    """Names the chunk behind a piece of evidence, and the text that it had: ids of chunks shift in an edited paper."""
-    return f"{record['chunk_id']} {record['chunk_hash'][:16]}"
+    """Names the words that a piece of evidence rests on, in the text that their chunk had.
+
+    Ids of chunks shift in an edited paper, and one chunk may hold several findings.
+    """
+    words = [(record["start"], record["end"])]
+    words += [(span["start"], span["end"]) for span in record.get("more", ()) if span["chunk_id"] == record["chunk_id"]]
+    places = ",".join(f"{start}-{end}" for start, end in words)
+    return f"{record['chunk_id']} {record['chunk_hash'][:16]} {places}"

@@ -1,8 +1,8 @@
 """The research graph: from a question over the papers it is about to a checked and rendered answer.
 
-    START -> route -> one_paper -> read -> generate -> check -> repair -> check ... -> render -> END
-                   -> survey    -> read -> agent -> guard -> tools -> agent ...
-                                                    guard -> generate
+    START -> route -> plan_needs -> one_paper -> read -> generate -> check -> repair -> check ... -> render -> END
+                                 -> survey    -> read -> agent -> guard -> tools -> agent ...
+                                                                  guard -> generate
 
 The nodes from `agent` on are those of the section graph. `build_research_graph()` gives an uncompiled builder and
 `research_graph()` the graph compiled without a checkpointer, as for sections.
@@ -34,6 +34,7 @@ def build_research_graph(
     )
     for node in (
         nodes.route,
+        nodes.plan_needs,
         nodes.one_paper,
         nodes.survey,
         nodes.read,
@@ -47,7 +48,8 @@ def build_research_graph(
     ):
         graph.add_node(node.__name__, bound(node, workbench))
     graph.add_edge(START, "route")
-    graph.add_conditional_edges("route", nodes.to_track)
+    graph.add_edge("route", "plan_needs")
+    graph.add_conditional_edges("plan_needs", nodes.to_track)
     graph.add_edge("one_paper", "read")
     graph.add_edge("survey", "read")
     graph.add_conditional_edges("read", nodes.to_agent_or_generate)

@@ -1,7 +1,8 @@
 """The section graph: from default queries over an agent with tools to a checked and rendered section.
 
-    START -> default_queries -> gather -> agent -> guard -> tools -> agent ...
-                                              guard -> generate -> check -> repair -> check ... -> render -> END
+    START -> default_queries -> plan_needs -> gather -> agent -> guard -> tools -> agent ...
+                                                                 guard -> generate -> check
+    check -> repair -> check ... -> render -> END
 
 `build_section_graph()` gives an uncompiled builder, which the command line compiles with a checkpointer of its
 own; `section_graph()` gives the graph compiled without one, for the LangGraph server, which brings its own, and
@@ -43,6 +44,7 @@ def add_steps(graph: StateGraph[SectionState, Any, Any, Any], workbench: BenchPr
     """Add the steps from the default queries to a checked draft, which goes on to the node `finished`."""
     for node in (
         nodes.default_queries,
+        nodes.plan_needs,
         nodes.gather,
         nodes.agent,
         nodes.guard,
@@ -52,7 +54,8 @@ def add_steps(graph: StateGraph[SectionState, Any, Any, Any], workbench: BenchPr
         nodes.repair,
     ):
         graph.add_node(node.__name__, bound(node, workbench))
-    graph.add_edge("default_queries", "gather")
+    graph.add_edge("default_queries", "plan_needs")
+    graph.add_edge("plan_needs", "gather")
     graph.add_conditional_edges("gather", nodes.to_agent_or_generate)
     graph.add_edge("agent", "guard")
     graph.add_conditional_edges("guard", nodes.after_guard)

@@ -20,11 +20,16 @@ from citeloom.models.roles import VerdictLabel
 
 
 class QueryRecord(TypedDict):
-    """A search that was answered, and the evidence that answered it, best first; `section` is whose search it was."""
+    """A search that was answered, and the evidence that answered it, best first; `section` is whose search it was.
+
+    `default` are the experiment's fields, which the needs are planned from, `need` the first search for a need and
+    `custom` the agent's; `needs` are the ids of those that it was made for.
+    """
 
     section: NotRequired[SectionKind]
+    needs: NotRequired[list[str]]
     query: str
-    origin: Literal["default", "custom"]
+    origin: Literal["default", "need", "custom"]
     scope: dict[str, Any]
     evidence_ids: list[str]
 
@@ -36,6 +41,24 @@ class DraftRecord(TypedDict):
     truncated: bool
     quotes: list[tuple[str, int, int]]
     notes: list[str]
+
+
+class NeedRecord(TypedDict):
+    """One thing that has to be known, with the searches for it."""
+
+    id: str
+    text: str
+    queries: list[str]
+    asks: str
+
+
+class WindowRecord(TypedDict):
+    """Chunks of one section that are to be read together; `hits` were searched for, each with its cosine."""
+
+    chunks: list[str]
+    hits: list[str]
+    cosines: list[float]
+    needs: list[str]
 
 
 class VerdictRecord(TypedDict):
@@ -112,9 +135,14 @@ class PaperOutput(TypedDict):
 
 
 class RunState(TypedDict, total=False):
-    """What every run remembers, of a section, a paper or a question."""
+    """What every run remembers, of a section, a paper or a question.
+
+    `needs` are what has to be known, `read_chunks` the ids of the chunks that were read for them.
+    """
 
     messages: Annotated[list[AnyMessage], add_messages]
+    needs: list[NeedRecord]
+    read_chunks: Annotated[list[str], operator.add]
     queries: Annotated[list[QueryRecord], operator.add]
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
     searches_used: Annotated[int, operator.add]
@@ -195,7 +223,10 @@ class ResearchOutput(TypedDict):
 
 
 class ResearchState(RunState, total=False):
-    """The state of one question's run; `found` are the chunks of the first search, best first."""
+    """The state of one question's run; `found` are the windows of the first search, best first.
+
+    Runs begun before there were windows have the ids of chunks there, with their cosines.
+    """
 
     question: str
     sources: int
@@ -212,7 +243,7 @@ class ResearchState(RunState, total=False):
     feedback: str
     route: RouteRecord
     shortlist: list[str]
-    found: list[tuple[str, float]]
+    found: list[WindowRecord] | list[tuple[str, float]]
     answered: bool
 
 

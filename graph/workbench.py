@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import Runtime
@@ -65,9 +65,15 @@ class Workbench:
 
     @property
     def limits(self) -> EvidenceLimits:
-        """The settings of a search."""
-        names = EvidenceLimits.__dataclass_fields__
-        return EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
+        """The settings of a search.
+
+        Without a chat model single chunks are read, all that are found, and the best of them kept: that costs no call.
+        """
+        names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)
+        limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
+        if "reader" not in self.extractive:
+            return replace(limits, top_k_final=None, per_paper=None)
+        return replace(limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, paper_share=1.0)
 
     @property
     def answer_style(self) -> CitationStyle:
@@ -172,6 +178,7 @@ class Workbench:
         chat = chat_roles(
             {name: callers.get(name, some) for name in ROLE_NAMES},
             self.prompts,
+            bare.needs,
             summary_words=self.settings.summary_words,
             tool_specs=TOOL_SPECS,
             max_output_tokens=self.settings.max_output_tokens,
@@ -181,6 +188,7 @@ class Workbench:
             return getattr(bare if name in missing else chat, attribute)
 
         return Roles(
+            needs=pick("agent", "needs"),
             reader=pick("reader", "reader"),
             planner=pick("agent", "planner"),
             writer=pick("writer", "writer"),

@@ -1,4 +1,4 @@
-"""What those who plan and write are told: the sources, and all else that a section or an answer is made of."""
+"""Inputs to the planner, writer and judge roles: sources, needs, and what else a section or an answer is made of."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Literal
 
 from citeloom.documents import Category, Evidence, Paper
 from citeloom.experiment import Experiment, SectionKind
+from citeloom.models.needs import NeedCoverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ class SectionBrief:
 
     `queries` are those already answered (defaults and custom ones), `searches_left` the custom searches that
     the budget still allows, `words` the length asked of the section. `earlier` are the sections of the same paper
-    that are written already, in the order of their writing; None for a section that is written by itself.
+    that are written already, in the order of their writing; None for a section that is written by itself. `needs` are
+    what has to be known, with what was found for each; `library` is a line on how large the library is.
     """
 
     kind: SectionKind
@@ -68,25 +70,13 @@ class SectionBrief:
     searches_left: int
     words: int
     earlier: tuple[EarlierSection, ...] | None = None
+    needs: tuple[NeedCoverage, ...] = ()
+    library: str = ""
 
     @property
     def citable(self) -> tuple[Source, ...]:
         """The evidence that the section may cite."""
         return self.sources
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A passage that is shown of a paper: neighbouring chunks as one text, and the evidence that lies in it.
-
-    One without evidence is background: how the paper introduces itself.
-    """
-
-    key: str
-    section: str
-    category: Category
-    text: str
-    evidence_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +96,9 @@ class AnswerBrief:
     """All that is told to whoever answers a question, or looks for what the answer still lacks.
 
     `sources` are the evidence of this question, `recalled` what earlier answers of the conversation cited and this one
-    may cite again; `shown` are the passages around the sources and the introductions of their papers, without repeats.
-    `survey` tells whether the question is about several papers, `most_papers` how many an answer may cite, `answerable`
-    whether any source bears on the question enough to rest an answer on; with `feedback`, the answer of the last turn
-    is to be written anew.
+    may cite again. `needs` and `library` are as for a section. `survey` tells whether the question is about several
+    papers, `most_papers` how many an answer may cite, `answerable` whether any source bears on the question enough to
+    rest an answer on; with `feedback`, the answer of the last turn is to be written anew.
     """
 
     question: str
@@ -120,7 +109,8 @@ class AnswerBrief:
     survey: bool = True
     most_papers: int = 8
     answerable: bool = True
-    shown: tuple[Shown, ...] = ()
+    needs: tuple[NeedCoverage, ...] = ()
+    library: str = ""
     recalled: tuple[Source, ...] = ()
     turns: tuple[Turn, ...] = ()
     feedback: str = ""

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from citeloom.documents import Chunk, Paper
+from citeloom.documents.windows import Window
 from citeloom.models.briefs import AnswerBrief, Brief, SectionBrief, Source, Turn
 from citeloom.models.listening import TextListener
+from citeloom.models.needs import Need, Purpose
 
 if TYPE_CHECKING:
     # For their names only: the package takes a quarter of a second, which `--help` need not wait for.
@@ -31,13 +33,19 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A chunk read in the light of a query: `chunk.text[start:end]` is the passage that bears on it."""
+class PassageFinding:
+    """One thing that a passage says for a need: a statement, and the words that carry it.
 
-    summary: str
+    `spans` are runs of words, `chunk.text[start:end]` each, in the order of the paper; `score` (0-1) tells how much it
+    helps with the need `need`; `vector_score` (0-1) is the cosine by which its window was found.
+    """
+
+    paper: Paper
+    statement: str
     score: float
-    start: int
-    end: int
+    need: str
+    spans: tuple[tuple[Chunk, int, int], ...]
+    vector_score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +115,19 @@ class Comparison:
     second: int = 0
 
 
-class EvidenceReader(Protocol):
-    """Reads a candidate chunk in the light of a query."""
+class NeedsPlanner(Protocol):
+    """Plans what has to be known before anything is searched."""
 
-    async def read(self, query: str, candidate: Candidate) -> Reading | None:
-        """The reading, or None when nothing in the chunk bears on the query."""
+    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
+        """At least one need; `papers` are titles in the library that are near to the question or section."""
+        ...
+
+
+class EvidenceReader(Protocol):
+    """Reads windows of one paper for a purpose."""
+
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
+        """What they say that helps, best first; empty when nothing does."""
         ...
 
 
@@ -206,6 +222,7 @@ class Roles:
     chat model.
     """
 
+    needs: NeedsPlanner
     reader: EvidenceReader
     planner: SearchPlanner
     writer: SectionWriter

@@ -23,10 +23,14 @@ from citeloom.experiment import SECTION_KINDS
 SHIPPED_FOLDER = Path(__file__).resolve().parent
 
 PROMPT_NAMES: tuple[str, ...] = (
+    "needs_system",
+    "needs_question_task",
+    "needs_section_task",
     "reader_system",
     "reader_task",
     "planner_system",
     "planner_task",
+    "planner_reminder",
     *(f"planner_needs_{kind}" for kind in SECTION_KINDS),
     "writer_system",
     "writer_task",

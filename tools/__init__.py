@@ -1,6 +1,6 @@
 """What the agent may do, and the retrieval under it."""
 
-from citeloom.tools.evidence import EvidenceLimits, Found, search_evidence
+from citeloom.tools.evidence import EvidenceLimits, Found, Searched, search_evidence
 from citeloom.tools.requests import TOOL_SPECS, ToolRequestError, parse_request
 from citeloom.tools.retrieval import Hit, Retrieval, retrieve
 from citeloom.tools.scope import Scope
@@ -12,6 +12,7 @@ __all__ = [
     "Hit",
     "Retrieval",
     "Scope",
+    "Searched",
     "ToolRequestError",
     "parse_request",
     "retrieve",

@@ -1,70 +1,182 @@
-"""Searching for evidence: candidates, each read in the light of the query, the best kept."""
+"""Reading windows for a purpose in waves, best first, until each need is met, has gone dry, or nothing is left."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
 
 from citeloom.config import RetrievalMode
-from citeloom.documents import Evidence
+from citeloom.documents import Evidence, EvidenceSpan
+from citeloom.documents.windows import Window
 from citeloom.models.concurrency import all_settled
-from citeloom.models.roles import Candidate, EvidenceReader, Reading
+from citeloom.models.needs import Need, Purpose
+from citeloom.models.roles import EvidenceReader, PassageFinding
 from citeloom.stores.library import Library
-from citeloom.tools.retrieval import Retrieval, retrieve
+from citeloom.tools.coverage import STRONG
+from citeloom.tools.retrieval import Retrieval
 from citeloom.tools.scope import Scope
+from citeloom.tools.windows import WindowLimits, propose_windows
+
+# A need is read for until so many strong findings are there, from several papers where there are several; or until so
+# many windows one after the other brought none.
+_PLENTY: Final = 6
+_DRY: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLimits:
-    """How many chunks a search reads and keeps, and how the scores are weighed (see `config.Settings`)."""
+    """How much a search reads and keeps, and how the scores are weighed (see `config.Settings`).
+
+    `read_tokens` is what the first search for all needs reads at most, `search_tokens` each later one; `call_tokens`
+    what one call of the reader is shown; `waves` in how many parts the first search is read. `top_k_final` and
+    `per_paper` bound what is kept for each need and of each paper for it; None keeps all that was read and is useful.
+    """
 
     retrieval_mode: RetrievalMode = "hybrid"
-    top_k_initial: int = 20
-    top_k_final: int = 8
-    per_paper: int = 2
+    read_tokens: int = 22_000
+    search_tokens: int = 3_600
+    call_tokens: int = 1_600
+    window_tokens: int = 1_200
+    waves: int = 3
+    top_k_initial: int = 40
+    top_k_final: int | None = None
+    per_paper: int | None = None
+    paper_share: float = 0.5
     vector_weight: float = 0.4
     llm_weight: float = 0.6
     score_threshold: float = 0.35
     rerank: float = 0.0
 
+    @property
+    def retrieval(self) -> Retrieval:
+        """How chunks are found."""
+        return Retrieval(mode=self.retrieval_mode, rerank=self.rerank)
+
+    def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
+        """The limits of what is proposed for so many needs, `tokens` in all."""
+        return WindowLimits(tokens, self.window_tokens, self.top_k_initial * needs, self.paper_share)
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A candidate that was read and kept; it becomes evidence when it is given an id."""
+    """A finding that is kept; it becomes evidence when it is given an id."""
 
-    candidate: Candidate
-    reading: Reading
+    finding: PassageFinding
     combined_score: float
     query: str
 
     def as_evidence(self, identifier: str) -> Evidence:
         """The evidence with the id under which a writer cites it."""
+        (chunk, start, end), *more = self.finding.spans
         return Evidence.of(
-            self.candidate.chunk,
+            chunk,
             id=identifier,
-            summary=self.reading.summary,
-            start=self.reading.start,
-            end=self.reading.end,
-            vector_score=round(self.candidate.vector_score, 4),
-            llm_score=round(self.reading.score, 4),
+            summary=self.finding.statement,
+            start=start,
+            end=end,
+            vector_score=round(self.finding.vector_score, 4),
+            llm_score=round(self.finding.score, 4),
             combined_score=round(self.combined_score, 4),
             source_query=self.query,
+            need=self.finding.need,
+            more=tuple(EvidenceSpan.of(*span) for span in more),
         )
 
 
-async def search_evidence(
-    library: Library, reader: EvidenceReader, query: str, scope: Scope, limits: EvidenceLimits, *, asked: str = ""
-) -> list[Found]:
-    """The best readings for a query, best first, of at most `per_paper` chunks of one paper.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search has brought: the findings kept, best first, and the ids of all chunks that were read for it."""
 
-    `asked` is what the passages are read for, where it is not the query: a question of which the query is a part.
-    """
-    how = Retrieval(mode=limits.retrieval_mode, rerank=limits.rerank)
-    proposed = [hit.candidate for hit in await retrieve(library, query, limits.top_k_initial, scope, how)]
-    readings = await all_settled(reader.read(asked or query, candidate) for candidate in proposed)
-    return select(query, list(zip(proposed, readings, strict=True)), limits)
+    found: tuple[Found, ...]
+    read: tuple[str, ...]
+
+
+async def search_evidence(
+    library: Library,
+    reader: EvidenceReader,
+    purpose: Purpose,
+    needs: Sequence[Need],
+    scope: Scope,
+    limits: EvidenceLimits,
+    *,
+    known: Sequence[str] = (),
+) -> Searched:
+    """Search for needs, each by its queries, and read the best windows of chunks that are not `known`, in one wave."""
+    proposed = limits.windows(limits.search_tokens, len(needs))
+    windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
+    return Searched(tuple(await read_windows(reader, purpose, windows, limits)), chunk_ids(windows))
+
+
+async def read_in_waves(
+    reader: EvidenceReader, purpose: Purpose, windows: Sequence[Window], limits: EvidenceLimits
+) -> Searched:
+    """Read windows best first, leaving out those whose needs have plenty or have gone dry."""
+    found: list[Found] = []
+    read: list[Window] = []
+    for wave in _waves(windows, limits.waves):
+        open_needs = {need.id for need in purpose.needs} - _settled(purpose, read, found)
+        wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
+        found += await read_windows(reader, purpose, wanted, limits)
+        read += wanted
+    return Searched(tuple(kept(found, limits)), chunk_ids(read))
+
+
+async def read_windows(
+    reader: EvidenceReader, purpose: Purpose, windows: Sequence[Window], limits: EvidenceLimits
+) -> list[Found]:
+    """The findings of windows at or above the threshold, best first; windows of one paper share a call."""
+    readings = await all_settled(reader.read(purpose, group) for group in grouped(windows, limits.call_tokens))
+    queries = {need.id: need.queries[0] for need in purpose.needs}
+    found = [
+        Found(
+            finding,
+            limits.vector_weight * finding.vector_score + limits.llm_weight * finding.score,
+            queries.get(finding.need, purpose.text),
+        )
+        for reading in readings
+        for finding in reading
+        if finding.score >= limits.score_threshold
+    ]
+    return kept(found, limits)
+
+
+def kept(found: Sequence[Found], limits: EvidenceLimits) -> list[Found]:
+    """The findings, best first; of each need so many, and so many of one paper for it, as the limits keep."""
+    best: list[Found] = []
+    of_need: Counter[str] = Counter()
+    of_paper: Counter[tuple[str, str]] = Counter()
+    for item in sorted(found, key=_order):
+        need, key = item.finding.need, item.finding.paper.key
+        if limits.top_k_final is not None and of_need[need] >= limits.top_k_final:
+            continue
+        if limits.per_paper is not None and of_paper[need, key] >= limits.per_paper:
+            continue
+        of_need[need] += 1
+        of_paper[need, key] += 1
+        best.append(item)
+    return best
+
+
+def grouped(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
+    """Windows of one paper in calls of about `tokens`; within a call they stand in the order of the paper."""
+    by_paper = sorted(windows, key=lambda window: window.paper.key)
+    for _, of_paper in groupby(by_paper, key=lambda window: window.paper.key):
+        group: list[Window] = []
+        for window in of_paper:
+            if group and sum(member.tokens for member in group) + window.tokens > tokens:
+                yield _in_order(group)
+                group = []
+            group.append(window)
+        yield _in_order(group)
+
+
+def chunk_ids(windows: Sequence[Window]) -> tuple[str, ...]:
+    """The ids of all chunks of windows, each once."""
+    return tuple(dict.fromkeys(chunk.id for window in windows for chunk in window.chunks))
 
 
 async def best_fitting(library: Library, queries: Sequence[str], chunk_ids: Sequence[str], k: int) -> list[str]:
@@ -79,24 +191,38 @@ async def best_fitting(library: Library, queries: Sequence[str], chunk_ids: Sequ
     return sorted(nearness, key=lambda name: (-nearness[name], name))[:k]
 
 
-def select(query: str, read: Sequence[tuple[Candidate, Reading | None]], limits: EvidenceLimits) -> list[Found]:
-    """The readings at or above the threshold, by combined score; equal scores go by chunk id."""
-    found = [
-        Found(
-            candidate,
-            reading,
-            limits.vector_weight * candidate.vector_score + limits.llm_weight * reading.score,
-            query,
+def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
+    """The windows in parts: the first half, then what is left in equal parts."""
+    first = len(windows) if count <= 1 else -(-len(windows) // 2)
+    yield windows[:first]
+    rest = windows[first:]
+    size = max(1, -(-len(rest) // max(1, count - 1)))
+    yield from (rest[start : start + size] for start in range(0, len(rest), size))
+
+
+def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[Found]) -> set[str]:
+    """The needs for which reading on is not worth its calls."""
+    strong = [item.finding for item in found if item.finding.score >= STRONG]
+    many = Counter(item.need for item in strong)
+    papers = {need.id: {item.paper.key for item in strong if item.need == need.id} for need in purpose.needs}
+    several = len({window.paper.key for window in read}) > 1
+    holding = {(chunk.id, item.need) for item in strong for chunk, _, _ in item.spans}
+    settled: set[str] = set()
+    for need in purpose.needs:
+        windows = [window for window in read if need.id in window.needs]
+        latest = windows[-_DRY:]
+        dry = len(latest) == _DRY and not any(
+            (chunk.id, need.id) in holding for window in latest for chunk in window.chunks
         )
-        for candidate, reading in read
-        if reading is not None and reading.score >= limits.score_threshold
-    ]
-    found.sort(key=lambda item: (-item.combined_score, item.candidate.chunk.id))
-    kept: list[Found] = []
-    of_paper: Counter[str] = Counter()
-    for item in found:
-        key = item.candidate.paper.key
-        if of_paper[key] < limits.per_paper and len(kept) < limits.top_k_final:
-            of_paper[key] += 1
-            kept.append(item)
-    return kept
+        if dry or (many[need.id] >= _PLENTY and (len(papers[need.id]) > 1 or not several)):
+            settled.add(need.id)
+    return settled
+
+
+def _in_order(windows: Sequence[Window]) -> list[Window]:
+    return sorted(windows, key=lambda window: window.chunks[0].index)
+
+
+def _order(item: Found) -> tuple[float, str, int]:
+    chunk, start, _ = item.finding.spans[0]
+    return (-item.combined_score, chunk.id, start)

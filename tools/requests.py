@@ -38,9 +38,15 @@ class _Request(BaseModel):
 
 
 class SearchEvidence(_Request):
-    """Search the papers for passages that bear on a query; they become evidence that can be cited."""
+    """Search the papers for passages not read yet, and read them; what they say becomes evidence that can be cited.
 
-    query: str = Field(min_length=3, max_length=2000, description="What to look for, in words of the field.")
+    Counts against the search budget.
+    """
+
+    query: str = Field(
+        min_length=3, max_length=2000, description="A statement as it might stand in the paper that has it."
+    )
+    need: str = Field("", max_length=300, description="Id of the need it is for, such as N2; empty for something new.")
     papers: Annotated[list[str], BeforeValidator(_as_list)] = Field(
         default_factory=list, description="Citation keys to search within; empty for the whole library."
     )
@@ -68,13 +74,19 @@ class ContextWindow(_Request):
 
 
 class SearchSummaries(_Request):
-    """Find the papers that are about a query, by their summaries and the user's notes on them; it adds no evidence."""
+    """Find the papers that are about a query, by their summaries and the user's notes on them; it adds no evidence.
+
+    Counts against the search budget.
+    """
 
     query: str = Field(min_length=3, max_length=2000, description="What the papers should be about.")
 
 
 class SearchPapers(_Request):
-    """Find the papers whose full text has the words of a query, a page at a time; it adds no evidence."""
+    """Find the papers whose full text has the words of a query, a page at a time; it adds no evidence.
+
+    Counts against the search budget.
+    """
 
     query: str = Field(min_length=3, max_length=2000, description="Words that the papers should have.")
     min_year: int | None = Field(None, ge=0, le=9999, description="First year of publication.")
@@ -109,7 +121,7 @@ def _specification(name: str, request: type[Request]) -> dict[str, Any]:
     schema.pop("description", None)
     return {
         "type": "function",
-        "function": {"name": name, "description": (request.__doc__ or "").strip(), "parameters": schema},
+        "function": {"name": name, "description": " ".join((request.__doc__ or "").split()), "parameters": schema},
     }
 
 

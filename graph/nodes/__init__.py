@@ -3,7 +3,7 @@
 from citeloom.graph.nodes.agent import after_guard, agent, guard, tools
 from citeloom.graph.nodes.asking import one_paper, read, route, survey, to_track
 from citeloom.graph.nodes.rendering import render
-from citeloom.graph.nodes.searching import default_queries, gather, to_agent_or_generate
+from citeloom.graph.nodes.searching import default_queries, gather, plan_needs, to_agent_or_generate
 from citeloom.graph.nodes.writing import check, generate, repair, to_repair_or_render
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "generate",
     "guard",
     "one_paper",
+    "plan_needs",
     "read",
     "render",
     "repair",

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from citeloom.documents import Chunk
 from citeloom.graph.briefs import brief_of, is_answerable, limits_of
 from citeloom.graph.events import evidence_found, progress
+from citeloom.graph.gathering import needs_of, own_coverage, own_queries, purpose_of
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.repeats import answered_before
 from citeloom.graph.state import QueryRecord, ResearchState, RunState, SectionState, Update
 from citeloom.graph.workbench import Workbench
+from citeloom.models.chat.presenting import coverage_lines, fenced
 from citeloom.models.concurrency import all_settled
-from citeloom.tools import Scope, ToolRequestError, parse_request, search_evidence
+from citeloom.models.needs import Need, Purpose
+from citeloom.tools import Scope, Searched, ToolRequestError, parse_request, search_evidence
+from citeloom.tools.coverage import coverage
 from citeloom.tools.reading import Passages, read_introduction, read_papers, read_summaries, read_window
 from citeloom.tools.requests import (
     COUNTED,
@@ -76,8 +81,21 @@ async def guard(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         if isinstance(request, SearchEvidence) and earlier is None:
             records.append(_asked(request, within))
         allowed.append({"name": call["name"], "args": call["args"], "id": call["id"], "counted": counted})
-    again = mistakes > 0 and _may_go_on(state, bench, used)
-    return {"messages": refused, "pending_calls": allowed, "searching": again}
+    more: list[BaseMessage] = list(refused)
+    if not message.tool_calls and not mistakes and (left := _given_up_early(state, bench, used)):
+        more.append(HumanMessage(left))
+    again = bool(mistakes or len(more) > len(refused)) and _may_go_on(state, bench, used)
+    return {"messages": more if again or refused else [], "pending_calls": allowed, "searching": again}
+
+
+def _given_up_early(state: RunState, bench: Workbench, used: int) -> str:
+    """What a planner is reminded of, once, that stops before each need is met or was searched for twice."""
+    reminded = sum(isinstance(message, HumanMessage) for message in state["messages"]) > 1
+    left = [item for item in own_coverage(state) if item.status == "open"]
+    if reminded or not left or "agent" in bench.extractive or used >= bench.settings.max_search_iterations:
+        return ""
+    listed = "\n".join(f"{item.need.id}: {item.need.text}" for item in left)
+    return bench.prompts["planner_reminder"].render(needs=fenced(listed, "needs"))
 
 
 def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
@@ -90,7 +108,8 @@ def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
 def _may_go_on(state: RunState, bench: Workbench, used: int) -> bool:
     """True while searches are left; turns are bounded too, since reading and repeating cost no search."""
     budget = bench.settings.max_search_iterations
-    if "question" in state and len(state.get("queries", [])) >= _IN_VAIN and not is_answerable(state, bench):
+    custom = sum(record["origin"] == "custom" for record in own_queries(state))
+    if "question" in state and custom >= _IN_VAIN and not is_answerable(state, bench):
         return False
     return used < budget and state.get("agent_turns", 0) < 2 * budget + 2
 
@@ -98,6 +117,7 @@ def _may_go_on(state: RunState, bench: Workbench, used: int) -> bool:
 async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Carry out the allowed calls together; ids and answers follow the order of the calls."""
     roles = await bench.roles(runtime)
+    purpose, known = purpose_of(state), state.get("read_chunks", [])
     calls = state["pending_calls"]
     requests = [parse_request(call["name"], call["args"]) for call in calls]
     within = await asyncio.to_thread(limits_of, state, bench.library)
@@ -110,12 +130,14 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
             return None
         if isinstance(request, SearchEvidence):
             scope = request.scope().narrowed(within)
-            return await search_evidence(bench.library, reader, request.query, scope, bench.limits, asked=question)
+            need = _need_of(request, purpose)
+            return await search_evidence(bench.library, reader, purpose, [need], scope, bench.limits, known=known)
         return await _read(request, bench)
 
     outcomes = await all_settled(carry_out(number, request) for number, request in enumerate(requests))
     given = cast(ResearchState, state).get("evidence_ids", {})
-    new, ids = number_evidence(state["evidence"], [outcomes[number] for number in records], given)
+    searched: list[Searched] = [outcomes[number] for number in records]
+    new, ids = number_evidence(state["evidence"], [search.found for search in searched], given)
     for event in evidence_found(new):
         runtime.stream_writer(event)
     for record, found in zip(records.values(), ids, strict=True):
@@ -126,19 +148,25 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         if isinstance(request, SearchEvidence):
             record = records[number] if number in records else repeated[number]
             found = record["evidence_ids"]
-            lead = f"This repeats the query {record['query']!r}; its evidence again.\n" if number in repeated else ""
-            answers.append(_answer(call["id"], lead + _listed([everything[item] for item in found])))
-            said = f"{len(found)} passages for: {request.query}"
+            if number in repeated:
+                answers.append(_answer(call["id"], f"This repeats the query {record['query']!r}; see its evidence."))
+                continue
+            answers.append(_answer(call["id"], _listed([everything[item] for item in found])))
+            said = f"{len(found)} findings for: {request.query}"
             runtime.stream_writer(progress("searched", said, passages=len(found)))
         else:
             answers.append(_answer(call["id"], outcome.lead, outcome.chunk_ids))
     made = sum(bool(call["counted"]) for call in calls)
+    queries = [_of_section(record, state) for record in records.values()]
+    if answers:
+        answers[-1] = _with_coverage(answers[-1], state, new, queries, bench, made)
     # What an earlier section of the paper asked already is from here on a search of this section too.
     taken = {record["query"]: record for record in repeated.values() if _of_earlier_section(record, state)}
     return {
         "messages": answers,
         "evidence": new,
-        "queries": [_of_section(record, state) for record in (*records.values(), *taken.values())],
+        "queries": [*queries, *(_of_section(record, state) for record in taken.values())],
+        "read_chunks": list(dict.fromkeys(name for search in searched for name in search.read)),
         "searches_used": made,
         "pending_calls": [],
         "searching": _may_go_on(state, bench, state.get("searches_used", 0) + made),
@@ -192,7 +220,31 @@ def _of_section(record: QueryRecord, state: RunState) -> QueryRecord:
 
 def _asked(request: SearchEvidence, within: Scope) -> QueryRecord:
     scope = request.scope().narrowed(within).as_dict()
-    return {"query": request.query, "origin": "custom", "scope": scope, "evidence_ids": []}
+    needs = [request.need.strip().upper()] if request.need else []
+    return {"query": request.query, "origin": "custom", "needs": needs, "scope": scope, "evidence_ids": []}
+
+
+def _need_of(request: SearchEvidence, purpose: Purpose) -> Need:
+    """The need that a search is for, searched for by the planner's query; without one the query is the need."""
+    named = purpose.named([request.need.strip().upper()])
+    return replace(named[0], queries=(request.query,)) if named else Need("", request.query, (request.query,))
+
+
+def _with_coverage(
+    answer: ToolMessage,
+    state: RunState,
+    new: Sequence[dict[str, Any]],
+    queries: Sequence[QueryRecord],
+    bench: Workbench,
+    made: int,
+) -> ToolMessage:
+    """The last answer of a turn ends with how each need stands now, and what is left of the budget."""
+    ids = {name for record in (*own_queries(state), *queries) for name in record["evidence_ids"]}
+    evidence = [record for record in (*state["evidence"], *new) if record["id"] in ids]
+    now = coverage(needs_of(state), evidence, [*own_queries(state), *queries])
+    left = max(0, bench.settings.max_search_iterations - state.get("searches_used", 0) - made)
+    lines = "\n".join(coverage_lines(now))
+    return answer.model_copy(update={"content": f"{answer.content}\n\n{lines}\nSearches left: {left}."})
 
 
 def _repeats(request: Request, records: Sequence[QueryRecord], within: Scope) -> QueryRecord | None:
@@ -203,10 +255,10 @@ def _repeats(request: Request, records: Sequence[QueryRecord], within: Scope) ->
 
 def _listed(records: Sequence[dict[str, Any]]) -> str:
     if not records:
-        return "Nothing in the library bears on this query."
+        return "Nothing new in the library bears on this query."
     return "\n".join(
-        f"[{record['id']}] {record['key']}, chunk {record['chunk_id']}, section {record['section'] or '-'}: "
-        f"{' '.join(record['summary'].split())}"
+        f"[{record['id']}] for {record.get('need') or '-'}, score {record['llm_score']:.1f}; {record['key']}, "
+        f"chunk {record['chunk_id']}, section {record['section'] or '-'}: {' '.join(record['summary'].split())}"
         for record in records
     )
 

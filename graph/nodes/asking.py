@@ -1,4 +1,4 @@
-"""route, one_paper, survey and read: from a question to the first evidence, before the agent goes on."""
+"""route, one_paper, survey and read: from a question to the first evidence, before the agent searches on."""
 
 from __future__ import annotations
 
@@ -11,23 +11,31 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from citeloom.documents import Category
+from citeloom.documents.windows import Window
 from citeloom.graph.briefs import limits_of
-from citeloom.graph.events import evidence_found, progress
-from citeloom.graph.numbering import mark_of, number_evidence
+from citeloom.graph.events import progress
+from citeloom.graph.gathering import (
+    Search,
+    first_searches,
+    needs_of,
+    purpose_of,
+    recorded,
+    window_records,
+    windows_from,
+)
+from citeloom.graph.numbering import mark_of
 from citeloom.graph.state import QueryRecord, ResearchState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.concurrency import all_settled
 from citeloom.models.extractive.subjects import subject_words
-from citeloom.models.roles import Candidate
-from citeloom.tools import EvidenceLimits, Found, Retrieval, Scope, retrieve, search_evidence
+from citeloom.tools import EvidenceLimits, Scope, search_evidence
 from citeloom.tools.asking import plain_question
-from citeloom.tools.evidence import select
-from citeloom.tools.funnel import Funnelled, FunnelLimits, funnel
+from citeloom.tools.coverage import coverage
+from citeloom.tools.evidence import read_in_waves
 from citeloom.tools.routing import Route, route_in
+from citeloom.tools.windows import propose_windows
 
-# Evidence is thin below so many pieces, or from fewer papers: the agent goes on then.
+# Evidence is thin below so many pieces, or from fewer papers: without a chat model the agent goes on then.
 _ENOUGH = {"survey": (4, 2), "one_paper": (2, 1)}
-_VARIED = 0.6  # the part of relevance in the choice of passages
 _MOST_CHUNKS = 15
 
 
@@ -54,6 +62,8 @@ async def route(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -
             "papers": list(found.papers),
             "categories": [category.name.lower() for category in found.categories],
         },
+        "needs": [],
+        "read_chunks": Overwrite([]),
         "shortlist": [],
         "found": [],
         "messages": Overwrite([]),
@@ -81,114 +91,109 @@ def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:
 
 
 async def one_paper(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """The passages of the paper that bear on the question, from the kinds of section it asks for first."""
-    found = await _funnelled(state, bench)
-    paper = found.papers[0].paper
+    """Passages of the paper that bear on the needs, from the kinds of section that the question asks for first."""
+    windows = await _proposed(state, bench)
+    paper = await asyncio.to_thread(bench.library.paper, state["route"]["papers"][0])
     runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {paper.key} ({paper.title})", total=1))
-    return _looked_into(found, runtime)
+    return _looked_into(windows, runtime)
 
 
 async def survey(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """The papers whose summaries are nearest to the question, and the passages of these that bear on it."""
-    found = await _funnelled(state, bench)
-    count = len(found.papers)
-    by = "named" if state["route"]["papers"] else "nearest by summary"
+    """Passages that bear on the needs, from papers that summaries and passages propose."""
+    windows = await _proposed(state, bench)
+    count = len({window.paper.key for window in windows})
+    by = "named" if state["route"]["papers"] else "by summaries and passages"
     runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {count} {by}", total=count))
-    return _looked_into(found, runtime)
+    return _looked_into(windows, runtime)
 
 
 async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Read the passages side by side; when none bears on the question, search the whole library once more. What the
-    user found lacking in an answer is searched for by itself.
+    """Read the passages in waves; when none bears on the question, search the whole library once more. What the user
+    found lacking in an answer is searched for by itself.
 
-    The agent is asked to go on when the evidence is thin.
+    The agent goes on from there, unless it was left out.
     """
     roles = await bench.roles(runtime)
     reader = roles.answering.reader
-    question, limits = _sought(state), bench.limits
-    candidates = await asyncio.to_thread(_candidates, state["found"], bench)
-    readings = await all_settled(reader.read(question, candidate) for candidate in candidates)
+    purpose, limits = purpose_of(state), _limits(state, bench)
+    windows = await asyncio.to_thread(windows_from, state["found"], bench.library)
+    searched = await read_in_waves(reader, purpose, windows, limits)
+    said = f"stage 3, evidence: {len(searched.found)} findings from {len(windows)} passages"
+    runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
+    within = await asyncio.to_thread(limits_of, state, bench.library)
+    searches = first_searches(purpose.needs, searched, {"papers": state["shortlist"]} if state["shortlist"] else {})
+    known = list(searched.read)
+
+    async def more(query: str, said: str) -> None:
+        need = replace(purpose.needs[0], queries=(query,))
+        found = await search_evidence(bench.library, reader, purpose, [need], within, bench.limits, known=known)
+        runtime.stream_writer(progress("searched", f"{len(found.found)} findings {said}", passages=len(found.found)))
+        record: QueryRecord = {
+            "query": query,
+            "origin": "default",
+            "needs": [need.id],
+            "scope": within.as_dict(),
+            "evidence_ids": [],
+        }
+        searches.append(Search(record, found))
+        known.extend(found.read)
+
     one = state["route"]["track"] == "one_paper"
-    kept = select(question, list(zip(candidates, readings, strict=True)), _limits(bench, one_paper=one))
-    runtime.stream_writer(
-        progress("searched", f"stage 3, evidence: {len(kept)} of {len(candidates)} passages", passages=len(kept))
-    )
-    scopes: list[dict[str, Any]] = [{"papers": state["shortlist"]}]
-    searches: list[Sequence[Found]] = [kept]
-    strong = any(one or item.reading.score >= bench.settings.answer_threshold for item in kept)
-    if not strong:
-        within = await asyncio.to_thread(limits_of, state, bench.library)
-        wider = await search_evidence(bench.library, reader, question, within, limits)
-        runtime.stream_writer(progress("searched", f"{len(wider)} passages in the whole library", passages=len(wider)))
-        scopes.append(within.as_dict())
-        searches.append(wider)
-        kept = [*kept, *wider]
-        strong = any(item.reading.score >= bench.settings.answer_threshold for item in wider)
-    asked = [question] * len(searches)
+    if not any(one or item.finding.score >= bench.settings.answer_threshold for item in searched.found):
+        await more(purpose.text, "in the whole library")
     if lacking := subject_words(state.get("feedback", "")):
-        within = await asyncio.to_thread(limits_of, state, bench.library)
-        more = await search_evidence(bench.library, reader, lacking, within, limits)
-        runtime.stream_writer(progress("searched", f"{len(more)} passages for: {lacking}", passages=len(more)))
-        scopes.append(within.as_dict())
-        searches.append(more)
-        asked.append(lacking)
-        kept = [*kept, *more]
+        await more(lacking, f"for: {lacking}")
     # What earlier answers cited is read anew where it is found again.
     recalled = {mark_of(record): record["id"] for record in state["evidence"]}
-    new, ids = number_evidence([], searches, {**state.get("evidence_ids", {}), **recalled})
-    for event in evidence_found(new):
-        runtime.stream_writer(event)
-    records: list[QueryRecord] = [
-        {"query": query, "origin": "default", "scope": scope, "evidence_ids": of_search}
-        for query, scope, of_search in zip(asked, scopes, ids, strict=True)
-    ]
+    given = {**state.get("evidence_ids", {}), **recalled}
+    update = recorded(state, [], searches, runtime.stream_writer, given)
+    return {**update, "searching": _searches_on(state, update, bench)}
+
+
+def _searches_on(state: ResearchState, found: Update, bench: Workbench) -> bool:
+    """Whether the agent goes on: it may, and a need is not met, or the question is about several papers.
+
+    Without a chat model it has nothing to add to evidence that is not thin.
+    """
+    if state.get("single_shot") or bench.settings.max_search_iterations == 0:
+        return False
+    if "agent" not in bench.extractive:
+        survey = state["route"]["track"] == "survey"
+        needs = coverage(needs_of(state), found["evidence"], found["queries"])
+        return survey or any(item.status != "met" for item in needs)
     pieces, papers = _ENOUGH[state["route"]["track"]]
-    chunks = {item.candidate.chunk.id: item.candidate.paper.key for item in kept}
-    thin = not strong or len(chunks) < pieces or len(set(chunks.values())) < papers
-    searching = thin and not state.get("single_shot") and bench.settings.max_search_iterations > 0
-    return {"evidence": new, "queries": records, "searching": searching}
+    chunks = {record["chunk_id"]: record["key"] for record in found["evidence"]}
+    strong = any(record["llm_score"] >= bench.settings.answer_threshold for record in found["evidence"])
+    named = state["route"]["track"] == "one_paper"
+    return not (strong or named) or len(chunks) < pieces or len(set(chunks.values())) < papers
 
 
-def _limits(bench: Workbench, *, one_paper: bool) -> EvidenceLimits:
-    """How much of what was read is kept: a little more than of one search for a section, and any share of one paper
-    where that is what is asked about."""
+def _limits(state: ResearchState, bench: Workbench) -> EvidenceLimits:
+    """How much of what was read is kept without a chat model: a little more than of one search for a section, and any
+    share of one paper where that is what is asked about."""
     limits = bench.limits
+    if limits.top_k_final is None or limits.per_paper is None:
+        return limits
     most = limits.top_k_final + limits.top_k_final // 2
-    return replace(limits, top_k_final=most, per_paper=most if one_paper else limits.per_paper + 1)
+    one = state["route"]["track"] == "one_paper"
+    return replace(limits, top_k_final=most, per_paper=most if one else limits.per_paper + 1)
 
 
-def _sought(state: ResearchState) -> str:
-    """What is searched for: the question, with what the user said is lacking in the answer to it."""
-    return f"{state['question']} {state.get('feedback', '')}".strip()
-
-
-async def _funnelled(state: ResearchState, bench: Workbench) -> Funnelled:
+async def _proposed(state: ResearchState, bench: Workbench) -> list[Window]:
     record = state["route"]
-    categories = tuple(Category[name.upper()] for name in record["categories"])
-    where = Route(record["track"], tuple(record["papers"]), categories)
+    purpose, limits = purpose_of(state), bench.limits
     within = await asyncio.to_thread(limits_of, state, bench.library)
-    settings = bench.settings
-    how = Retrieval(settings.retrieval_mode, mmr=_VARIED, rerank=settings.rerank)
-
-    async def search(query: str, k: int, scope: Scope) -> list[Candidate]:
-        return [hit.candidate for hit in await retrieve(bench.library, query, k, scope, how)]
-
-    papers = state.get("sources") or settings.answer_sources
-    limits = FunnelLimits(papers, max(_MOST_CHUNKS, 2 * papers))
-    return await funnel(bench.library, search, _sought(state), where, limits, within)
+    categories = tuple(Category[name.upper()] for name in record["categories"])
+    scope = Scope(tuple(record["papers"]), categories).narrowed(within)
+    proposed = limits.windows(limits.read_tokens, len(purpose.needs))
+    if "reader" in bench.extractive:
+        proposed = replace(proposed, hits=max(_MOST_CHUNKS, 2 * bench.settings.answer_sources))
+    return await propose_windows(bench.library, purpose.needs, scope, proposed, limits.retrieval, asked=purpose.text)
 
 
-def _looked_into(found: Funnelled, runtime: Runtime[Any]) -> Update:
-    runtime.stream_writer(progress("found", f"stage 2, passages: {len(found.chunks)} to read", total=len(found.chunks)))
+def _looked_into(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:
+    runtime.stream_writer(progress("found", f"stage 2, passages: {len(windows)} to read", total=len(windows)))
     return {
-        "shortlist": [item.paper.key for item in found.papers],
-        "found": [(candidate.chunk.id, round(candidate.vector_score, 4)) for candidate in found.chunks],
+        "shortlist": list(dict.fromkeys(window.paper.key for window in windows)),
+        "found": window_records(windows),
     }
-
-
-def _candidates(found: Sequence[tuple[str, float]], bench: Workbench) -> list[Candidate]:
-    scores = dict(found)
-    return [
-        Candidate(chunk, bench.library.paper(chunk.key), scores[chunk.id])
-        for chunk in bench.library.chunks(list(scores))
-    ]

@@ -1,15 +1,13 @@
-"""default_queries and gather: what every run of a section searches for first."""
+"""default_queries, plan_needs and gather: what every run of a section searches for first."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from citeloom.documents.wording import plain_wording
 from citeloom.experiment import (
     SECTION_KINDS,
     ExperimentError,
@@ -17,15 +15,23 @@ from citeloom.experiment import (
     parse_experiment,
     require_fields,
 )
-from citeloom.graph.briefs import own_queries
-from citeloom.graph.events import evidence_found, progress
-from citeloom.graph.numbering import number_evidence
+from citeloom.graph.briefs import brief_of
+from citeloom.graph.events import progress
+from citeloom.graph.gathering import (
+    first_searches,
+    near_titles,
+    need_records,
+    needs_planned,
+    purpose_of,
+    recorded,
+)
 from citeloom.graph.queries import default_queries as queries_for
-from citeloom.graph.state import QueryRecord, SectionState, Update
+from citeloom.graph.state import QueryRecord, RunState, SectionState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.concurrency import all_settled
-from citeloom.tools import Found, Scope, search_evidence
-from citeloom.tools.evidence import best_fitting
+from citeloom.models.needs import Purpose
+from citeloom.tools import Scope
+from citeloom.tools.evidence import best_fitting, read_in_waves
+from citeloom.tools.windows import propose_windows
 
 # Pieces of earlier sections' evidence that a section of a paper is shown beside what it finds itself.
 OFFERED: Final = 12
@@ -51,6 +57,8 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
     in_paper = "written" in state
     return {
         "messages": Overwrite([]),
+        "needs": [],
+        "read_chunks": Overwrite([]),
         "queries": Overwrite([*state["queries"], *records] if in_paper else records),
         **({"offered": []} if in_paper else {"evidence": Overwrite([])}),
         "searches_used": Overwrite(0),
@@ -68,54 +76,45 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
     }
 
 
-async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Search for all default queries together; what an earlier section of the paper asked is answered from there."""
+async def plan_needs(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Decide what has to be known for the section or the question, before anything is searched."""
     roles = await bench.roles(runtime)
-    records = own_queries(state)
-    before = [record for record in state["queries"] if record not in records]
-    done = 0
+    brief, _ = await brief_of(state, bench)
+    titles = await near_titles(bench, purpose_of(state).text)
+    needs = await roles.needs.needs(brief, titles)
+    runtime.stream_writer(needs_planned(needs))
+    return {"needs": need_records(needs)}
 
-    async def search(query: str) -> list[Found]:
-        nonlocal done
-        found = await search_evidence(bench.library, roles.reader, query, Scope(), bench.limits)
-        done += 1
-        runtime.stream_writer(
-            progress(
-                "searched",
-                f"{len(found)} passages for: {query}",
-                done=done,
-                total=len(records),
-                passages=len(found),
-            )
-        )
-        return found
 
-    known = {plain_wording(record["query"]): record["evidence_ids"] for record in before if not record["scope"]}
-    asked = [record for record in records if plain_wording(record["query"]) not in known]
-    searches = await all_settled(search(record["query"]) for record in asked)
-    new, ids = number_evidence(state.get("evidence", []), searches)
-    for event in evidence_found(new):
-        runtime.stream_writer(event)
-    known |= {plain_wording(record["query"]): of_query for record, of_query in zip(asked, ids, strict=True)}
-    answered: list[QueryRecord] = [
-        {**record, "evidence_ids": known[plain_wording(record["query"])]} for record in records
-    ]
-    update: Update = {
-        "evidence": new,
-        "queries": Overwrite([*before, *answered]),
-        "searching": bench.settings.max_search_iterations > 0,
-    }
+async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    """Search for all needs together, and read what is found in waves, best first."""
+    roles = await bench.roles(runtime)
+    purpose, limits = purpose_of(state), bench.limits
+    proposed = limits.windows(limits.read_tokens, len(purpose.needs))
+    windows = await propose_windows(bench.library, purpose.needs, Scope(), proposed, limits.retrieval)
+    said = f"{len(windows)} passages of {len({window.paper.key for window in windows})} papers to read"
+    runtime.stream_writer(progress("found", said, total=len(windows)))
+    searched = await read_in_waves(roles.reader, purpose, windows, limits)
+    said = f"{len(searched.found)} findings from {len(searched.read)} chunks"
+    runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
+    searches = first_searches(purpose.needs, searched, {})
+    update = recorded(state, state.get("evidence", []), searches, runtime.stream_writer)
+    update["searching"] = bench.settings.max_search_iterations > 0
     if "written" in state:
-        update["offered"] = await _offered(state, answered, bench)
+        update["offered"] = await _offered(state, update, purpose, bench)
     return update
 
 
-async def _offered(state: SectionState, answered: Sequence[QueryRecord], bench: Workbench) -> list[str]:
-    """The evidence of earlier sections that fits this section's queries best, beside what they found themselves."""
-    found = {identifier for record in answered for identifier in record["evidence_ids"]}
-    ids = {record["chunk_id"]: record["id"] for record in state.get("evidence", []) if record["id"] not in found}
-    best = await best_fitting(bench.library, [record["query"] for record in answered], list(ids), OFFERED)
-    return [ids[chunk_id] for chunk_id in best]
+async def _offered(state: SectionState, found: Update, purpose: Purpose, bench: Workbench) -> list[str]:
+    """The evidence of earlier sections that fits this section's needs best, beside what they found themselves."""
+    own = {identifier for record in found["queries"] for identifier in record["evidence_ids"]}
+    ids: dict[str, list[str]] = {}
+    for record in state.get("evidence", []):
+        if record["id"] not in own:
+            ids.setdefault(record["chunk_id"], []).append(record["id"])
+    queries = [query for need in purpose.needs for query in need.queries]
+    best = await best_fitting(bench.library, queries, list(ids), OFFERED)
+    return [identifier for name in best for identifier in ids[name]][:OFFERED]
 
 
 def _kind_of(state: SectionState) -> SectionKind:

@@ -14,7 +14,6 @@ from citeloom.models.chat.presenting import (
     PLANNER_FIELD_TOKENS,
     present_evidence,
     present_experiment,
-    present_queries,
 )
 from citeloom.models.chat.repairing import repaired_json
 from citeloom.prompts import PromptLibrary
@@ -47,8 +46,8 @@ class ChatPlanner:
             kind=brief.kind,
             needs=self._prompts[f"planner_needs_{brief.kind}"].render(),
             experiment=present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS),
-            queries=present_queries(brief.queries),
-            evidence=present_evidence(brief.sources),
+            library=brief.library,
+            evidence=present_evidence(brief.needs, brief.sources),
             searches_left=brief.searches_left,
         )
         return [SystemMessage(self._prompts["planner_system"].render()), HumanMessage(task)]

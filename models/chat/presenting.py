@@ -18,13 +18,12 @@ from citeloom.documents import Category, Paper
 from citeloom.documents.authors import in_text_name
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.briefs import EarlierSection, Source
+from citeloom.models.needs import NeedCoverage
 
-# Approximate tokens. 64 sources (8 searches that keep 8 each) with summaries of 60 words fit; with experiment,
-# answer and the sections that are summed up that is about 30,000, inside the window of 32k that local models
-# commonly have.
+# Approximate tokens. Some 120 findings with their words fit; with experiment, answer and the sections that are summed
+# up that is about 30,000, inside the window of 32k that local models commonly have.
 SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 320
-SOURCE_TOKENS_LEAST = 80
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
 WRITER_FIELD_TOKENS = 900
@@ -188,54 +187,81 @@ def present_lines(lines: Sequence[str], label: str) -> str:
     return fenced("\n".join(one_line(line) for line in lines) or "(none)", label)
 
 
-def present_evidence(sources: Sequence[Source]) -> str:
-    """The evidence for a planner: two lines each, with the key and chunk id that its tools take."""
-    records = []
-    for source in sources:
-        evidence, paper = source.evidence, source.paper
-        title = one_line(paper.title) or "(no title)"
-        year = f", {paper.year}" if paper.year else ""
-        head = f"{evidence.id} | paper {one_line(evidence.key)} | chunk {one_line(evidence.chunk_id)}"
-        origin = f"{title}{year} | {place_of(evidence.section, source.category)}"
-        records.append(f"{head} | {origin}\n   {one_line(evidence.summary)}")
-    return fenced("\n".join(records) or "(none)", "evidence")
+def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
+    """How each need stands, a line each: met, open or searched for in vain, and what has been tried."""
+    return [_coverage_line(item) for item in needs]
 
 
-def present_sources(sources: Sequence[Source], total_tokens: int = SOURCES_TOKENS) -> PresentedSources:
-    """The sources for a writer, each in a fence of its own, under its marker and without key or authors.
+def _coverage_line(item: NeedCoverage) -> str:
+    found = (
+        f"{len(item.evidence)} findings, {item.papers} papers with strong ones" if item.evidence else "nothing found"
+    )
+    tried = f"; tried: {'; '.join(map(one_line, item.tried))}" if item.tried else ""
+    return f"{item.need.id} [{item.status}; {found}{tried}]: {one_line(item.need.text)}"
 
-    Passages are shortened around the quote to share `total_tokens`; where even that is too much, the sources
-    with the lowest combined score stay out.
+
+def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source]) -> str:
+    """The evidence for a planner by need, a line each, with the key and chunk id that its tools take."""
+    lines: list[str] = []
+    of_needs = {name for item in needs for name in item.evidence}
+    by_id = {source.evidence.id: source for source in sources}
+    for item in needs:
+        lines.append(_coverage_line(item))
+        lines += [_evidence_line(by_id[name]) for name in item.evidence if name in by_id]
+    besides = [source for source in sources if source.evidence.id not in of_needs]
+    lines += ["For no need in particular:"] * bool(needs and besides) + [_evidence_line(item) for item in besides]
+    return fenced("\n".join(lines) or "(none)", "evidence")
+
+
+def _evidence_line(source: Source) -> str:
+    evidence, paper = source.evidence, source.paper
+    place = f"{one_line(evidence.key)}{f' ({paper.year})' if paper.year else ''}, chunk {one_line(evidence.chunk_id)}"
+    return f"- {evidence.id}, {place}, {place_of(evidence.section, source.category)}: {one_line(evidence.summary)}"
+
+
+def present_findings(
+    needs: Sequence[NeedCoverage], sources: Sequence[Source], total_tokens: int = SOURCES_TOKENS
+) -> PresentedSources:
+    """The findings for a writer under the needs that they serve, each with its marker and the words it rests on.
+
+    Without key or authors: a writer that never saw them cites by marker. Where all are too much, those with the lowest
+    combined score stay out. Needs that were searched for in vain stand at the end, with the searches.
     """
-    if not sources:
+    if not sources and not needs:
         return PresentedSources("(no sources)")
-    besides = sum(tokens_of(_source_block(source, 0)) for source in sources)
-    each = max(SOURCE_TOKENS_LEAST, min(SOURCE_TOKENS, (total_tokens - besides) // len(sources)))
-    blocks = {source.evidence.id: _source_block(source, each) for source in sources}
+    blocks = {source.evidence.id: _finding_block(source) for source in sources}
+    left_out: list[str] = []
     spent = sum(tokens_of(block) for block in blocks.values())
-    left_out = []
     # The weakest first; of equal ones the one found last.
     for _, source in sorted(enumerate(sources), key=lambda at: (at[1].evidence.combined_score, -at[0])):
         if spent <= total_tokens or len(blocks) == 1:
             break
         spent -= tokens_of(blocks.pop(source.evidence.id))
         left_out.append(source.evidence.id)
-    return PresentedSources("\n\n".join(blocks.values()), tuple(left_out))
+    parts: list[str] = []
+    for item in needs:
+        mine = [blocks.pop(name) for name in item.evidence if name in blocks]
+        if mine:
+            parts.append(fenced("\n\n".join([f"What has to be known: {one_line(item.need.text)}", *mine]), "findings"))
+    if blocks:
+        parts.append(fenced("\n\n".join(blocks.values()), "findings"))
+    vain = [f"{one_line(item.need.text)} (searched: {'; '.join(item.need.queries)})" for item in needs if item.in_vain]
+    if vain:
+        parts.append(present_lines(vain, "searched for in the library in vain"))
+    return PresentedSources("\n\n".join(parts) or "(no sources)", tuple(left_out))
 
 
-def _source_block(source: Source, passage_tokens: int) -> str:
+def _finding_block(source: Source) -> str:
     evidence, paper = source.evidence, source.paper
-    # No key and no authors: a writer that never saw them cites by marker.
-    origin = one_line(paper.title) + (f" ({paper.year})" if paper.year else "")
-    passage = surroundings(source.text, evidence.start, evidence.end, passage_tokens)
+    year = f" ({paper.year})" if paper.year else ""
     lines = [
-        f"Marker: [{evidence.id}]",
-        f"Paper: {origin}",
-        f"Section: {place_of(evidence.section, source.category)}",
-        f"What bears on the experiment: {one_line(evidence.summary)}",
-        f"Passage:\n{passage}",
+        f"[{evidence.id}] {one_line(evidence.summary)}",
+        f"   paper: {one_line(paper.title)}{year}; section: {place_of(evidence.section, source.category)}",
     ]
-    return fenced("\n".join(lines), f"source {evidence.id}")
+    lines += [f"   {'words' if item.carries else 'before'}: {one_line(item.text)}" for item in source.passage]
+    if not source.passage:
+        lines.append(f"   words: {one_line(surroundings(source.text, evidence.start, evidence.end, SOURCE_TOKENS))}")
+    return "\n".join(lines)
 
 
 def present_paper(paper: Paper, text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from citeloom.documents import Chunk
 from citeloom.documents.sentences import sentence_spans
+from citeloom.documents.windows import Window
 from citeloom.models.briefs import Source
 from citeloom.models.chat.presenting import (
     PASSAGE_TOKENS,
@@ -17,7 +18,6 @@ from citeloom.models.chat.presenting import (
     shortened,
     tokens_of,
 )
-from citeloom.models.roles import Candidate
 
 
 def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
@@ -32,12 +32,18 @@ def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
     return "\n\n".join([lead, *shown])
 
 
-def present_passage(candidate: Candidate, spans: Sequence[tuple[int, int]]) -> str:
-    """A chunk for the reader: where it is from, then each sentence on a line of its own, numbered from 1."""
-    chunk, paper = candidate.chunk, candidate.paper
-    lines = [*origin_lines(paper), f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}", ""]
-    lines += [f"{number}: {one_line(chunk.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
-    return fenced("\n".join(lines), "passage")
+def present_windows(windows: Sequence[Window]) -> str:
+    """Windows of one paper for the reader: where they are from, then under each section its sentences, a line each,
+    numbered from 1 through all of them."""
+    lines = origin_lines(windows[0].paper)
+    number = 0
+    for window in windows:
+        chunk = window.chunks[0]
+        lines += ["", f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}"]
+        for sentence in window.sentences():
+            number += 1
+            lines.append(f"{number}: {sentence.text}")
+    return fenced("\n".join(lines), "passages")
 
 
 def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from citeloom.models.briefs import AnswerBrief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.planner import next_turn
-from citeloom.models.chat.presenting import fenced, present_evidence, present_queries
+from citeloom.models.chat.presenting import fenced, present_evidence
 from citeloom.prompts import PromptLibrary
 
 
@@ -34,8 +34,8 @@ class ChatQuestionPlanner:
         """What the planner starts from; later turns only append."""
         task = self._prompts["question_planner_task"].render(
             question=fenced(brief.sought, "question"),
-            queries=present_queries(brief.queries),
-            evidence=present_evidence(brief.citable),
+            library=brief.library,
+            evidence=present_evidence(brief.needs, brief.citable),
             searches_left=brief.searches_left,
         )
         return [SystemMessage(self._prompts["question_planner_system"].render()), HumanMessage(task)]

@@ -1,43 +1,118 @@
-"""The evidence reader on a chat model: one call for summary, score and the sentences that bear on the query.
+"""The evidence reader on a chat model: one call for windows of one paper gives up to five findings.
 
-The model answers with sentence numbers. The quote is sliced from the chunk by them: it cannot be invented.
+The model answers with sentence numbers. The words of a finding are sliced from the chunks by them: they cannot be
+invented. What is nearly right in an answer is repaired here rather than asked for twice.
 """
 
 from __future__ import annotations
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from pydantic import Field
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from citeloom.documents.sentences import sentence_spans
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from pydantic import Field, field_validator, model_validator
+
+from citeloom.documents import Chunk
+from citeloom.documents.windows import Window, WindowSentence
 from citeloom.documents.wording import plain_wording
 from citeloom.models.calls import ChatCaller
-from citeloom.models.chat.presenting import fenced
-from citeloom.models.chat.presenting_passages import present_passage
+from citeloom.models.chat.presenting import fenced, one_line, present_lines
+from citeloom.models.chat.presenting_passages import present_windows
 from citeloom.models.chat.structured import Note, StructuredAnswer, ask, log_note
-from citeloom.models.roles import Candidate, Reading
+from citeloom.models.needs import Purpose
+from citeloom.models.roles import PassageFinding
 from citeloom.prompts import PromptLibrary
 
-QUOTED_SENTENCES = 3
-# Up to here "no sentence bears on it" is a consistent answer; above it, the sentences must be named.
-_HARDLY_RELEVANT = 0.3
+MOST_FINDINGS: Final = 5
+_MOST_SENTENCES: Final = 8  # that one finding may rest on
+_NUMBERS: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|–|to)\s*(\d{1,4}))?")
+_STATEMENT: Final = ("statement", "finding", "summary", "text")
+_SENTENCES: Final = ("sentences", "sentence", "sentence_numbers", "numbers")
+_UNSCORED: Final = 0.5  # a finding that the model listed without a score it can be read by
+
+
+class ReadFinding(StructuredAnswer):
+    """One finding as the model gives it."""
+
+    statement: str = Field(min_length=3, description="The finding, with its numbers and conditions.")
+    sentences: list[int] = Field(min_length=1, description="Numbers of the sentences that carry it.")
+    need: str = Field(description="Id of the need that it serves most.")
+    score: float = Field(ge=0, le=1, description="How much it helps with that need, from 0 to 1.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_usual_names(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        given = {str(name).strip().lower(): value for name, value in data.items()}
+        first, last = given.get("first_sentence"), given.get("last_sentence")
+        numbered = f"{first}-{last}" if first is not None and last is not None else None
+        return {
+            "statement": next((given[name] for name in _STATEMENT if given.get(name)), None),
+            "sentences": next((given[name] for name in _SENTENCES if given.get(name) is not None), numbered),
+            "need": given.get("need", ""),
+            "score": given.get("score", given.get("relevance")),
+        }
+
+    @field_validator("sentences", mode="before")
+    @classmethod
+    def _as_numbers(cls, value: Any) -> Any:
+        """Whole numbers from whatever names them: 3, "3-5", "[2], [4]", ["1", 2]."""
+        parts = value if isinstance(value, list | tuple) else [value]
+        found: list[int] = []
+        for first, last in (match.groups() for part in parts for match in _NUMBERS.finditer(str(part))):
+            found += range(int(first), min(int(last or first), int(first) + _MOST_SENTENCES) + 1)
+        return sorted(set(found))
+
+    @field_validator("need", mode="before")
+    @classmethod
+    def _one_need(cls, value: Any) -> Any:
+        given = value[0] if isinstance(value, list) and value else value
+        return str(given).strip().upper() if given is not None else ""
+
+    @field_validator("score", mode="before")
+    @classmethod
+    def _in_bounds(cls, value: Any) -> Any:
+        try:
+            score = float(str(value).strip().rstrip("%"))
+        except ValueError:
+            return _UNSCORED
+        if not 0 <= score <= 100:
+            return _UNSCORED
+        return score if score <= 1 else score / 100 if score > 10 else score / 10
 
 
 class PassageReading(StructuredAnswer):
-    """What the reader answers for one passage."""
+    """What the reader answers for the passages of one paper; findings that cannot be read are left out."""
 
-    summary: str = Field(description="What the passage says that bears on the question, in other words.")
-    score: float = Field(ge=0, le=1, description="Relevance to the question, from 0 to 1.")
-    first_sentence: int = Field(ge=0, description="Number of the first sentence that bears on it, 0 for none.")
-    last_sentence: int = Field(ge=0, description="Number of the last sentence that bears on it, 0 for none.")
+    findings: list[ReadFinding] = Field(description="What helps with the purpose, the most useful first.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_the_unreadable(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        given = data.get("findings", data.get("finding"))
+        if given is None and any(name in data for name in _STATEMENT):
+            given = [data]
+        items = list(given.values()) if isinstance(given, Mapping) and not _is_finding(given) else given
+        items = [items] if isinstance(items, Mapping) else items
+        if not isinstance(items, list):
+            return data
+        readable = [item for item in items if _valid(item)]
+        if items and not readable:
+            return {"findings": items}  # whose errors are shown to the model
+        return {"findings": readable}
 
 
 class ChatReader:
-    """Reads chunks with a chat model.
+    """Reads windows with a chat model.
 
     Args:
-        summary_words: length asked of a summary; one more than twice as long is cut.
+        statement_words: length asked of a finding; one more than twice as long is cut.
         max_tokens: limit of one answer, in tokens of the model.
-        note: told, in one line, of each chunk whose reading could not be understood.
+        note: takes one line about each paper whose reading could not be understood.
     """
 
     def __init__(
@@ -45,67 +120,96 @@ class ChatReader:
         caller: ChatCaller,
         prompts: PromptLibrary,
         *,
-        summary_words: int,
+        statement_words: int,
         max_tokens: int,
         note: Note = log_note,
     ) -> None:
         self._caller = caller
         self._prompts = prompts
-        self._summary_words = summary_words
+        self._statement_words = statement_words
         self._max_tokens = max_tokens
         self._note = note
-        self._system = SystemMessage(prompts["reader_system"].render(summary_words=summary_words))
+        self._system = SystemMessage(prompts["reader_system"].render(most=MOST_FINDINGS, words=statement_words))
 
-    async def read(self, query: str, candidate: Candidate) -> Reading | None:
-        """The reading; None when nothing bears on the query, or when no valid answer came after one retry."""
-        text = candidate.chunk.text
-        # A table leaves spans that are only its bars.
-        spans = [(start, end) for start, end in sentence_spans(text) if any(map(str.isalpha, text[start:end]))]
-        if not spans:
-            return None
-        passage = present_passage(candidate, spans)
-        plain = plain_wording(query)
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
+        """The findings, best first; none when nothing helps, or when no valid answer came after one retry."""
+        sentences = [(window, sentence) for window in windows for sentence in window.sentences()]
+        if not sentences:
+            return []
+        passages = present_windows(windows)
+        plain = plain_wording(purpose.text)
         answer = await ask(
             self._caller,
             self._prompts,
-            self._asked(query, passage),
+            self._asked(purpose, purpose.text, passages),
             PassageReading,
             max_tokens=self._max_tokens,
-            check=lambda reading: _check_sentences(reading, len(spans)),
+            check=lambda reading: _check_sentences(reading, len(sentences)),
             # Whoever asks the same in other typing is given the same reading.
-            known_as=None if plain == query else self._asked(plain, passage),
+            known_as=None if plain == purpose.text else self._asked(purpose, plain, passages),
         )
         if answer is None:
-            self._note(f"Passage {candidate.chunk.id} was left out: the reader gave no valid answer, twice.")
+            self._note(f"{windows[0].id} was left out: the reader gave no valid answer, twice.")
+            return []
+        findings = [self._finding(item, sentences, purpose) for item in answer.findings[:MOST_FINDINGS]]
+        return sorted((item for item in findings if item), key=lambda item: -item.score)
+
+    def _finding(
+        self, item: ReadFinding, sentences: Sequence[tuple[Window, WindowSentence]], purpose: Purpose
+    ) -> PassageFinding | None:
+        carrying = [sentences[number - 1] for number in item.sentences if 1 <= number <= len(sentences)]
+        if not carrying or item.score == 0:
             return None
-        if answer.score == 0 or answer.first_sentence == 0:
-            return None
-        first = answer.first_sentence - 1
-        last = min(answer.last_sentence - 1, first + QUOTED_SENTENCES - 1)
-        return Reading(
-            summary=_at_most(answer.summary, 2 * self._summary_words),
-            score=answer.score,
-            start=spans[first][0],
-            end=spans[last][1],
+        # A finding stands in one window: what it names of another one is taken for a slip.
+        window = max((window for window, _ in carrying), key=lambda one: sum(one is other for other, _ in carrying))
+        words = [sentence for other, sentence in carrying if other is window][:_MOST_SENTENCES]
+        known = [need.id for need in purpose.needs]
+        served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
+        return PassageFinding(
+            paper=window.paper,
+            statement=_at_most(one_line(item.statement), 2 * self._statement_words),
+            score=item.score,
+            need=served or (known[0] if known else ""),
+            spans=runs_of(words),
+            vector_score=window.vector_score,
         )
 
-    def _asked(self, query: str, passage: str) -> list[BaseMessage]:
-        task = self._prompts["reader_task"].render(query=fenced(query, "question"), passage=passage)
+    def _asked(self, purpose: Purpose, text: str, passages: str) -> list[BaseMessage]:
+        needs = [f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs]
+        task = self._prompts["reader_task"].render(
+            purpose=fenced(text, "purpose"), needs=present_lines(needs, "needs"), passages=passages
+        )
         return [self._system, HumanMessage(task)]
 
 
+def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:
+    """Sentences as runs of words: those with nothing but white space between them are one."""
+    runs: list[tuple[Chunk, int, int]] = []
+    for sentence in sentences:
+        chunk, start, end = runs[-1] if runs else (None, 0, 0)
+        if chunk is sentence.chunk and not chunk.text[end : sentence.start].strip():
+            runs[-1] = (sentence.chunk, start, sentence.end)
+        else:
+            runs.append((sentence.chunk, sentence.start, sentence.end))
+    return tuple(runs)
+
+
+def _valid(item: Any) -> bool:
+    try:
+        ReadFinding.model_validate(item)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_finding(item: Mapping[str, Any]) -> bool:
+    return any(name in item for name in _STATEMENT)
+
+
 def _check_sentences(reading: PassageReading, count: int) -> None:
-    first, last = reading.first_sentence, reading.last_sentence
-    if reading.score == 0:
-        return
-    if first == last == 0:
-        if reading.score > _HARDLY_RELEVANT:
-            raise ValueError(f"score {reading.score} needs the numbers of the sentences, from 1 to {count}")
-        return
-    if not 1 <= first <= last <= count:
-        raise ValueError(f"sentences {first} to {last} are not in the passage, which has 1 to {count}")
-    if not reading.summary:
-        raise ValueError("the summary is empty")
+    numbers = [number for finding in reading.findings for number in finding.sentences]
+    if reading.findings and not any(1 <= number <= count for number in numbers):
+        raise ValueError(f"none of the sentences named is in the passages, which have 1 to {count}")
 
 
 def _at_most(text: str, words: int) -> str:

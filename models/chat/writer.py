@@ -13,8 +13,8 @@ from citeloom.models.chat.presenting import (
     fenced,
     present_earlier,
     present_experiment,
+    present_findings,
     present_lines,
-    present_sources,
 )
 from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft
@@ -31,12 +31,12 @@ class ChatWriter:
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; its text is empty when the model gave none, twice."""
-        sources = present_sources(brief.sources)
+        sources = present_findings(brief.needs, brief.sources)
         return await self._answer(self._task(brief, sources), left_out(sources), listener)
 
     async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft mended; the draft itself, with a note, when the model gave no text, twice."""
-        sources = present_sources(brief.sources)
+        sources = present_findings(brief.needs, brief.sources)
         request = self._prompts["writer_repair"].render(
             draft=fenced(draft.text, "draft"), problems=present_lines(problems, "problems")
         )

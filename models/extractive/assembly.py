@@ -6,7 +6,9 @@ from typing import Final
 
 from citeloom.models.embedding import EmbeddingModel
 from citeloom.models.extractive.answerer import ExtractiveAnswerer
+from citeloom.models.extractive.chunk_readings import ChunkwiseReader
 from citeloom.models.extractive.judge import ExtractiveJudge
+from citeloom.models.extractive.needs import ExtractiveNeeds
 from citeloom.models.extractive.planner import ExtractivePlanner
 from citeloom.models.extractive.question_planner import QuestionPlanner
 from citeloom.models.extractive.question_reader import QuestionReader
@@ -36,13 +38,14 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     reranker = Reranker()
     relevance = Relevance(embedding, reranker)
     return Roles(
-        reader=ExtractiveReader(vectors),
+        needs=ExtractiveNeeds(),
+        reader=ChunkwiseReader(ExtractiveReader(vectors), whole=False),
         planner=ExtractivePlanner(),
         writer=ExtractiveWriter(vectors),
         judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
         answering=Answering(
-            QuestionReader(vectors, relevance),
+            ChunkwiseReader(QuestionReader(vectors, relevance), whole=True),
             QuestionPlanner(),
             ExtractiveAnswerer(vectors, relevance),
             ExtractiveRewriter(),

@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from citeloom.models.extractive.attributable import attributable_passages, tells_of_doing
+from citeloom.models.extractive.chunk_readings import ChunkReading
 from citeloom.models.extractive.relevance import Relevance, as_score
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
-from citeloom.models.roles import Candidate, Reading
+from citeloom.models.roles import Candidate
 
 _HOW: Final = re.compile(
     r"\b(?:how (?:did|do|does|is|are|was|were|can|could|should|to)|methods?|procedure|protocol|steps)\b", re.IGNORECASE
@@ -21,13 +22,13 @@ _UNJUDGED: Final = 0.5  # of a passage that no model here can judge: the order o
 
 
 class QuestionReader:
-    """Implements `EvidenceReader` for questions; a chunk without a sentence fit to be quoted is no evidence."""
+    """Implements `ChunkReader` for questions; a chunk without a sentence fit to be quoted is no evidence."""
 
     def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
         self._vectors = vectors
         self._relevance = relevance
 
-    async def read(self, query: str, candidate: Candidate) -> Reading | None:
+    async def read(self, query: str, candidate: Candidate) -> ChunkReading | None:
         """The quotable sentence that answers best; its summary is the sentence, its score that of the chunk."""
         passages = attributable_passages(candidate.chunk.text)
         if not passages:
@@ -47,4 +48,4 @@ class QuestionReader:
             doing = [_DOING_COSTS * (not _HOW.search(query) and tells_of_doing(texts[place])) for place in near]
             best = near[int((odds - np.array(doing)).argmax())]
         passage = passages[best]
-        return Reading(" ".join(passage.text.split()), score, passage.start, passage.end)
+        return ChunkReading(" ".join(passage.text.split()), score, passage.start, passage.end)

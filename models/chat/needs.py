@@ -1,0 +1,116 @@
+"""Plans on a chat model what has to be known, before anything is searched: one call for a question or a section."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, get_args
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from pydantic import Field, field_validator
+
+from citeloom.models.briefs import AnswerBrief, Brief
+from citeloom.models.calls import ChatCaller
+from citeloom.models.chat.answer_layout import present_turns
+from citeloom.models.chat.presenting import (
+    PLANNER_FIELD_TOKENS,
+    fenced,
+    one_line,
+    present_experiment,
+    present_lines,
+    present_queries,
+)
+from citeloom.models.chat.structured import Note, StructuredAnswer, ask, log_note
+from citeloom.models.needs import Asks, Need
+from citeloom.models.roles import NeedsPlanner
+from citeloom.prompts import PromptLibrary
+
+MOST_NEEDS: Final = 7
+MOST_QUERIES: Final = 2
+_LONGEST: Final = 300  # characters of a need or a query
+
+
+class PlannedNeed(StructuredAnswer):
+    """One need as the model gives it; an unknown kind is taken for a finding, a single query for a list of one."""
+
+    need: str = Field(min_length=3, description="What has to be known, in one line.")
+    asks: Asks = Field(description="The kind of statement that meets it.")
+    queries: list[str] = Field(description="One or two searches, as statements of a paper.")
+
+    @field_validator("asks", mode="before")
+    @classmethod
+    def _known_kind(cls, value: Any) -> Any:
+        said = value.strip(" .").lower() if isinstance(value, str) else value
+        return said if said in get_args(Asks) else "finding"
+
+    @field_validator("queries", mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        given = [value] if isinstance(value, str) else value
+        return [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
+
+
+class NeedsPlan(StructuredAnswer):
+    """The needs of a question or a section, the most important first."""
+
+    needs: list[PlannedNeed] = Field(min_length=1, description="What has to be known.")
+
+
+class ChatNeedsPlanner:
+    """Implements `NeedsPlanner`.
+
+    Args:
+        fallback: plans when the model gave no valid plan, twice.
+        max_tokens: limit of one answer, in tokens of the model.
+        note: takes one line about a plan that could not be understood.
+    """
+
+    def __init__(
+        self,
+        caller: ChatCaller,
+        prompts: PromptLibrary,
+        fallback: NeedsPlanner,
+        *,
+        max_tokens: int,
+        note: Note = log_note,
+    ) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._fallback = fallback
+        self._max_tokens = max_tokens
+        self._note = note
+
+    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
+        """Three to seven needs; those of the rules when no valid plan came."""
+        system = SystemMessage(self._prompts["needs_system"].render(most=MOST_NEEDS))
+        messages: list[BaseMessage] = [system, HumanMessage(self._task(brief, papers))]
+        plan = await ask(self._caller, self._prompts, messages, NeedsPlan, max_tokens=self._max_tokens)
+        planned = () if plan is None else numbered_needs(plan.needs)
+        if planned:
+            return planned
+        self._note("The planner gave no valid plan of needs, twice; they were made by rules.")
+        return await self._fallback.needs(brief, papers)
+
+    def _task(self, brief: Brief, papers: Sequence[str]) -> str:
+        near = present_lines(papers, "papers")
+        if isinstance(brief, AnswerBrief):
+            return self._prompts["needs_question_task"].render(
+                turns=present_turns(brief.turns), question=fenced(brief.sought, "question"), papers=near
+            )
+        return self._prompts["needs_section_task"].render(
+            kind=brief.kind,
+            wants=self._prompts[f"planner_needs_{brief.kind}"].render(),
+            experiment=present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS),
+            queries=present_queries(brief.queries),
+            papers=near,
+        )
+
+
+def numbered_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:
+    """The first seven needs with ids; a need without a usable query is searched for by its own words."""
+    needs: list[Need] = []
+    for item in planned[:MOST_NEEDS]:
+        text = one_line(item.need)[:_LONGEST]
+        queries = [one_line(query)[:_LONGEST] for query in item.queries if any(map(str.isalpha, query))]
+        distinct = tuple(dict.fromkeys(queries))[:MOST_QUERIES]
+        needs.append(Need(f"N{len(needs) + 1}", text, distinct or (text,), item.asks))
+    return tuple(needs)
