@@ -16,9 +16,11 @@ import time
 from pathlib import Path
 
 from bench import (
+    cases,
     checks,
     checks_on_papers,
     conversation,
+    coverage,
     endpoint_ingest,
     evidence,
     first_token,
@@ -38,9 +40,9 @@ from citeloom.stores.home import Home
 
 PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
-    *("pdf", "embedder", "retrieval", "checks"),
+    *("pdf", "embedder", "retrieval", "checks", "cases"),
 )
-ASKED_FOR = ("judge", "questions", "rerank")  # take minutes
+ASKED_FOR = ("coverage", "judge", "questions", "rerank")  # take minutes
 
 
 def main() -> None:
@@ -48,6 +50,12 @@ def main() -> None:
     every = (*PARTS, *ASKED_FOR)
     parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; those up to {PARTS[-1]} when left out")
     parser.add_argument("--rounds", type=int, default=7, help="pairs of each row")
+    parser.add_argument("--questions", default="", help="coverage: ids of the only questions, with commas")
+    parser.add_argument(
+        "--home", type=Path, default=os.environ.get("CITELOOM_BENCH_HOME"), help="coverage: its library"
+    )
+    parser.add_argument("--single-shot", action="store_true", help="coverage: without the agent")
+    parser.add_argument("--json", action="store_true", help="coverage: one JSON object instead of the table")
     given = parser.parse_args()
     if unknown := set(given.parts).difference(every):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
@@ -69,6 +77,10 @@ def main() -> None:
     if "questions" in parts:
         _tell("questions: which of them a library takes for its own ...")
         questions.measure()
+    if "coverage" in parts:
+        _tell("coverage: which facts are found, read and shown to the writer ...")
+        names = [name for name in given.questions.split(",") if name]
+        coverage.measure(given.home, names, single_shot=given.single_shot, as_json=given.json)
     if "judge" in parts:
         _tell("judge: on-topic and off-topic on pairs of real papers ...")
         judging.measure()
@@ -76,6 +88,9 @@ def main() -> None:
         _tell("checks: the labelled cases ...")
         checks.measure()
         checks_on_papers.measure()
+    if "cases" in parts:
+        _tell("cases: numbers in words, passages with markup ...")
+        cases.measure()
     _tell(f"{time.perf_counter() - began:.0f} s in all; load at the end: {_load()}")
 
 

@@ -1,0 +1,250 @@
+"""How many of the facts that an answer should hold are found, read and shown to the writer; no model is asked.
+
+`python -m bench coverage [--questions d01,d04] [--single-shot] [--home FOLDER] [--json]`. The questions and their
+weighted facts are those of `../shared/standin/rubrics.json`, over the papers of `../shared/corpus/papers`. A fact
+counts for a stage when the words that stand near it in its paper are in what that stage was handed:
+
+- searched: what any search of the indexes gave, before a choice was made: the most that any choice could have read;
+- proposed: the candidates for reading;
+- read: what a reader was shown;
+- shown: what stands in the writer's prompt.
+
+The library is made once in the home, which takes minutes since the bundled model embeds it, and used again: FOLDER,
+else CITELOOM_BENCH_HOME, else a folder of the user's cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bench.papers import ROOT
+from bench.recording import Passage, RecordingBench, RecordingLibrary, Seen, ask
+from citeloom.config import Settings
+from citeloom.models.journal import Journal
+from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.prompts import PromptLibrary
+from citeloom.stores.home import Home
+from citeloom.stores.ingest import ingest
+from citeloom.stores.library import Library
+
+STAGES: Final = ("searched", "proposed", "read", "shown")
+_USUAL_HOME: Final = Path("~/.cache/citeloom-bench/corpus")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact with its weight, and its places: the words near it, and the papers in which they may stand."""
+
+    text: str
+    weight: float
+    places: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of the rubrics."""
+
+    id: str
+    text: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What became of one question: for each fact the stages it reached, and how much was read and shown."""
+
+    question: Question
+    reached: tuple[frozenset[str], ...]
+    words_read: int
+    passages_read: int
+    papers_read: int
+    words_shown: int
+    answered: bool
+
+    @property
+    def weight(self) -> float:
+        return sum(fact.weight for fact in self.question.facts)
+
+    def covered(self, stage: str) -> float:
+        """The weight of the facts that reached a stage."""
+        facts = zip(self.question.facts, self.reached, strict=True)
+        return sum(fact.weight for fact, stages in facts if stage in stages)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record of `--json`."""
+        facts = zip(self.question.facts, self.reached, strict=True)
+        return {
+            "id": self.question.id,
+            "weight": self.weight,
+            **{stage: round(self.covered(stage) / self.weight, 4) for stage in STAGES},
+            "words_read": self.words_read,
+            "passages_read": self.passages_read,
+            "papers_read": self.papers_read,
+            "words_shown": self.words_shown,
+            "answered": self.answered,
+            "facts": [
+                {"fact": fact.text, "weight": fact.weight, "reached": [stage for stage in STAGES if stage in stages]}
+                for fact, stages in facts
+            ],
+        }
+
+
+def measure(
+    home: Path | None = None, questions: Sequence[str] = (), *, single_shot: bool = False, as_json: bool = False
+) -> None:
+    """Print the table, or one JSON object; says so where there are no rubrics or no papers."""
+    shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
+    if not (shared / "standin/rubrics.json").is_file() or not (shared / "corpus/papers").is_dir():
+        print(f"left out, since {shared} does not hold the rubrics and the papers (set CITELOOM_SHARED)")
+        return
+    given = rubrics(shared / "standin/rubrics.json")
+    if unknown := set(questions) - {question.id for question in given}:
+        raise SystemExit(f"coverage: no such question: {', '.join(sorted(unknown))}")
+    asked = [question for question in given if not questions or question.id in questions]
+    missing = misplaced(asked, shared / "corpus/papers")
+    place = (home or _USUAL_HOME).expanduser()
+    covered = asyncio.run(_covered(asked, place, shared / "corpus", single_shot=single_shot))
+    print(json.dumps(_record(covered, missing), ensure_ascii=False, indent=1) if as_json else _table(covered, missing))
+
+
+def rubrics(path: Path) -> list[Question]:
+    """The questions of a rubrics file; a fact that is said at several places is covered by any of them."""
+    return [
+        Question(
+            record["id"],
+            record["question"],
+            tuple(
+                Fact(
+                    fact["fact"],
+                    fact["weight"],
+                    (
+                        (fact["near"], tuple(fact["keys"])),
+                        *((other["near"], (other["key"],)) for other in fact.get("also", ())),
+                    ),
+                )
+                for fact in record["facts"]
+            ),
+        )
+        for record in json.loads(path.read_text(encoding="utf-8"))
+    ]
+
+
+def plain(text: str) -> str:
+    """The words and numbers of a text alone, so that line breaks, emphasis, dashes and capitals make no difference."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    return f" {' '.join(words)} "
+
+
+def misplaced(questions: Iterable[Question], papers: Path) -> list[str]:
+    """A line for each place of a fact that is in none of its papers: it cannot be counted."""
+    texts = {path.stem: plain(path.read_text(encoding="utf-8")) for path in papers.glob("*.md")}
+    return [
+        f"{question.id}: {near!r} is not in {' or '.join(keys)}"
+        for question in questions
+        for fact in question.facts
+        for near, keys in fact.places
+        if not any(plain(near) in texts.get(key, "") for key in keys)
+    ]
+
+
+def reached(facts: Sequence[Fact], handed: dict[str, Collection[Passage]]) -> tuple[frozenset[str], ...]:
+    """For each fact the stages of `handed` that were given one of its places, in one of its papers."""
+    texts = {stage: [(passage.key, plain(passage.text)) for passage in passages] for stage, passages in handed.items()}
+
+    def holds(near: str, keys: tuple[str, ...], stage: str) -> bool:
+        return any((not key or key in keys) and plain(near) in text for key, text in texts[stage])
+
+    return tuple(
+        frozenset(stage for stage in texts if any(holds(near, keys, stage) for near, keys in fact.places))
+        for fact in facts
+    )
+
+
+async def _covered(questions: Sequence[Question], home: Path, corpus: Path, *, single_shot: bool) -> list[Covered]:
+    library = RecordingLibrary.open(Home(home), LocalEmbedding(), on_notice=_tell)
+    try:
+        await _complete(library, corpus)
+        with Journal.open(library.home.journal) as journal:
+            bench = RecordingBench(Settings(), library.home, library, journal, PromptLibrary(None))
+            found = []
+            for question in questions:
+                seen, result = await ask(question.text, bench, single_shot=single_shot)
+                found.append(_of(question, seen, library, answered=result["answered"]))
+                _tell(f"coverage: {question.id}, {len(seen.read)} passages read")
+            return found
+    finally:
+        library.close()
+
+
+async def _complete(library: Library, corpus: Path) -> None:
+    """Index the papers that the home lacks."""
+    have = {paper.key for paper in library.papers()}
+    if missing := [path for path in sorted((corpus / "papers").glob("*.md")) if path.stem not in have]:
+        _tell(f"coverage: {len(missing)} papers to index in {library.home.root}, which takes minutes once ...")
+        await ingest(library, missing, bib=corpus / "library.bib")
+
+
+def _of(question: Question, seen: Seen, library: Library, *, answered: bool) -> Covered:
+    def passages(ids: Iterable[str]) -> list[Passage]:
+        return [Passage(chunk.key, chunk.text) for chunk in library.chunks(list(ids))]
+
+    handed: dict[str, Collection[Passage]] = {
+        "searched": [*passages(seen.searched), *seen.read],
+        "proposed": [*passages(seen.proposed), *seen.read],
+        "read": seen.read,
+        "shown": seen.shown,
+    }
+    return Covered(
+        question,
+        reached(question.facts, handed),
+        words_read=sum(len(passage.text.split()) for passage in seen.read),
+        passages_read=len(seen.read),
+        papers_read=len({passage.key for passage in seen.read}),
+        words_shown=sum(len(passage.text.split()) for passage in seen.shown),
+        answered=answered,
+    )
+
+
+def _record(covered: Sequence[Covered], missing: Sequence[str]) -> dict[str, Any]:
+    weight = sum(item.weight for item in covered)
+    return {
+        "weight": weight,
+        **{stage: round(sum(item.covered(stage) for item in covered) / weight, 4) for stage in STAGES},
+        "not_in_their_papers": list(missing),
+        "questions": [item.as_dict() for item in covered],
+    }
+
+
+def _table(covered: Sequence[Covered], missing: Sequence[str]) -> str:
+    lines = [
+        "| question | weight | searched | proposed | read | shown to the writer | words read | passages | papers"
+        " | words shown | answered |",
+        "|---" * 11 + "|",
+    ]
+    for item in covered:
+        shares = " | ".join(f"{item.covered(stage) / item.weight:.2f}" for stage in STAGES)
+        sizes = f"{item.words_read} | {item.passages_read} | {item.papers_read} | {item.words_shown}"
+        lines.append(
+            f"| {item.question.id} | {item.weight:g} | {shares} | {sizes} | {'yes' if item.answered else 'no'} |"
+        )
+    weight, count = sum(item.weight for item in covered), len(covered)
+    shares = " | ".join(f"{sum(item.covered(stage) for item in covered) / weight:.2f}" for stage in STAGES)
+    sums = [
+        sum(getattr(item, name) for item in covered) / count
+        for name in ("words_read", "passages_read", "papers_read", "words_shown")
+    ]
+    means = f"{sums[0]:.0f} | {sums[1]:.1f} | {sums[2]:.1f} | {sums[3]:.0f}"
+    lines.append(f"| all | {weight:g} | {shares} | {means} | {sum(item.answered for item in covered)} of {count} |")
+    return "\n".join([*lines, *(f"not found: {line}" for line in missing)])
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
