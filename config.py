@@ -126,10 +126,10 @@ class Settings(BaseSettings):
         1200, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
     )
     read_tokens: int = Field(
-        22_000, ge=500, le=500_000, description="Tokens of papers that the first search for all needs reads."
+        18_000, ge=500, le=500_000, description="Tokens of papers that the first search for all needs reads."
     )
     search_tokens: int = Field(
-        3600, ge=200, le=100_000, description="Tokens of papers that each later search of the agent reads."
+        2400, ge=200, le=100_000, description="Tokens of papers that each later search of the agent reads."
     )
     paper_share: float = Field(
         0.5, gt=0, le=1, description="Part of what is read for a question that one paper may take."

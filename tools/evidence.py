@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final
 
 from citeloom.config import RetrievalMode
@@ -37,9 +36,9 @@ class EvidenceLimits:
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
-    read_tokens: int = 22_000
-    search_tokens: int = 3_600
-    call_tokens: int = 1_600
+    read_tokens: int = 18_000
+    search_tokens: int = 2_400
+    call_tokens: int = 2_000
     window_tokens: int = 1_200
     waves: int = 3
     top_k_initial: int = 40
@@ -161,17 +160,20 @@ def kept(found: Sequence[Found], limits: EvidenceLimits) -> list[Found]:
     return best
 
 
-def grouped(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
-    """Windows of one paper in calls of about `tokens`; within a call they stand in the order of the paper."""
-    by_paper = sorted(windows, key=lambda window: window.paper.key)
-    for _, of_paper in groupby(by_paper, key=lambda window: window.paper.key):
-        group: list[Window] = []
-        for window in of_paper:
-            if group and sum(member.tokens for member in group) + window.tokens > tokens:
-                yield _in_order(group)
-                group = []
-            group.append(window)
-        yield _in_order(group)
+def grouped(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
+    """Windows of one paper in calls of about `tokens`, as few as the largest first fill; each in the paper's order."""
+    groups: list[list[Window]] = []
+    rooms: list[int] = []
+    for window in sorted(windows, key=lambda window: (window.paper.key, -window.tokens, window.id)):
+        for place, group in enumerate(groups):
+            if group[0].paper.key == window.paper.key and rooms[place] >= window.tokens:
+                group.append(window)
+                rooms[place] -= window.tokens
+                break
+        else:
+            groups.append([window])
+            rooms.append(tokens - window.tokens)
+    return [sorted(group, key=lambda window: window.chunks[0].index) for group in groups]
 
 
 def chunk_ids(windows: Sequence[Window]) -> tuple[str, ...]:
@@ -217,10 +219,6 @@ def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[Found]) -
         if dry or (many[need.id] >= _PLENTY and (len(papers[need.id]) > 1 or not several)):
             settled.add(need.id)
     return settled
-
-
-def _in_order(windows: Sequence[Window]) -> list[Window]:
-    return sorted(windows, key=lambda window: window.chunks[0].index)
 
 
 def _order(item: Found) -> tuple[float, str, int]:
