@@ -23,7 +23,7 @@ from citeloom.models.needs import NeedCoverage
 # Approximate tokens. Some 120 findings with their words fit; with experiment, answer and the sections that are summed
 # up that is about 30,000, inside the window of 32k that local models commonly have.
 SOURCES_TOKENS = 16_500
-SOURCE_TOKENS = 320
+SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
 WRITER_FIELD_TOKENS = 900

@@ -11,11 +11,11 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
+from citeloom.documents.windows import Window
 from citeloom.experiment import Experiment, parse_experiment
 from citeloom.models.briefs import SectionBrief, Source
 from citeloom.models.calls import Answer
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import Candidate
 from citeloom.prompts import PROMPT_NAMES, PromptLibrary
 
 CHUNK_TEXT = (
@@ -119,9 +119,10 @@ def make_chunk(paper: Paper) -> Callable[..., Chunk]:
 
 
 @pytest.fixture
-def make_candidate(paper: Paper, make_chunk: Callable[..., Chunk]) -> Callable[..., Candidate]:
-    def make(**given: Any) -> Candidate:
-        return Candidate(make_chunk(**given), paper, vector_score=0.8)
+def make_window(paper: Paper, make_chunk: Callable[..., Chunk]) -> Callable[..., Window]:
+    def make(**given: Any) -> Window:
+        chunk = make_chunk(**given)
+        return Window(paper, (chunk,), (chunk.id,), (0.8,), ("N1",))
 
     return make
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from citeloom.documents import Category
-from citeloom.models.briefs import AnswerBrief, Shown, Source, Turn
+from citeloom.models.briefs import AnswerBrief, PassageSentence, Source, Turn
 from citeloom.models.chat import ChatAnswerer, ChatQuestionPlanner
-from citeloom.models.chat.answer_layout import FRESH_TOKENS, RECALLED_TOKENS, present_fresh
+from citeloom.models.chat.answer_layout import FRESH_TOKENS, present_fresh
 from citeloom.models.chat.presenting import tokens_of
+from citeloom.models.needs import Need, NeedCoverage
 from citeloom.models.roles import Draft
 from citeloom.prompts import PromptLibrary
 
@@ -25,17 +25,22 @@ def source(make_brief: Any) -> Source:
 
 
 def brief(source: Source, **changes: Any) -> AnswerBrief:
-    shown = (
-        Shown(source.paper.key, "Introduction", Category.INTRODUCTION, "Networks are everywhere."),
-        Shown(source.paper.key, "Results", Category.EVALUATION, f"Before. {source.text} After.", (source.evidence.id,)),
+    passage = (
+        PassageSentence(source.evidence.chunk_id, 48, 60, "We compared it before.", carries=False),
+        PassageSentence(source.evidence.chunk_id, 0, 46, source.evidence.quote),
+    )
+    needs = (
+        NeedCoverage(Need("N1", "how well degree does", ("degree does",)), (source.evidence.id,), 1, 1, (), "met"),
+        NeedCoverage(Need("N2", "what nobody looked at", ("nobody looked",)), (), 0, 2, (), "in vain"),
+        NeedCoverage(Need("N3", "what was searched once", ("once",)), (), 0, 1, (), "open"),
     )
     given: dict[str, Any] = {
         "question": "What explains edges?",
-        "sources": (source,),
+        "sources": (replace(source, passage=passage),),
         "queries": ("What explains edges?",),
         "searches_left": 3,
         "words": 200,
-        "shown": shown,
+        "needs": needs,
     }
     return AnswerBrief(**(given | changes))
 
@@ -44,16 +49,29 @@ def answerer(caller: Any, prompts: PromptLibrary | None = None) -> ChatAnswerer:
     return ChatAnswerer(caller, prompts or PromptLibrary(), max_tokens=900)
 
 
-async def test_it_sees_passages_in_context_with_markers_but_no_keys_and_no_authors(
+async def test_it_sees_findings_by_need_with_their_words_but_no_keys_and_no_authors(
     scripted: Any, prompts: PromptLibrary, source: Source
 ) -> None:
     caller = scripted(ANSWER)
     assert await answerer(caller, prompts).write(brief(source)) == Draft(ANSWER)
     shown = caller.text()
-    for part in ("[E1]", "Before. ", " After.", "Networks are everywhere.", "not to be cited", "What explains edges?"):
+    for part in (
+        "[E1] Degree is",
+        "words: Degree alone",
+        "before: We compared",
+        "how well degree does",
+        "What explains edges?",
+    ):
         assert part in shown
     for part in ("zietz2024probability", "Zietz", "10.1093/gigascience"):
         assert part not in shown
+
+
+async def test_only_what_was_searched_for_in_vain_is_shown_as_open(scripted: Any, source: Source) -> None:
+    caller = scripted(ANSWER)
+    await answerer(caller).write(brief(source))
+    assert "what nobody looked at (searched: nobody looked)" in caller.text()
+    assert "what was searched once" not in caller.text()
 
 
 async def test_what_changes_least_stands_first_and_is_the_same_from_turn_to_turn(scripted: Any, source: Source) -> None:
@@ -65,8 +83,8 @@ async def test_what_changes_least_stands_first_and_is_the_same_from_turn_to_turn
     first, second = (str(asked[-1].content) for asked in caller.asked)
     start = first.index("It matters [E7].") + len("It matters [E7].")
     assert first[:start] == second[:start] and caller.asked[0][0] == caller.asked[1][0]
-    assert first.index("What of degree?") < first.index("Sources that earlier") < first.index("Before. ")
-    assert first.index("Before. ") < first.index("What explains edges?", first.index("The question, to be"))
+    assert first.index("What of degree?") < first.index("Sources that earlier") < first.index("We compared")
+    assert first.index("We compared") < first.index("What explains edges?", first.index("The question, to be"))
 
 
 @pytest.mark.parametrize(
@@ -97,17 +115,15 @@ async def test_the_draft_is_kept_when_mending_gives_no_text(scripted: Any, sourc
     assert kept.text == ANSWER and "twice" in kept.notes[0]
 
 
-def test_many_long_passages_fit_into_the_prompt(source: Source) -> None:
-    sources, shown = [], []
-    for number in range(1, 31):
-        paper = replace(source.paper, key=f"p{number:02d}")
-        evidence = replace(source.evidence, id=f"E{number}", key=paper.key)
-        sources.append(Source(evidence, paper, source.text))
-        shown.append(Shown(paper.key, "Results", Category.EVALUATION, "word " * 2000 + source.text, (evidence.id,)))
-    laid = present_fresh(brief(source, sources=tuple(sources), shown=tuple(shown)))
-    assert tokens_of(laid.text) <= FRESH_TOKENS + RECALLED_TOKENS
-    assert laid.left_out == () and all(f"[{item.evidence.id}]" in laid.text for item in sources)
-    assert laid.text.count(source.evidence.quote) == 30, "each passage is shortened around its quote"
+def test_many_findings_fit_into_the_prompt_and_the_weakest_stay_out(source: Source) -> None:
+    words = (PassageSentence(source.evidence.chunk_id, 0, 46, "word " * 200),)
+    sources = []
+    for number in range(1, 91):
+        evidence = replace(source.evidence, id=f"E{number}", combined_score=number / 100)
+        sources.append(Source(evidence, source.paper, source.text, passage=words))
+    laid = present_fresh(brief(source, sources=tuple(sources)))
+    assert tokens_of(laid.text) <= FRESH_TOKENS + 100
+    assert "[E90]" in laid.text and "E1" in laid.left_out and "[E1]" not in laid.text
 
 
 async def test_the_planner_starts_from_question_and_evidence(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from citeloom.documents import Paper
 from citeloom.models.chat import ChatJudge, ChatPlanner, ChatReader, ChatSummarizer, ChatWriter
 from citeloom.models.chat.presenting import fenced, shortened, surroundings, tokens_of
+from citeloom.models.needs import Need, Purpose
 from citeloom.models.roles import CitedPair, Draft
 from citeloom.prompts import PromptLibrary
 
@@ -44,11 +45,12 @@ def assert_fenced(shown: str, attack: str) -> None:
         assert word not in outside(shown)
 
 
-async def test_the_readers_passage_and_query(scripted: Any, prompts: PromptLibrary, make_candidate: Any) -> None:
-    caller = scripted({"summary": "", "score": 0, "first_sentence": 0, "last_sentence": 0})
-    await ChatReader(caller, prompts, summary_words=9, max_tokens=9).read(ATTACK, make_candidate(text=ATTACK))
+async def test_the_readers_passage_and_query(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:
+    caller = scripted({"findings": []})
+    purpose = Purpose(ATTACK, (Need("N1", ATTACK, (ATTACK,)),))
+    await ChatReader(caller, prompts, statement_words=9, max_tokens=9).read(purpose, [make_window(text=ATTACK)])
     assert_fenced(caller.text(), ATTACK)
-    passage = caller.text().split("text passage")[1].split("text question")[0]
+    passage = caller.text().split("text passages")[1].split("text purpose")[0].split("text needs")[0]
     numbered = re.findall(r"^(\d+): ", passage, re.MULTILINE)
     assert numbered == [str(number) for number in range(1, len(numbered) + 1)], "a sentence was forged"
 
@@ -57,7 +59,7 @@ async def test_the_planners_evidence(scripted: Any, prompts: PromptLibrary, make
     brief = make_brief(sources=(make_source(summary=ATTACK),), queries=(ATTACK,))
     _, human = ChatPlanner(scripted(), prompts, (), max_tokens=9).open(brief)
     assert_fenced(human.text, FOLDED)
-    assert len(re.findall(r"^E\d+ \| paper", human.text, re.MULTILINE)) == 1, "a record was forged"
+    assert len(re.findall(r"^- E\d+, zietz", human.text, re.MULTILINE)) == 1, "a record was forged"
 
 
 async def test_the_writers_sources_and_draft(
@@ -67,7 +69,8 @@ async def test_the_writers_sources_and_draft(
     writer = ChatWriter(caller, prompts, max_tokens=9)
     brief = make_brief(sources=(make_source(text=ATTACK, summary=ATTACK),))
     await writer.write(brief)
-    assert_fenced(caller.text(), ATTACK)
+    assert_fenced(caller.text(), FOLDED)
+    assert len(re.findall(r"^\[E\d+\]", caller.text(), re.MULTILINE)) == 1, "a record was forged"
     await writer.repair(brief, Draft(ATTACK), [ATTACK])
     assert_fenced(caller.text(), ATTACK)
     assert FOLDED in caller.text()
@@ -92,15 +95,15 @@ async def test_the_summarizers_paper(scripted: Any, prompts: PromptLibrary) -> N
 
 
 async def test_only_the_planner_is_given_tools(
-    scripted: Any, prompts: PromptLibrary, make_brief: Any, make_candidate: Any, make_source: Any
+    scripted: Any, prompts: PromptLibrary, make_brief: Any, make_window: Any, make_source: Any
 ) -> None:
     caller = scripted(
-        {"summary": "s", "score": 0.5, "first_sentence": 1, "last_sentence": 1},
+        {"findings": [{"statement": "a finding", "sentences": [1], "need": "N1", "score": 0.5}]},
         "Text.",
         UNSUPPORTED,
         "Summary.",
     )
-    await ChatReader(caller, prompts, summary_words=9, max_tokens=9).read("q", make_candidate())
+    await ChatReader(caller, prompts, statement_words=9, max_tokens=9).read(Purpose("q", ()), [make_window()])
     await ChatWriter(caller, prompts, max_tokens=9).write(make_brief())
     await ChatJudge(caller, prompts, max_tokens=9).judge([CitedPair("s", make_source())])
     await ChatSummarizer(caller, prompts, words=9, max_tokens=9).summarize(make_source().paper, "text")

@@ -19,17 +19,15 @@ def planner(caller: Any, prompts: PromptLibrary) -> ChatPlanner:
     return ChatPlanner(caller, prompts, SPECS, max_tokens=700)
 
 
-def test_the_opening_shows_experiment_evidence_queries_and_budget(
+def test_the_opening_shows_experiment_evidence_and_budget(
     scripted: Any, prompts: PromptLibrary, make_brief: Any
 ) -> None:
     system, human = planner(scripted(), prompts).open(make_brief(searches_left=3))
     assert (system.type, human.type) == ("system", "human")
     for part in (
         "Degree alone reconstructs 17 of 20 networks.",
-        "E1 | paper zietz2024probability | chunk zietz2024probability:00007",
-        "| The probability of edge existence, 2024 | Degree as a baseline\n",
+        "- E1, zietz2024probability (2024), chunk zietz2024probability:00007, Degree as a baseline:",
         "Degree is a strong baseline.",
-        "\ndegree bias\n",
         "3",
         "discussion",
     ):

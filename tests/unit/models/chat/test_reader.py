@@ -1,4 +1,4 @@
-"""The chat reader: quotes are sliced from the chunk by number, and bad numbers are asked for again."""
+"""The chat reader: words of findings are sliced from the chunks by number, and what is nearly right is repaired."""
 
 from __future__ import annotations
 
@@ -8,56 +8,67 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.models.chat import ChatReader
-from citeloom.models.roles import Reading
+from citeloom.models.needs import Need, Purpose
+from citeloom.models.roles import PassageFinding
 from citeloom.prompts import PromptLibrary
 
+QUESTION = "Is degree enough?"
+NEEDS = (Need("N1", "how well degree predicts", ("degree predicts",)), Need("N2", "limits", ("fails",), "limit"))
+STATEMENT = "Degree is a baseline."
 
-def answer(first: int, last: int, score: float = 0.8, summary: str = "Degree is a baseline.") -> dict[str, Any]:
-    return {"summary": summary, "score": score, "first_sentence": first, "last_sentence": last}
+
+def finding(*sentences: Any, statement: str = STATEMENT, need: str = "N1", score: Any = 0.8) -> dict[str, Any]:
+    return {"statement": statement, "sentences": list(sentences), "need": need, "score": score}
 
 
-async def read(caller: Any, prompts: PromptLibrary, candidate: Any, notes: list[str]) -> Reading | None:
-    reader = ChatReader(caller, prompts, summary_words=10, max_tokens=500, note=notes.append)
-    return await reader.read("Is degree enough?", candidate)
+def answer(*findings: dict[str, Any]) -> dict[str, Any]:
+    return {"findings": list(findings)}
+
+
+async def read(
+    caller: Any, prompts: PromptLibrary, window: Any, notes: list[str], question: str = QUESTION
+) -> list[PassageFinding]:
+    reader = ChatReader(caller, prompts, statement_words=10, max_tokens=500, note=notes.append)
+    return await reader.read(Purpose(question, NEEDS), [window])
+
+
+def words(found: PassageFinding) -> list[str]:
+    return [chunk.text[start:end] for chunk, start, end in found.spans]
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "quote"),
+    ("sentences", "quotes"),
     [
-        (1, 1, "Degree alone predicts most edges of a network."),
-        (3, 4, "It was as good on 17 of them. On a separate network it failed."),
-        (
-            1,
-            2,
-            "Degree alone predicts most edges of a network.\n\nWe compared it with embeddings on 20 networks.",
-        ),
-        (
-            2,
-            5,
-            "We compared it with embeddings on 20 networks. It was as good on 17 of them."
-            " On a separate network it failed.",
-        ),
+        ((1,), ["Degree alone predicts most edges of a network."]),
+        ((3, 4), ["It was as good on 17 of them. On a separate network it failed."]),
+        ((4, 1), ["Degree alone predicts most edges of a network.", "On a separate network it failed."]),
     ],
 )
-async def test_the_quote_is_sliced_by_number(
-    scripted: Any, prompts: PromptLibrary, make_candidate: Any, first: int, last: int, quote: str
+async def test_the_words_are_sliced_by_number_also_where_they_do_not_follow_each_other(
+    scripted: Any, prompts: PromptLibrary, make_window: Any, sentences: tuple[int, ...], quotes: list[str]
 ) -> None:
-    candidate = make_candidate()
-    caller = scripted(answer(first, last))
-    reading = await read(caller, prompts, candidate, [])
-    assert reading is not None
-    assert candidate.chunk.text[reading.start : reading.end] == quote
-    assert (reading.score, reading.summary) == (0.8, "Degree is a baseline.")
+    [found] = await read(scripted(answer(finding(*sentences))), prompts, make_window(), [])
+    assert words(found) == quotes
+    assert (found.statement, found.score, found.need, found.vector_score) == (STATEMENT, 0.8, "N1", 0.8)
 
 
-async def test_the_model_sees_query_paper_and_numbered_sentences(
-    scripted: Any, prompts: PromptLibrary, make_candidate: Any
+async def test_one_reading_gives_several_findings_best_first(
+    scripted: Any, prompts: PromptLibrary, make_window: Any
 ) -> None:
-    caller = scripted(answer(1, 1))
-    await read(caller, prompts, make_candidate(category=Category.RELATED_WORK), [])
+    given = answer(finding(1, score=0.6), finding(4, need="N2", statement="It fails elsewhere.", score=1))
+    found = await read(scripted(given), prompts, make_window(), [])
+    assert [(item.statement, item.need) for item in found] == [("It fails elsewhere.", "N2"), (STATEMENT, "N1")]
+
+
+async def test_the_model_sees_purpose_needs_paper_and_numbered_sentences(
+    scripted: Any, prompts: PromptLibrary, make_window: Any
+) -> None:
+    caller = scripted(answer(finding(1)))
+    await read(caller, prompts, make_window(category=Category.RELATED_WORK), [])
     shown = caller.text()
     for line in (
-        "Is degree enough?",
+        QUESTION,
+        "N2 (limit): limits",
         "Title: The probability of edge existence",
         "By: Zietz et al.",
         "Section: Results > Degree as a baseline (on other papers)",
@@ -67,58 +78,87 @@ async def test_the_model_sees_query_paper_and_numbered_sentences(
         assert line in shown
 
 
+NEARLY = {
+    "sentences as text": answer(finding("1")),
+    "sentences in brackets": answer({**finding(), "sentences": "[1]"}),
+    "a number alone": answer({**finding(), "sentences": 1}),
+    "first and last": answer(
+        {"summary": STATEMENT, "first_sentence": 1, "last_sentence": 1, "need": "n1", "score": 0.8}
+    ),
+    "one finding, no list": finding(1),
+    "findings by number": {"findings": {"1": finding(1)}},
+    "one finding in place of a list": {"findings": finding(1)},
+    "a score of ten": answer(finding(1, score=8)),
+    "a score in percent": answer(finding(1, score="80%")),
+    "a number that is not there beside one that is": answer(finding(1, 99)),
+    "an unknown need": answer(finding(1, need="the first one")),
+    "needs in a list": answer(finding(1, need=["N1"])),
+    "a broken finding beside a whole one": answer({"statement": ""}, finding(1)),
+}
+
+
+@pytest.mark.parametrize("given", NEARLY.values(), ids=NEARLY)
+async def test_what_is_nearly_right_is_repaired_and_not_asked_for_twice(
+    scripted: Any, prompts: PromptLibrary, make_window: Any, given: dict[str, Any]
+) -> None:
+    caller, notes = scripted(given), []
+    [found] = await read(caller, prompts, make_window(), notes)
+    assert (found.statement, words(found), found.need) == (
+        STATEMENT,
+        ["Degree alone predicts most edges of a network."],
+        "N1",
+    )
+    assert found.score == 0.8
+    assert (notes, caller.rejected, len(caller.asked)) == ([], [], 1)
+
+
 @pytest.mark.parametrize(
     ("bad", "complaint"),
     [
-        (answer(0, 3), "sentences 0 to 3"),
-        (answer(4, 6), "which has 1 to 5"),
-        (answer(3, 2), "sentences 3 to 2"),
-        (answer(0, 0), "needs the numbers of the sentences"),
-        (answer(1, 1, score=1.2), "field score"),
-        (answer(1, 1, score=-0.1), "field score"),
-        (answer(1, 1, summary=" "), "summary is empty"),
-        (answer(-1, 1), "field first_sentence"),
+        (answer(finding(7, 9)), "which have 1 to 5"),
+        (answer(finding()), "sentences"),
+        (answer(finding(1, statement=" ")), "statement"),
+        ({"summary": ""}, "findings"),
     ],
 )
-async def test_a_bad_answer_is_asked_for_again_and_rejected(
-    scripted: Any, prompts: PromptLibrary, make_candidate: Any, bad: dict[str, Any], complaint: str
+async def test_an_answer_that_names_no_words_is_asked_for_again_and_rejected(
+    scripted: Any, prompts: PromptLibrary, make_window: Any, bad: dict[str, Any], complaint: str
 ) -> None:
-    caller, notes = scripted(bad, answer(1, 1)), []
-    reading = await read(caller, prompts, make_candidate(), notes)
-    assert reading == Reading("Degree is a baseline.", 0.8, 0, 46)
+    caller, notes = scripted(bad, answer(finding(1))), []
+    [found] = await read(caller, prompts, make_window(), notes)
+    assert words(found) == ["Degree alone predicts most edges of a network."]
     assert caller.rejected == ["call-1"]
     assert complaint in caller.asked[1][-1].text
     assert notes == []
 
 
-async def test_two_bad_answers_leave_the_passage_out_and_say_so(
-    scripted: Any, prompts: PromptLibrary, make_candidate: Any
+async def test_two_bad_answers_leave_the_window_out_and_say_so(
+    scripted: Any, prompts: PromptLibrary, make_window: Any
 ) -> None:
-    caller, notes = scripted(answer(9, 9), "sorry"), []
-    assert await read(caller, prompts, make_candidate(), notes) is None
-    assert notes == ["Passage zietz2024probability:00007 was left out: the reader gave no valid answer, twice."]
+    caller, notes = scripted(answer(finding(9)), "sorry"), []
+    assert await read(caller, prompts, make_window(), notes) == []
+    assert notes == ["zietz2024probability:00007+1 was left out: the reader gave no valid answer, twice."]
 
 
-@pytest.mark.parametrize("irrelevant", [answer(0, 0, score=0), answer(0, 0, score=0.2), answer(7, 9, score=0)])
-async def test_nothing_that_bears_on_the_query_is_none_without_a_note(
-    scripted: Any, prompts: PromptLibrary, make_candidate: Any, irrelevant: dict[str, Any]
+@pytest.mark.parametrize("nothing", [answer(), answer(finding(1, score=0))])
+async def test_nothing_that_helps_is_no_finding_and_no_note(
+    scripted: Any, prompts: PromptLibrary, make_window: Any, nothing: dict[str, Any]
 ) -> None:
-    caller, notes = scripted(irrelevant), []
-    assert await read(caller, prompts, make_candidate(), notes) is None
+    caller, notes = scripted(nothing), []
+    assert await read(caller, prompts, make_window(), notes) == []
     assert (notes, caller.rejected) == ([], [])
 
 
-async def test_a_chunk_without_words_is_not_read(scripted: Any, prompts: PromptLibrary, make_candidate: Any) -> None:
+async def test_a_chunk_without_words_is_not_read(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:
     caller = scripted()
-    assert await read(caller, prompts, make_candidate(text=" \n | 1 | 2 |\n|---|---|\n"), []) is None
+    assert await read(caller, prompts, make_window(text=" \n![](figure.png)\n\n---\n"), []) == []
     assert caller.asked == []
 
 
-async def test_a_summary_that_runs_on_is_cut(scripted: Any, prompts: PromptLibrary, make_candidate: Any) -> None:
-    reading = await read(scripted(answer(1, 1, summary="word " * 50)), prompts, make_candidate(), [])
-    assert reading is not None
-    assert reading.summary == "word " * 20 + "..."
+async def test_a_statement_that_runs_on_is_cut(scripted: Any, prompts: PromptLibrary, make_window: Any) -> None:
+    [found] = await read(scripted(answer(finding(1, statement="word " * 50))), prompts, make_window(), [])
+    assert found.statement == "word " * 20 + "..."
 
 
-def test_the_shipped_prompt_asks_for_the_length_that_is_set(scripted: Any) -> None:
-    assert "at most 37 words" in PromptLibrary()["reader_system"].render(summary_words=37)
+def test_the_shipped_prompt_asks_for_the_length_that_is_set() -> None:
+    assert "at most 37 words" in PromptLibrary()["reader_system"].render(words=37, most=5)

@@ -9,6 +9,8 @@ from langchain_core.messages import AIMessage
 
 from citeloom.documents import Paper
 from citeloom.models.chat import ChatSummarizer, chat_roles
+from citeloom.models.extractive.needs import ExtractiveNeeds
+from citeloom.models.needs import Purpose
 from citeloom.models.roles import CitedPair
 from citeloom.prompts import PromptLibrary
 
@@ -41,11 +43,11 @@ async def test_each_role_has_its_own_caller(
     scripted: Any,
     prompts: PromptLibrary,
     make_brief: Any,
-    make_candidate: Any,
+    make_window: Any,
     make_source: Any,
     paper: Paper,
 ) -> None:
-    reading = {"summary": "s", "score": 0.5, "first_sentence": 1, "last_sentence": 1}
+    reading = {"findings": []}
     callers = {
         "reader": scripted(reading),
         "agent": scripted("Enough."),
@@ -55,9 +57,9 @@ async def test_each_role_has_its_own_caller(
         ),
         "summarizer": scripted("A baseline."),
     }
-    roles = chat_roles(callers, prompts, summary_words=40, tool_specs=(), max_output_tokens=321)
+    roles = chat_roles(callers, prompts, ExtractiveNeeds(), summary_words=40, tool_specs=(), max_output_tokens=321)
     brief = make_brief()
-    await roles.reader.read("degree", make_candidate())
+    await roles.reader.read(Purpose("degree", ()), [make_window()])
     await roles.planner.plan(roles.planner.open(brief), brief)
     await roles.writer.write(brief)
     await roles.judge.judge([CitedPair("Degree matters [E1].", make_source())])

@@ -149,8 +149,8 @@ async def test_many_long_sources_fit_and_the_weakest_are_left_out_with_a_note(
     assert tokens_of(caller.text()) < SOURCES_TOKENS + 3000
     assert "weakest sources did not fit" in draft.notes[0]
     assert "E1," in draft.notes[0]
-    assert "Marker: [E200]" in caller.text()
-    assert "Marker: [E1]" not in caller.text()
+    assert "\n[E200] " in caller.text()
+    assert "\n[E1] " not in caller.text()
 
 
 async def test_without_sources_nothing_is_there_to_cite(scripted: Any, prompts: PromptLibrary, make_brief: Any) -> None:
