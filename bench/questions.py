@@ -16,15 +16,14 @@ from pathlib import Path
 from bench.papers import ROOT
 from bench.retrieval import SETS, RetrievalSet, fill, load
 from citeloom.config import Settings
-from citeloom.models.concurrency import all_settled
 from citeloom.models.extractive import extractive_roles
+from citeloom.models.extractive.question_planner import parts_of
 from citeloom.models.local_embedding import LocalEmbedding
-from citeloom.models.roles import Candidate, EvidenceReader
+from citeloom.models.needs import Need, Purpose
+from citeloom.models.roles import EvidenceReader
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.tools.funnel import FunnelLimits, funnel
-from citeloom.tools.retrieval import Retrieval, retrieve
-from citeloom.tools.scope import Scope
+from citeloom.tools.windows import WindowLimits, propose_windows
 
 ASKED = 60  # questions of each row
 _DOCUMENTS = 500  # of a set: the questions of the rest have no document there
@@ -84,15 +83,8 @@ async def _row(
 async def _strong(question: str, library: Library, reader: EvidenceReader) -> set[str]:
     """The documents of the passages on which an answer may rest; empty when the question is not taken."""
     settings = Settings()
-
-    async def search(query: str, k: int, scope: Scope) -> list[Candidate]:
-        return [hit.candidate for hit in await retrieve(library, query, k, scope, Retrieval(mmr=0.6))]
-
-    found = await funnel(library, search, question, limits=FunnelLimits(settings.answer_sources, 15, 0.5))
-    readings = await all_settled(reader.read(question, candidate) for candidate in found.chunks)
-    scores = {
-        candidate.chunk.key: reading.score
-        for candidate, reading in zip(found.chunks, readings, strict=True)
-        if reading is not None and reading.score >= settings.score_threshold
-    }
+    needs = (Need("N1", question, (question, *parts_of(question))),)
+    windows = await propose_windows(library, needs, limits=WindowLimits(hits=16, window_tokens=1), asked=question)
+    found = await reader.read(Purpose(question, needs), windows)
+    scores = {item.paper.key: item.score for item in reversed(found) if item.score >= settings.score_threshold}
     return set(scores) if max(scores.values(), default=0.0) >= settings.answer_threshold else set()

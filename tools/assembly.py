@@ -1,19 +1,11 @@
-"""Puts found chunks back into their papers: with neighbours, the paper's introduction, and no words twice.
-
-Chunks of a section overlap, and the windows of two hits often meet; shown as they are, a reader would be paid
-for the same sentences several times. Here each paper becomes passages in reading order with disjoint spans.
-"""
+"""Puts chunks back into their paper: neighbours that overlap become passages with disjoint spans."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from citeloom.documents import Category, Chunk, Paper, chunk_id
-from citeloom.stores.library import Library
-
-WINDOW = 1
-INTRODUCTION_TOKENS = 500
+from citeloom.documents import Category, Chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,46 +24,6 @@ class Passage:
     end: int
     chunk_ids: tuple[str, ...]
     found: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PaperContext:
-    """What is shown of one paper, in reading order."""
-
-    paper: Paper
-    passages: tuple[Passage, ...]
-
-
-def assemble_context(
-    library: Library,
-    chunk_ids: Sequence[str],
-    *,
-    window: int = WINDOW,
-    introduction_tokens: int = INTRODUCTION_TOKENS,
-) -> list[PaperContext]:
-    """The papers of the chunks, in the order of their first chunk, with windows and introductions; blocks.
-
-    Args:
-        library: where the chunks are.
-        chunk_ids: the chunks found, best first; ids that are not in the library are left out.
-        window: neighbours shown on either side of each.
-        introduction_tokens: about so much of the introduction is shown of each paper; 0 for none.
-    """
-    if window < 0:
-        raise ValueError("window is the number of neighbours on either side, 0 or more")
-    of_paper: dict[str, list[int]] = {}
-    for chunk in library.chunks(list(dict.fromkeys(chunk_ids))):
-        of_paper.setdefault(chunk.key, []).append(chunk.index)
-    contexts: list[PaperContext] = []
-    for key, found in of_paper.items():
-        count = library.chunk_count(key)
-        wanted = {near for index in found for near in range(max(0, index - window), min(count, index + window + 1))}
-        if introduction_tokens > 0:
-            wanted.update(chunk.index for chunk in library.introduction(key, introduction_tokens))
-        chunks = library.chunks([chunk_id(key, index) for index in sorted(wanted)])
-        ids = {chunk_id(key, index) for index in found}
-        contexts.append(PaperContext(library.paper(key), tuple(merge_chunks(chunks, ids))))
-    return contexts
 
 
 def merge_chunks(chunks: Iterable[Chunk], found: Collection[str] = ()) -> list[Passage]:

@@ -8,11 +8,12 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.documents.bibliography import parse_bibliography
+from citeloom.models.needs import Need
 from citeloom.stores.doctor import examine
 from citeloom.stores.library import Library
-from citeloom.tools.funnel import funnel
 from citeloom.tools.routing import Route, route
-from tests.support.nearest import ByVector, nearest
+from citeloom.tools.windows import propose_windows
+from tests.support.nearest import nearest
 
 
 def test_the_library_is_whole(corpus_library: Library) -> None:
@@ -58,16 +59,14 @@ async def test_both_tracks_on_the_real_papers(corpus_library: Library) -> None:
     question = "What accuracy does Liu et al. (2013) report for the artificial neural network?"
     one = route(question, papers)
     assert one == Route("one_paper", ("liu2013improved",), (Category.EVALUATION,))
-    found = await funnel(corpus_library, ByVector(corpus_library), question, one)
-    assert {candidate.chunk.key for candidate in found.chunks} == {"liu2013improved"}
-    assert found.chunks[0].chunk.category is Category.EVALUATION
+    found = await propose_windows(corpus_library, [Need("N1", question, (question,))], one.scope())
+    assert {window.paper.key for window in found} == {"liu2013improved"}
+    assert found[0].chunks[0].category is Category.EVALUATION
 
     topic = "How are knowledge graphs of diseases and drugs built from the literature?"
     survey = route(topic, papers)
     assert survey.track == "survey" and not survey.papers
-    wide = await funnel(corpus_library, ByVector(corpus_library), topic, survey)
+    wide = await propose_windows(corpus_library, [Need("N1", topic, (topic,))], survey.scope())
     assert {"nicholson2020constructing", "nicholson2022expanding", "himmelstein2017systematic"} <= {
-        item.paper.key for item in wide.papers
+        window.paper.key for window in wide
     }
-    assert len(wide.papers) == 8 and len(wide.chunks) == 15
-    assert {candidate.chunk.key for candidate in wide.chunks} <= {item.paper.key for item in wide.papers}

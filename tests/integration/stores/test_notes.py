@@ -14,7 +14,6 @@ from citeloom.stores.ingest import ingest, remove
 from citeloom.stores.library import Library
 from citeloom.stores.mending import mend
 from citeloom.stores.rebuild import rebuild
-from citeloom.tools.funnel import shortlist
 from citeloom.tools.reading import read_summaries
 from tests.integration.stores.test_interrupted_ingest import contents, start
 from tests.support.nearest import nearest
@@ -56,8 +55,6 @@ async def test_a_paper_is_found_by_the_note_on_it_and_nothing_is_cited_from_it(
     near = nearest(library, await library.embedding.embed_query(NOTE), library.chunk_count())
     assert not any("zebrafish" in chunk.text for chunk, _ in near)
     assert problems(library) == []
-    shortlisted = await shortlist(library, QUERY, 1)
-    assert [(item.paper.key, item.note) for item in shortlisted] == [("ada2020", NOTE)]
     told = (await read_summaries(library, QUERY)).lead
     assert f"The user's own note on it, which is no words of the paper: {NOTE}" in told
 

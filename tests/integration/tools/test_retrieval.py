@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from citeloom.config import RetrievalMode
 from citeloom.documents import Category
+from citeloom.documents.windows import Window
 from citeloom.errors import InputError
 from citeloom.models.local_embedding import LocalEmbedding
-from citeloom.models.roles import Candidate, Reading
+from citeloom.models.needs import Need, Purpose
+from citeloom.models.roles import PassageFinding
 from citeloom.stores.library import Library
 from citeloom.tools import EvidenceLimits, Retrieval, Scope, retrieve, search_evidence
 from citeloom.tools.papers import PAGE_SIZE, matching_sentence, search_papers
@@ -20,6 +22,7 @@ from tests.support.sample_library import index_samples
 
 RERANKED = Retrieval(rerank=0.5)
 QUERY = "how well do ensembles of networks calibrate their confidence"
+PURPOSE = Purpose(QUERY, (Need("N1", QUERY, (QUERY,)),))
 ALL = (
     "bjorklund2020stopping haddad2018augmentation lowland2024binning moreau2025machines obrien2019seeds"
     " okafor2022ensembles pellegrini2017soil tanaka2023position varga2021calibration whitcombe2016library"
@@ -84,19 +87,13 @@ async def test_the_cross_encoder_has_the_part_it_is_given(library: Library, mode
 
 
 async def test_a_setting_brings_the_cross_encoder_into_a_section(library: Library) -> None:
-    class Quiet:
-        async def read(self, query: str, candidate: Candidate) -> Reading | None:
-            asked.append(candidate.chunk.id)
-            return None
-
     read: dict[float, list[str]] = {}
     for part in (0.0, 1.0):
-        asked: list[str] = []
-        await search_evidence(library, Quiet(), QUERY, Scope(), EvidenceLimits(top_k_initial=7, rerank=part))
-        hits = await retrieve(library, QUERY, 7, how=Retrieval(rerank=part))
-        read[part] = asked
-        assert sorted(asked) == sorted(hit.candidate.chunk.id for hit in hits)
-    assert sorted(read[0.0]) != sorted(read[1.0])
+        listener = Listener()
+        limits = EvidenceLimits(top_k_initial=3, rerank=part)
+        await search_evidence(library, listener, PURPOSE, PURPOSE.needs, Scope(), limits)
+        read[part] = sorted(listener.given)
+    assert read[0.0] != read[1.0]
 
 
 async def test_a_rare_word_is_found_by_words_and_so_by_both(library: Library) -> None:
@@ -136,20 +133,21 @@ class Listener:
     def __init__(self) -> None:
         self.given: list[str] = []
 
-    async def read(self, query: str, candidate: Candidate) -> Reading | None:
-        self.given.append(candidate.chunk.id)
-        return None
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
+        self.given += [name for window in windows for name in window.hits]
+        return []
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
 async def test_evidence_is_read_from_what_the_setting_finds(library: Library, mode: str) -> None:
     listener = Listener()
-    limits = EvidenceLimits(retrieval_mode=mode, top_k_initial=7)  # type: ignore[arg-type]
-    assert await search_evidence(library, listener, QUERY, Scope(), limits) == []
+    limits = EvidenceLimits(retrieval_mode=mode, top_k_initial=7, window_tokens=1)  # type: ignore[arg-type]
+    searched = await search_evidence(library, listener, PURPOSE, PURPOSE.needs, Scope(), limits)
+    assert searched.found == () and sorted(searched.read) == sorted(listener.given)
     hits = await retrieve(library, QUERY, 7, how=Retrieval(mode))  # type: ignore[arg-type]
-    assert listener.given == [hit.candidate.chunk.id for hit in hits]
+    assert hits[0].candidate.chunk.id in listener.given
     others = await retrieve(library, QUERY, 7, how=Retrieval("dense" if mode == "bm25" else "bm25"))
-    assert listener.given != [hit.candidate.chunk.id for hit in others]
+    assert {hit.candidate.chunk.id for hit in others} != set(listener.given)
 
 
 async def test_cut_offs_and_variety(library: Library) -> None:

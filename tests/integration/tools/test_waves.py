@@ -1,0 +1,91 @@
+"""Reading in waves: what serves needs that have plenty, or that have gone dry, is not paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from citeloom.documents.windows import Window
+from citeloom.models.needs import Need, Purpose
+from citeloom.models.roles import PassageFinding
+from citeloom.stores.home import Home
+from citeloom.stores.library import Library
+from citeloom.tools.evidence import EvidenceLimits, read_in_waves
+from citeloom.tools.windows import WindowLimits, propose_windows
+from tests.support.sample_library import index_samples
+from tests.support.word_embedding import WordEmbedding
+
+SCALING = Need("N1", "what temperature scaling does", ("temperature scaling lowers the calibration error of wearers",))
+SEEDS = Need("N2", "what ensembles of seeds do", ("ensembles of seeds make different errors",))
+PURPOSE = Purpose("how to calibrate", (SCALING, SEEDS))
+LIMITS = EvidenceLimits(call_tokens=400, waves=4)
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    embedding = WordEmbedding()
+    home = Home(tmp_path_factory.mktemp("samples") / ".citeloom")
+    index_samples(home.root, embedding)
+    library = Library.open(home, embedding)
+    yield library
+    library.close()
+
+
+@pytest.fixture
+async def windows(samples: Library) -> list[Window]:
+    return await propose_windows(samples, [SCALING, SEEDS], limits=WindowLimits(tokens=20_000, window_tokens=300))
+
+
+class Reader:
+    """Finds one thing in the first chunk of each window, with the score of the first need that it serves."""
+
+    def __init__(self, **scores: float) -> None:
+        self.scores = scores
+        self.read_for: list[tuple[str, ...]] = []
+
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
+        found = []
+        for window in windows:
+            self.read_for.append(window.needs)
+            need, chunk = window.needs[0], window.chunks[0]
+            span = (chunk, 0, len(chunk.text))
+            found.append(PassageFinding(window.paper, "It is so.", self.scores[need], need, (span,), 0.7))
+        return found
+
+
+async def test_all_is_read_while_needs_are_served_but_not_yet_plentifully(windows: list[Window]) -> None:
+    reader = Reader(N1=0.7, N2=0.7)
+    searched = await read_in_waves(reader, PURPOSE, windows[:8], LIMITS)
+    assert len(reader.read_for) == 8 and len(searched.found) == 8
+
+
+async def test_a_need_with_plenty_is_read_for_no_more(windows: list[Window]) -> None:
+    scaling = [replace(window, needs=("N1",)) for window in windows[:-2]]
+    seeds = [replace(window, needs=("N2",)) for window in windows[-2:]]
+    reader = Reader(N1=0.9, N2=0.9)
+    await read_in_waves(reader, PURPOSE, [*scaling, *seeds], LIMITS)
+    assert 6 <= reader.read_for.count(("N1",)) < len(scaling) and reader.read_for.count(("N2",)) == 2
+
+
+async def test_a_need_that_has_gone_dry_is_read_for_no_more(windows: list[Window]) -> None:
+    reader = Reader(N1=0.4, N2=0.4)
+    await read_in_waves(reader, PURPOSE, windows, LIMITS)
+    assert len(reader.read_for) < len(windows)
+
+
+async def test_nothing_that_was_read_and_is_useful_is_dropped(windows: list[Window]) -> None:
+    searched = await read_in_waves(Reader(N1=0.5, N2=0.8), PURPOSE, windows[:8], LIMITS)
+    assert {item.finding.score for item in searched.found} <= {0.5, 0.8} and len(searched.found) == 8
+    assert [item.combined_score for item in searched.found] == sorted(
+        (item.combined_score for item in searched.found), reverse=True
+    )
+
+
+async def test_without_a_chat_model_only_the_best_quotes_of_each_need_and_paper_are_kept(windows: list[Window]) -> None:
+    limits = EvidenceLimits(call_tokens=400, waves=1, top_k_final=3, per_paper=1)
+    searched = await read_in_waves(Reader(N1=0.5, N2=0.8), PURPOSE, windows, limits)
+    for need in ("N1", "N2"):
+        papers = [item.finding.paper.key for item in searched.found if item.finding.need == need]
+        assert len(papers) == len(set(papers)) <= 3
