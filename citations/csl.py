@@ -116,7 +116,7 @@ class _Builder(ElementTree.TreeBuilder):
         super().__init__()
         self._depth = 0
 
-    def start(self, tag: str, attrs: dict[str, str], /) -> Element:  # type: ignore[override]
+    def start(self, tag: str, attrs: dict[str, str], /) -> Element:
         self._depth += 1
         if self._depth > _MOST_LEVELS:
             raise _StyleRefusedError(f"is nested more than {_MOST_LEVELS} levels deep")
@@ -191,4 +191,3 @@ class _Sizes:
             self._known[name] = self.of(self._macros[name], level)
             self._inside.pop()
         return self._known.get(name, 0)
-

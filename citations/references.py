@@ -132,9 +132,7 @@ def _written_by_pandoc(
     papers: Sequence[Paper], csl: Path | None, seconds: float = _SECONDS
 ) -> tuple[dict[str, str], list[str]]:
     """Texts by key, for as many papers as pandoc can read within limits of time, and warnings."""
-    readable = [
-        paper for paper in papers if len(paper.bibtex) <= _MOST_CHARACTERS and _ENTRY_KEY.search(paper.bibtex)
-    ]
+    readable = [paper for paper in papers if len(paper.bibtex) <= _MOST_CHARACTERS and _ENTRY_KEY.search(paper.bibtex)]
     if not readable:
         return {}, []
     try:

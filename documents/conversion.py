@@ -52,9 +52,7 @@ def as_markdown(path: Path) -> str:
     _require_whole(path, kind)
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
     try:
-        made = pandoc(
-            [*options, "--strip-comments", "--", str(path.resolve())], seconds=_SECONDS, megabytes=_MEGABYTES
-        )
+        made = pandoc([*options, "--strip-comments", "--", str(path.resolve())], seconds=_SECONDS, megabytes=_MEGABYTES)
     except PandocLimitError as error:
         raise ConversionError(str(error)) from None
     except PandocError as error:
@@ -83,14 +81,19 @@ def _unescaped(line: str) -> str:
     )
 
 
+def most_bytes(path: Path) -> int:
+    """How large a file of this ending may be."""
+    return _MOST_BYTES if path.suffix.lower() in _ARCHIVES else _MOST_TEXT
+
+
 def _require_whole(path: Path, kind: str) -> None:
     """Raise `ConversionError` for what pandoc would take for an empty or a wrong document, or what is too large."""
     try:
         if path.suffix.lower() in _ARCHIVES:
-            require_regular(path, _MOST_BYTES)
+            require_regular(path, most_bytes(path))
             data = b"archive" if path.stat().st_size else b""
         else:
-            data = read_regular(path, _MOST_TEXT)
+            data = read_regular(path, most_bytes(path))
     except FileRefusedError as error:
         raise ConversionError(str(error)) from None
     if not data.strip():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
 
 import yaml
 
@@ -20,14 +19,13 @@ class _PlainLoader(yaml.SafeLoader):
     `<<` merges nothing: a merge copies what it names, so that merges of merges grow without measure.
     """
 
-    yaml_implicit_resolvers: ClassVar = {
-        character: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":bool", ":null"))]
-        for character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
-
+_PlainLoader.yaml_implicit_resolvers = {
+    character: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":bool", ":null"))]
+    for character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 for _tag in ("int", "float", "timestamp", "binary"):
-    _PlainLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", yaml.SafeLoader.construct_yaml_str)
+    _PlainLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", lambda loader, node: loader.construct_scalar(node))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ def read_front_matter(source: str) -> FrontMatter:
     if len(source) > _MOST_CHARACTERS:
         return FrontMatter(problem=f"front matter has more than {_MOST_CHARACTERS:,} characters and was not read")
     try:
-        data = yaml.load(source, _PlainLoader)  # noqa: S506
+        data = yaml.load(source, _PlainLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = re.sub(r"\s+", " ", str(error))[:160]
         return FrontMatter(problem=f"front matter is not YAML ({reason})")

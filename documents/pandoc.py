@@ -19,7 +19,7 @@ _SIGNALLED: Final = 128
 # No key of the user's, and nothing that changes how pandoc's runtime is limited.
 _PASSED_ON = re.compile(r"HOME|PATH|LANG|LC_\w+|TMPDIR|TEMP|TMP|XDG_\w+|PYPANDOC_PANDOC|SYSTEMROOT|APPDATA|USERPROFILE")
 _NOBODY: Final = "http://127.0.0.1:9"
-_NO_NET: Final = {name: _NOBODY for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")}
+_NO_NET: Final = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _NOBODY)
 _MESSAGE: Final = 200  # characters
 
 
