@@ -20,12 +20,16 @@ class _PlainLoader(yaml.SafeLoader):
     """
 
 
+def _as_written(loader: yaml.SafeLoader, node: yaml.Node) -> str:
+    return node.value if isinstance(node, yaml.ScalarNode) else ""
+
+
 _PlainLoader.yaml_implicit_resolvers = {
     character: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":bool", ":null"))]
     for character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 for _tag in ("int", "float", "timestamp", "binary"):
-    _PlainLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", lambda loader, node: loader.construct_scalar(node))
+    _PlainLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", _as_written)
 
 
 @dataclass(frozen=True, slots=True)

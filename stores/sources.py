@@ -20,7 +20,7 @@ from citeloom.documents.processes import raise_if_stopped
 from citeloom.documents.regular_files import FileRefusedError, read_regular, require_regular
 from citeloom.errors import InputError
 from citeloom.stores.converted import ConvertedFiles
-from citeloom.stores.given_documents import Given, grouped, read_given
+from citeloom.stores.given_documents import MOST_CHARACTERS, Given, grouped, read_given
 from citeloom.stores.pdf_process import read_pdf_apart
 from citeloom.stores.source import Source
 from citeloom.stores.walking import printable, walk
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 MARKDOWN = frozenset({".md", ".markdown"})
 PDF = ".pdf"
 ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # the first is taken when a folder has a paper in several
-_MAX_BYTES = 20_000_000  # some 8,000 pages; beyond it cutting alone would take minutes
 _MOST_PDF = 500_000_000
-_TOO_MUCH = f"more than a paper may have ({_MAX_BYTES / 1e6:.0f} MB); are pictures embedded in it?"
+_TOO_MUCH = f"more than a paper may have ({MOST_CHARACTERS / 1e6:.0f} MB); are pictures embedded in it?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +208,7 @@ def _converted(file: Path, kept: ConvertedFiles | None) -> str:
         if kept is not None:
             kept.put(file, read)
     text = str(read["markdown"])
-    if len(text) > _MAX_BYTES:
+    if len(text) > MOST_CHARACTERS:
         raise ConversionError(f"holds {len(text) / 1e6:.0f} MB of text, {_TOO_MUCH}")
     return text
 
@@ -217,7 +216,7 @@ def _converted(file: Path, kept: ConvertedFiles | None) -> str:
 def read_text(file: Path, *, blank: bool = False) -> str:
     """The text of a file in UTF-8, not blank unless that may be; raises `SourceRefusedError`."""
     try:
-        data = read_regular(file, _MAX_BYTES)
+        data = read_regular(file, MOST_CHARACTERS)
     except FileRefusedError as error:
         raise SourceRefusedError(f"{error}; are pictures embedded in it?" if file.is_file() else str(error)) from error
     except OSError as error:
