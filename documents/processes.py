@@ -22,6 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _KEEPER: Final = Path(__file__).with_name("keeper.py")
+_CORES: Final = 8  # that a program may keep busy, so that its time is over first by the clock
 _OUTPUT: Final = 256 << 20  # bytes
 _ERRORS: Final = 64 << 10  # bytes of what it complains about that are read
 
@@ -117,7 +118,7 @@ def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None
     """
     raise_if_stopped()
     # Isolated, so that no module of the folder where the user stands is taken for one of Python's.
-    keeper = [sys.executable, "-I", "-S", str(_KEEPER), str(math.ceil(seconds) + 1), str(_OUTPUT)]
+    keeper = [sys.executable, "-I", "-S", str(_KEEPER), str(math.ceil(seconds) * _CORES), str(_OUTPUT)]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         # In a session of its own: Ctrl-C on the terminal is ours to answer.
         with subprocess.Popen(
