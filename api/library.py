@@ -77,6 +77,7 @@ async def aingest(
     bib: Path | str | None = None,
     *,
     prune: bool = False,
+    follow_links: bool = False,
 ) -> dict[str, Any]:
     """Take papers in; the result is the JSON of `ingest --json`.
 
@@ -86,6 +87,7 @@ async def aingest(
             `source`, in their metadata are one paper; a `page` in it is counted from 0.
         bib: the BibTeX file; the only one inside a given folder when left out.
         prune: remove papers whose file is gone from a given folder.
+        follow_links: take in also what links inside a folder lead to outside of it.
 
     Raises `InputError`, and what a loader raises.
     """
@@ -99,6 +101,7 @@ async def aingest(
         chunk_tokens=library.settings.chunk_tokens,
         chunk_overlap=library.settings.chunk_overlap,
         pdf_reader=library.settings.pdf_reader,
+        follow_links=follow_links,
     )
     return report.as_dict()
 
@@ -177,9 +180,10 @@ def ingest(
     bib: Path | str | None = None,
     *,
     prune: bool = False,
+    follow_links: bool = False,
 ) -> dict[str, Any]:
     """`aingest` for code without an event loop."""
-    return run_blocking(aingest(library, paths, bib, prune=prune), "aingest")
+    return run_blocking(aingest(library, paths, bib, prune=prune, follow_links=follow_links), "aingest")
 
 
 def search(

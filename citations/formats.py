@@ -13,13 +13,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from citeloom.citations.csl import read_style
 from citeloom.citations.export import without_title
 from citeloom.citations.styles import CitationPlace
+from citeloom.documents.pandoc import PandocError, pandoc
 from citeloom.errors import CiteloomError
 
 Format = Literal["tex", "docx", "html"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
+_SECONDS: Final = 120.0
+_MEGABYTES: Final = 1500
 # All that is read: no raw HTML or TeX, no attributes, no notes, no includes.
 _READER = (
     "markdown_strict-raw_html-shortcut_reference_links-spaced_reference_links+citations+pipe_tables+tex_math_dollars"
@@ -68,33 +72,30 @@ def convert(
     """The file of a format, from a manuscript and the `.bib` of what it cites; `title` is that of a whole paper.
 
     LaTeX cites by `\\citep` from `bibliography_name`.bib, for the author's own style; with `csl` its citations and
-    references are written out, as they are in the other formats. Raises ExportError when pandoc refuses.
+    references are written out, as they are in the other formats. Raises ExportError when pandoc refuses, and
+    InputError for a style that it is not shown.
     """
-    # Imported here: it looks for the binary, and most commands need no format.
-    import pypandoc
-
+    options = ["--from", _READER, "--to", _WRITERS[target], "--standalone", "--wrap=none", *_CITED_BY[target]]
+    if title := " ".join(_UNPRINTED.sub("", title).split()):
+        options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
+    elif target == "html":
+        options.append("--metadata=pagetitle:Section")
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        made = Path(folder) / f"section.{target}"
-        cited = Path(folder) / "cited.bib"
+        cited, text, style = (Path(folder) / name for name in ("cited.bib", "section.md", "style.csl"))
         cited.write_text(bibliography, encoding="utf-8")
-        options = ["--standalone", "--wrap=none", *_CITED_BY[target]]
-        if title := " ".join(_UNPRINTED.sub("", title).split()):
-            options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
-        elif target == "html":
-            options.append("--metadata=pagetitle:Section")
+        text.write_text(source, encoding="utf-8")
         if target == "tex" and csl is None:
             options += ["--natbib", f"--variable=bibliography:{bibliography_name}", "--variable=biblio-style:plainnat"]
         else:
             options += ["--citeproc", f"--bibliography={cited}", "--metadata=link-citations:true"]
             options += ["--metadata=reference-section-title:References"]
         if csl is not None:
-            options.append(f"--csl={csl.resolve()}")
+            # As it was checked, whatever becomes of the file.
+            style.write_text(read_style(csl), encoding="utf-8")
+            options.append(f"--csl={style}")
         try:
-            pypandoc.convert_text(
-                source, _WRITERS[target], format=_READER, outputfile=str(made), extra_args=options, sandbox=True
-            )
-            return made.read_bytes()
-        except (RuntimeError, OSError) as error:
+            return pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
+        except (PandocError, OSError) as error:
             raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
 
 

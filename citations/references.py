@@ -1,6 +1,6 @@
 """The list of cited papers, made by pandoc from a `.bib` of just these papers.
 
-pandoc runs once for all of them, sandboxed. A paper that it cannot read gets a plain line from its own
+pandoc runs once for all of them, within limits. A paper that it cannot read gets a plain line from its own
 metadata and a warning: a bad entry never loses a finished draft. This module blocks; call it in a thread.
 """
 
@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from citeloom.citations.csl import read_style
 from citeloom.config import CitationStyle
 from citeloom.documents import Paper
+from citeloom.documents.pandoc import PandocError, pandoc
 from citeloom.errors import InputError
 
 _ENTRY_KEY = re.compile(r"(@\s*[A-Za-z]+\s*[{(]\s*)([^\s,{}()]+)(\s*,)")
@@ -30,6 +32,10 @@ _LISTED = re.compile(r'<div id="ref-r(\d+)"[^>]*>(.*?)(?=<div id="ref-r\d+"|\Z)'
 _DIV = re.compile(r"</?div\b[^>]*>")
 _SPAN = re.compile(r"</?span\b[^>]*>")
 _LABEL = re.compile(r"^\s*(?:\\?\[\d+\\?\]|\d+\\?\.|\(\d+\))\s+")
+_SECONDS: Final = 60.0
+_FEWEST_SECONDS: Final = 5.0
+_MEGABYTES: Final = 1500
+_MOST_CHARACTERS: Final = 200_000  # of an entry; a long abstract has 5,000
 _SOURCE = '---\nnocite: "@*"\n---\n'
 
 
@@ -88,7 +94,7 @@ def build_references(
         numbers: of each key, for the numeric style.
         csl: the user's own style file; the one that pandoc ships when left out.
 
-    Raises InputError when `csl` cannot be read.
+    Raises InputError when there is no file `csl`.
     """
     if csl is not None and not csl.is_file():
         raise InputError(f"{csl}: no such file.", help="Give the path of a .csl file.")
@@ -122,52 +128,59 @@ def plain_reference(paper: Paper) -> str:
     return ". ".join(part for part in parts if part) + "."
 
 
-def _written_by_pandoc(papers: Sequence[Paper], csl: Path | None) -> tuple[dict[str, str], list[str]]:
-    """Texts by key, for as many papers as pandoc can read, and warnings."""
-    readable = [paper for paper in papers if _ENTRY_KEY.search(paper.bibtex)]
+def _written_by_pandoc(
+    papers: Sequence[Paper], csl: Path | None, seconds: float = _SECONDS
+) -> tuple[dict[str, str], list[str]]:
+    """Texts by key, for as many papers as pandoc can read within limits of time, and warnings."""
+    readable = [paper for paper in papers if len(paper.bibtex) <= _MOST_CHARACTERS and _ENTRY_KEY.search(paper.bibtex)]
     if not readable:
         return {}, []
     try:
-        return dict(_formatted(tuple(readable), csl) if csl is not None else _formatted_alike(tuple(readable))), []
+        if csl is not None:
+            return _formatted(readable, csl, seconds), []
+        return dict(_formatted_alike(tuple(readable), seconds)), []
     except OSError as error:
         return {}, [f"pandoc could not be started ({error}); references are plain lines."]
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:200]
+    except InputError as error:
+        reason = error.message.rstrip(".")
+    except PandocError as error:
+        reason = f"{csl}: pandoc refused it ({error})"
     if csl is not None:
         texts, warnings = _written_by_pandoc(papers, None)
-        return texts, [f"{csl}: pandoc refused it ({reason}); its own style was used.", *warnings]
+        return texts, [f"{reason}; pandoc's own style was used.", *warnings]
     if len(readable) == 1:
         return {}, []
-    # One entry that cannot be read refuses the whole file: halve until it stands alone.
-    middle = len(readable) // 2
-    first, _ = _written_by_pandoc(readable[:middle], None)
-    second, _ = _written_by_pandoc(readable[middle:], None)
+    # One entry that cannot be read refuses the whole file: halve until it stands alone. With the time, since several
+    # entries may each use up what they are given.
+    middle, less = len(readable) // 2, max(seconds / 2, _FEWEST_SECONDS)
+    first, _ = _written_by_pandoc(readable[:middle], None, less)
+    second, _ = _written_by_pandoc(readable[middle:], None, less)
     return first | second, []
 
 
 @lru_cache(maxsize=32)
-def _formatted_alike(papers: tuple[Paper, ...]) -> Mapping[str, str]:
+def _formatted_alike(papers: tuple[Paper, ...], seconds: float) -> Mapping[str, str]:
     """The list in pandoc's own style, kept: a run of pandoc takes as long as a model's answer."""
-    return _formatted(papers, None)
+    return _formatted(papers, None, seconds)
 
 
-def _formatted(papers: Sequence[Paper], csl: Path | None) -> dict[str, str]:
-    """One run of pandoc; raises RuntimeError when it refuses an entry or the style."""
-    # Imported here: it looks for the binary, and most commands need no references.
-    import pypandoc
-
+def _formatted(papers: Sequence[Paper], csl: Path | None, seconds: float) -> dict[str, str]:
+    """One run of pandoc; raises `PandocError` when it refuses an entry or the style."""
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        bibliography = Path(folder) / "cited.bib"
+        bibliography, source, style = (Path(folder) / name for name in ("cited.bib", "source.md", "style.csl"))
         # Keys of our own: whatever a library's keys contain, they come back as we gave them.
         entries = [
             _ENTRY_KEY.sub(rf"\g<1>r{number}\g<3>", _mended(paper.bibtex), count=1)
             for number, paper in enumerate(papers)
         ]
         bibliography.write_text("\n\n".join(entries) + "\n", encoding="utf-8")
-        options = ["--citeproc", "--wrap=none", f"--bibliography={bibliography}"]
+        source.write_text(_SOURCE, encoding="utf-8")
+        options = ["--from", "markdown", "--to", "gfm", "--citeproc", "--wrap=none", f"--bibliography={bibliography}"]
         if csl is not None:
-            options.append(f"--csl={csl.resolve()}")
-        listed = pypandoc.convert_text(_SOURCE, "gfm", format="markdown", extra_args=options, sandbox=True)
+            # As it was checked, whatever becomes of the file.
+            style.write_text(read_style(csl), encoding="utf-8")
+            options.append(f"--csl={style}")
+        listed = pandoc([*options, "--", str(source)], seconds=seconds, megabytes=_MEGABYTES).decode("utf-8", "replace")
     texts: dict[str, str] = {}
     for number, body in _LISTED.findall(listed):
         paper = papers[int(number)]

@@ -42,6 +42,9 @@ def ingest(
         typer.Option("--bib", help="BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder."),
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove papers whose files are gone.")] = False,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Take in also what links in a folder lead to outside of it.")
+    ] = False,
     summarize: Annotated[
         bool,
         typer.Option("--summarize", help="Have the summarizing model summarize each new paper (costs calls)."),
@@ -63,7 +66,7 @@ def ingest(
     Example: python cli.py ingest my-library/ --bib my-library/library.bib
     """
     limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_to_end(_ingest(paths, bib, prune, summarize, home, limits))
+    record = run_to_end(_ingest(paths, bib, home, limits, prune=prune, summarize=summarize, follow_links=follow_links))
     if as_json:
         result_json(record)
     else:
@@ -77,7 +80,14 @@ def ingest(
 
 
 async def _ingest(
-    paths: list[Path], bib: Path | None, prune: bool, summarize: bool, home: Path | None, limits: dict[str, Any]
+    paths: list[Path],
+    bib: Path | None,
+    home: Path | None,
+    limits: dict[str, Any],
+    *,
+    prune: bool,
+    summarize: bool,
+    follow_links: bool,
 ) -> dict[str, Any]:
     from citeloom.models.paying import paid_by
     from citeloom.stores.ingest import ingest as ingest_papers
@@ -97,6 +107,7 @@ async def _ingest(
                 chunk_tokens=settings.chunk_tokens,
                 chunk_overlap=settings.chunk_overlap,
                 pdf_reader=settings.pdf_reader,
+                follow_links=follow_links,
             )
     warnings_and_refusals(report)
     return report.as_dict()

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 from citeloom.documents.bibtex import (
     author_names,
     field_value,
+    length_of_value,
     readable,
     render_entry,
     uses_macros,
 )
 from citeloom.documents.front_matter import find_doi
 from citeloom.documents.model import Paper
+from citeloom.documents.regular_files import FileRefusedError, read_regular
 from citeloom.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ _VENUE_FIELDS = (
     "publisher",
 )
 _NOT_INHERITED = frozenset({"crossref", "doi", "url", "abstract", "file", "keywords", "note"})
+_MOST_BYTES = 50_000_000  # some 50,000 entries with their abstracts
+_MOST_CHARACTERS = 200_000  # of one entry, its macros filled in
+_MOST_IN_ALL = 500_000_000
 _TITLE_ENOUGH = 12  # letters and digits that a title must have to identify a paper
 
 
@@ -91,15 +96,16 @@ def _letters(title: str) -> str:
 
 
 def read_bibliography(path: Path) -> Bibliography:
-    """The entries of a `.bib` file; raises `InputError` when there is no such file or it is no text."""
+    """The entries of a `.bib` file; raises `InputError` when there is no such file, or it is no text or too large."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, _MOST_BYTES)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file.", help="Give the path of your .bib file to --bib.") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder, no .bib file.", help="Give the file itself to --bib.") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+    except FileRefusedError as error:
+        kind = "is a folder, no .bib file" if path.is_dir() else str(error)
+        raise InputError(f"{path}: {kind}.", help="Give the file itself to --bib.") from None
     if b"\0" in data:
         raise InputError(f"{path}: is no text file.", help="Export your library as BibTeX or BibLaTeX.")
     warnings: tuple[str, ...] = ()
@@ -112,7 +118,7 @@ def read_bibliography(path: Path) -> Bibliography:
 
 
 def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()) -> Bibliography:
-    """The entries of a BibTeX text; `source` names it in refusals."""
+    """The entries of a BibTeX text; `source` names it in refusals. Raises `InputError` when it unfolds too far."""
     from bibtexparser.entrypoint import parse_string
 
     # Its log says again, in its own words, what the refusals say.
@@ -125,21 +131,26 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
     lines: dict[str, int] = {}
     refused: list[Refusal] = []
     said = list(warnings)
+    in_all = 0
     parents = {entry.key.lower(): entry for entry in library.entries}
     for block in library.blocks:
         line = (block.start_line or 0) + 1
         try:
             entry = _entry(block, lines)
+            if entry is None:
+                continue
+            whole = _with_parent(entry, parents, macros)
+            paper = _read_paper(whole, macros, as_written=whole is block)
         except _EntryRefusedError as error:
             refused.append(Refusal(source, f"line {line}: {error}"))
-            continue
-        if entry is None:
             continue
         lines[entry.key] = line
         if entry is not block:
             said.append(f"{source}: line {line}: {entry.key}: a field is given twice; the first counts.")
-        whole = _with_parent(entry, parents, macros)
-        papers[entry.key] = _paper(whole, macros, as_written=whole is block)
+        papers[entry.key] = paper
+        in_all += len(paper.bibtex)
+        if in_all > _MOST_IN_ALL:
+            raise InputError(f"{source}: line {line}: its entries unfold to more than {_MOST_IN_ALL / 1e6:.0f} MB.")
         for name in _file_names(field_value(_fields(entry).get("file", ""), macros)):
             files.setdefault(name, entry.key)
     return Bibliography(papers, files, tuple(refused), tuple(said))
@@ -211,6 +222,17 @@ def _with_parent(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str
 def _fields(entry: Entry) -> dict[str, str]:
     """The raw values of an entry by lower-case name."""
     return {item.key.lower(): str(item.value) for item in entry.fields}
+
+
+def _read_paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Paper:
+    """The paper of an entry; raises `_EntryRefusedError` for one that unfolds too far or is nested too deeply."""
+    characters = sum(length_of_value(value, macros) for value in _fields(entry).values())
+    if characters > _MOST_CHARACTERS:
+        raise _EntryRefusedError(f"entry {entry.key} has more than {_MOST_CHARACTERS:,} characters")
+    try:
+        return _paper(entry, macros, as_written=as_written)
+    except RecursionError:
+        raise _EntryRefusedError(f"entry {entry.key} is nested too deeply to be read") from None
 
 
 def _paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Paper:

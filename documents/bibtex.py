@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +42,11 @@ def field_value(raw: str, macros: Mapping[str, str]) -> str:
     """The text of a field as it stands in the file: without its braces or quotes, macros filled in."""
     parts = _value_parts(raw)
     return "".join(part[1:-1] if _delimited(part) else macros.get(part.lower(), part) for part in parts).strip()
+
+
+def length_of_value(raw: str, macros: Mapping[str, str]) -> int:
+    """How many characters `field_value` would give, which repeats a macro as often as it is named."""
+    return sum(len(part if _delimited(part) else macros.get(part.lower(), part)) for part in _value_parts(raw))
 
 
 def uses_macros(raw: str) -> bool:
@@ -115,6 +121,9 @@ def _decoder() -> Callable[[str], str]:
     from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
     from pylatexenc.latexwalker import get_default_latex_context_db  # type: ignore[import-untyped]
 
+    # It complains of every command that it cannot make text of, on the terminal of the user.
+    logging.getLogger("pylatexenc").addHandler(logging.NullHandler())
+    logging.getLogger("pylatexenc").propagate = False
     decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
     # Made once: for each value anew it would take half the time of reading a library.
     known = get_default_latex_context_db()

@@ -1,16 +1,18 @@
 """Other formats as markdown, by pandoc: Word, LaTeX, JATS, HTML and EPUB.
 
-pandoc runs sandboxed: a document can make it read no other file, and it is stopped when it takes too long.
+pandoc runs sandboxed: a document can make it read no other file, and it is stopped at limits of time and memory.
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+
+from citeloom.documents.pandoc import PandocError, PandocLimitError, pandoc
+from citeloom.documents.regular_files import FileRefusedError, read_regular, require_regular
 
 # By ending: the reader. Boxes and spans of a web page say nothing that a reader sees.
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
@@ -33,7 +35,11 @@ _ESCAPED_BRACKETS = re.compile(r"(?<!\\)\\\[([^\[\]\n]*?)\\\](?![(:\[])")
 _ESCAPED_SIGN = re.compile(r"(?<!\\)\\(?=[<>](?:[\s\d=.]|$))(?<=.\\)")
 _AS_IT_IS = re.compile(r"(`+[^`]*`+|(?<!\\)\$\$?(?:[^$\\]|\\.)*\$\$?)")  # code and formulas
 _SECONDS = 120.0
-_MEMORY = "-M3G"
+_MEGABYTES = 3000
+# Of text pandoc takes up to a hundred times the memory; most of an archive are pictures.
+_ARCHIVES: Final = frozenset({".docx", ".epub"})
+_MOST_BYTES: Final = 300_000_000
+_MOST_TEXT: Final = 50_000_000
 
 
 class ConversionError(Exception):
@@ -42,22 +48,16 @@ class ConversionError(Exception):
 
 def as_markdown(path: Path) -> str:
     """The file in markdown with its metadata as a YAML head; raises `ConversionError`."""
-    import pypandoc
-
     kind = FORMATS[path.suffix.lower()]
     _require_whole(path, kind)
-    command = [pypandoc.get_pandoc_path(), "+RTS", _MEMORY, "-RTS", "--sandbox", "--from", kind, "--to", _TO]
-    options = ["--standalone", "--wrap=none", "--markdown-headings=atx", "--strip-comments", "--", str(path.resolve())]
+    options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
     try:
-        done = subprocess.run(
-            [*command, *options], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise ConversionError(f"was not converted within {_SECONDS:g} seconds") from None
-    if done.returncode != 0:
-        said = " ".join(done.stderr.decode("utf-8", "replace").split())[:160].rstrip(".")
-        raise ConversionError(f"cannot be read as {kind.partition('-')[0]} ({said or 'pandoc failed'})")
-    return _without_boxes(done.stdout.decode("utf-8"))
+        made = pandoc([*options, "--strip-comments", "--", str(path.resolve())], seconds=_SECONDS, megabytes=_MEGABYTES)
+    except PandocLimitError as error:
+        raise ConversionError(str(error)) from None
+    except PandocError as error:
+        raise ConversionError(f"cannot be read as {kind.partition('-')[0]} ({error})") from None
+    return _without_boxes(made.decode("utf-8", "replace"))
 
 
 def _without_boxes(text: str) -> str:
@@ -81,9 +81,21 @@ def _unescaped(line: str) -> str:
     )
 
 
+def most_bytes(path: Path) -> int:
+    """How large a file of this ending may be."""
+    return _MOST_BYTES if path.suffix.lower() in _ARCHIVES else _MOST_TEXT
+
+
 def _require_whole(path: Path, kind: str) -> None:
-    """Raise `ConversionError` for what pandoc would take for an empty or a wrong document."""
-    data = path.read_bytes()
+    """Raise `ConversionError` for what pandoc would take for an empty or a wrong document, or what is too large."""
+    try:
+        if path.suffix.lower() in _ARCHIVES:
+            require_regular(path, most_bytes(path))
+            data = b"archive" if path.stat().st_size else b""
+        else:
+            data = read_regular(path, most_bytes(path))
+    except FileRefusedError as error:
+        raise ConversionError(str(error)) from None
     if not data.strip():
         raise ConversionError("is empty")
     if kind == "latex" and b"\\documentclass" not in data:

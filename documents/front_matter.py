@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from dataclasses import dataclass
 
@@ -10,7 +9,27 @@ import yaml
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_MOST_CHARACTERS = 200_000
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>{}]+", re.IGNORECASE)
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """Plain values only: scalars are text as written, for YAML also counts `1:59:59` in sixties, to any length.
+
+    `<<` merges nothing: a merge copies what it names, so that merges of merges grow without measure.
+    """
+
+
+def _as_written(loader: yaml.SafeLoader, node: yaml.Node) -> str:
+    return node.value if isinstance(node, yaml.ScalarNode) else ""
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    character: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":bool", ":null"))]
+    for character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _tag in ("int", "float", "timestamp", "binary"):
+    _PlainLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", _as_written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +51,10 @@ class FrontMatter:
 
 def read_front_matter(source: str) -> FrontMatter:
     """Metadata from YAML; a block that is no YAML gives an empty one that names the problem."""
+    if len(source) > _MOST_CHARACTERS:
+        return FrontMatter(problem=f"front matter has more than {_MOST_CHARACTERS:,} characters and was not read")
     try:
-        data = yaml.safe_load(source)
+        data = yaml.load(source, _PlainLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = re.sub(r"\s+", " ", str(error))[:160]
         return FrontMatter(problem=f"front matter is not YAML ({reason})")
@@ -68,8 +89,6 @@ def _text(value: object) -> str:
 
 
 def _year(value: object) -> int | None:
-    if isinstance(value, datetime.date):
-        return value.year
     match = _YEAR.search(_text(value))
     return int(match.group(1)) if match else None
 

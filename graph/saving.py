@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from citeloom.citations.csl import style_file
 from citeloom.citations.evidence_report import evidence_report
 from citeloom.citations.export import file_stem, prepare_folder, slug, write_texts
 from citeloom.citations.formats import ExportError, Format, convert
+from citeloom.documents.processes import in_thread
 
 __all__ = ["prepare_folder", "public_record", "save", "save_section"]
 
@@ -72,7 +72,7 @@ async def save_section(
             raise failed[0]
         return saved
 
-    return await asyncio.to_thread(write)
+    return await in_thread(write)
 
 
 def name_of(record: Mapping[str, Any]) -> str:

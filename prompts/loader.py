@@ -124,7 +124,7 @@ def load_prompt(name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptE
         raise error(f"Prompt {path}: expected a head between two lines '---' that declares variables.")
     try:
         head = yaml.safe_load(match["head"])
-    except yaml.YAMLError as problem:
+    except (yaml.YAMLError, ValueError, RecursionError) as problem:  # a number of 5,000 digits, lists 1,000 deep
         raise error(f"Prompt {path}: the head is not YAML ({' '.join(str(problem).split())}).") from problem
     try:
         variables, description = _declared(head)

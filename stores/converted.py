@@ -57,4 +57,5 @@ class ConvertedFiles:
 
 def _stamp(file: Path, reader: str) -> str:
     version = f"{READING_VERSION}:{reader}" if reader else READING_VERSION
-    return f"{version}:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+    with file.open("rb") as opened:
+        return f"{version}:{hashlib.file_digest(opened, 'sha256').hexdigest()}"

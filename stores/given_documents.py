@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _GAP = "\n\n"
 _MOST_PAGES = 100_000
+_MOST_NAME = 4_000
+MOST_CHARACTERS = 20_000_000  # of a paper, some 8,000 pages; beyond it cutting alone would take minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +41,30 @@ def grouped(documents: Iterable[Document]) -> tuple[list[Given], list[Refusal]]:
     groups: dict[str, list[Document]] = {}
     refused: list[Refusal] = []
     for number, document in enumerate(documents):
-        name = str(document.metadata.get("key") or document.metadata.get("source") or "").strip()
-        if name:
+        name = _name(document)
+        if len(name) > _MOST_NAME:
+            refused.append(
+                Refusal(f"document {number}", f"has a 'key' or 'source' of {len(name)} characters in its metadata")
+            )
+        elif name:
             groups.setdefault(name, []).append(document)
         else:
             refused.append(Refusal(f"document {number}", "has neither 'key' nor 'source' in its metadata"))
     return [Given(name, tuple(parts)) for name, parts in groups.items()], refused
 
 
+def _name(document: Document) -> str:
+    try:
+        return str(document.metadata.get("key") or document.metadata.get("source") or "").strip()
+    except (ValueError, RecursionError):  # a number of thousands of digits, a list that holds itself
+        return ""
+
+
 def read_given(given: Given, bibliography: Bibliography) -> tuple[Source, list[str]] | Refusal:
     """The paper and what there is to say about it, or why it is not taken."""
+    size = sum(len(part.page_content) for part in given.parts)
+    if size > MOST_CHARACTERS:
+        return Refusal(given.name, f"is {size / 1e6:.0f} MB, more than it may be ({MOST_CHARACTERS / 1e6:.0f} MB)")
     parsed = _parsed(given.parts)
     if not parsed.text.strip():
         return Refusal(given.name, "is empty")

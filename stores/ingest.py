@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from citeloom.config import PdfReader
 from citeloom.documents.model import Paper
+from citeloom.documents.processes import in_thread
 from citeloom.stores.changes import removal
 from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.indexing import Indexing, OnEvent, Summarize, to_end, write
@@ -43,6 +44,7 @@ async def ingest(
     chunk_tokens: int = 400,
     chunk_overlap: int = 100,
     pdf_reader: PdfReader = "pdf-oxide",
+    follow_links: bool = False,
 ) -> IngestReport:
     """Take in all papers under `paths`; what is there already and unchanged costs nothing.
 
@@ -58,6 +60,7 @@ async def ingest(
         chunk_tokens: tokens that a chunk aims at.
         chunk_overlap: tokens that neighbouring chunks share.
         pdf_reader: what reads PDFs.
+        follow_links: take in also what links inside a folder lead to outside of it.
 
     Raises `InputError` before anything is changed when a path or the `.bib` is missing, nothing is found, the
     PDF reader or its Java is not installed, or the library was made with another embedding model; whatever the
@@ -65,7 +68,9 @@ async def ingest(
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
-    sources = await asyncio.to_thread(read_sources, list(paths), bib, list(documents), converted, pdf_reader)
+    sources = await in_thread(
+        read_sources, list(paths), bib, list(documents), converted, pdf_reader, follow_links=follow_links
+    )
     report = await take_in(
         library,
         sources,

@@ -9,7 +9,8 @@ from pathlib import Path
 from citeloom.documents.bibliography import Refusal
 from citeloom.documents.notes import note_stem
 from citeloom.stores.source import Source
-from citeloom.stores.sources import SourceRefusedError, Sources, printable, read_text
+from citeloom.stores.sources import SourceRefusedError, Sources, read_text
+from citeloom.stores.walking import leads_out, printable, refused_link
 
 Names = dict[tuple[Path, str], Path]
 
@@ -26,10 +27,7 @@ def attach_notes(sources: Sources) -> Sources:
     for source in sources.found:
         file = of_paper.get(source.paper.key)
         try:
-            text = read_text(file) if file is not None and file.read_bytes().strip() else ""
-        except OSError as error:
-            refused.append(Refusal(str(file), f"cannot be read ({error.strerror or type(error).__name__})"))
-            text = ""
+            text = _text(file, sources) if file is not None else ""
         except SourceRefusedError as error:
             refused.append(Refusal(str(file), str(error)))
             text = ""
@@ -42,6 +40,14 @@ def attach_notes(sources: Sources) -> Sources:
         if file.resolve() not in owned and (file.parent.resolve(), note_stem(file)) not in beside_refused
     ]
     return replace(sources, found=tuple(found), refused=tuple(refused), warnings=(*sources.warnings, *warnings))
+
+
+def _text(file: Path, sources: Sources) -> str:
+    """A note's text, empty for one of blanks; raises `SourceRefusedError`."""
+    target = None if sources.follow_links else leads_out(file, (*sources.folders, file.parent))
+    if target is not None:
+        raise SourceRefusedError(refused_link(file, target).reason)
+    return read_text(file, blank=True)
 
 
 def _notes_beside(folders: Iterable[Path]) -> Names:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from citeloom.documents.pdf import PdfRefusedError
+from citeloom.documents.processes import OutOfTimeError, run
 from citeloom.errors import InputError
 
 OPENDATALOADER = "opendataloader"
@@ -67,18 +68,10 @@ def read_layout(path: Path, java: str, seconds: float) -> dict[str, Any]:
         options = [f"-Xmx{_MEMORY}", "-Djava.awt.headless=true", f"-Djava.io.tmpdir={folder}"]
         asked = ["--quiet", "--format", "json", "--image-output", "off", "--keep-line-breaks", "--output-dir", folder]
         try:
-            done = subprocess.run(
-                [java, *options, "-jar", str(program), *asked, str(path.resolve())],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=seconds,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+            done = run([java, *options, "-jar", str(program), *asked, str(path.resolve())], seconds=seconds)
+        except OutOfTimeError:
             raise PdfRefusedError(f"was not read by {_PACKAGE} within {seconds:g} seconds") from None
-        failed = PdfRefusedError(
-            f"made {_PACKAGE} fail (exit code {done.returncode}); {_OTHERWISE} to read it otherwise"
-        )
+        failed = PdfRefusedError(f"made {_PACKAGE} fail (exit code {done.code}); {_OTHERWISE} to read it otherwise")
         written = list(Path(folder).glob("*.json"))
         if not written:
             raise failed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ from citeloom.documents.markdown import ParsedPaper
 from citeloom.documents.pdf import PdfRefusedError, PdfText
 from citeloom.documents.pdf.opendataloader import text_of
 from citeloom.documents.pdf.parsed import parsed_pdf
+from citeloom.documents.processes import OutOfTimeError, run
 from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.opendataloader import OPENDATALOADER, read_layout, reader_version, require_java
 
@@ -43,13 +43,13 @@ def _read(path: Path, seconds: float) -> dict[str, Any]:
     # -P: a json.py in the folder where the user stands is not ours.
     command = [sys.executable, "-P", "-m", _READER, str(path.resolve())]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
+        done = run(command, seconds=seconds)
+    except OutOfTimeError:
         raise PdfRefusedError(f"was not read within {seconds:g} seconds; it may be damaged") from None
     try:
-        said = json.loads(done.stdout)
+        said = json.loads(done.output)
     except ValueError:
-        raise PdfRefusedError(f"made the PDF reader fail (exit code {done.returncode}); it may be damaged") from None
+        raise PdfRefusedError(f"made the PDF reader fail (exit code {done.code}); it may be damaged") from None
     if "refused" in said:
         raise PdfRefusedError(said["refused"])
     return dict(said)

@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from citeloom.config import PdfReader
 from citeloom.documents.bibliography import Refusal
+from citeloom.documents.processes import in_thread, raise_if_stopped
 from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.doctor import Finding, differences, some
 from citeloom.stores.indexing import OnEvent
@@ -40,7 +41,7 @@ async def rebuild(
     """
     await mend(library)
     lacking = (await asyncio.to_thread(differences, library)).lacking
-    sources = await asyncio.to_thread(_kept_sources, library, lacking, only, pdf_reader)
+    sources = await in_thread(_kept_sources, library, lacking, only, pdf_reader)
     return await take_in(library, sources, anew=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap))
 
 
@@ -84,6 +85,7 @@ def _kept_sources(
     for paper in library.papers():
         if only is not None and paper.key not in only:
             continue
+        raise_if_stopped()
         try:
             found.append(read_again(paper, kept, pdf_reader))
         except SourceRefusedError as error:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import codecs
-import os
-import stat
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citeloom.config import PdfReader
 from citeloom.documents.bibliography import Bibliography, Refusal, read_bibliography
-from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
+from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown, most_bytes
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.metadata import describe
 from citeloom.documents.model import Paper
 from citeloom.documents.notes import note_stem
 from citeloom.documents.pdf import PdfRefusedError
+from citeloom.documents.processes import raise_if_stopped
+from citeloom.documents.regular_files import FileRefusedError, read_regular, require_regular
 from citeloom.errors import InputError
 from citeloom.stores.converted import ConvertedFiles
-from citeloom.stores.given_documents import Given, grouped, read_given
+from citeloom.stores.given_documents import MOST_CHARACTERS, Given, grouped, read_given
 from citeloom.stores.pdf_process import read_pdf_apart
 from citeloom.stores.source import Source
+from citeloom.stores.walking import printable, walk
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 MARKDOWN = frozenset({".md", ".markdown"})
 PDF = ".pdf"
 ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # the first is taken when a folder has a paper in several
-_MAX_BYTES = 20_000_000  # some 8,000 pages; beyond it cutting alone would take minutes
+_MOST_PDF = 500_000_000
+_TOO_MUCH = f"more than a paper may have ({MOST_CHARACTERS / 1e6:.0f} MB); are pictures embedded in it?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Sources:
     """What an ingest found: papers with different keys, what it refused and what it has to say.
 
     `folders` are the folders that were walked, by which papers are known whose file is gone; `notes` are the
-    user's notes that were met on the way.
+    user's notes that were met on the way, which may be links out of their folders when `follow_links`.
     """
 
     found: tuple[Source, ...]
@@ -47,6 +48,7 @@ class Sources:
     warnings: tuple[str, ...]
     folders: tuple[Path, ...]
     notes: tuple[Path, ...] = ()
+    follow_links: bool = False
 
 
 class SourceRefusedError(Exception):
@@ -59,10 +61,13 @@ def read_sources(
     documents: Sequence[Document] = (),
     kept: ConvertedFiles | None = None,
     pdf_reader: PdfReader = "pdf-oxide",
+    *,
+    follow_links: bool = False,
 ) -> Sources:
     """Read all papers under `paths` and in `documents`; `kept` spares the unchanged PDF and other files.
 
-    Raises `InputError` when there are none, when a path or `bib` is missing, or what the PDF reader needs.
+    What a link in a folder leads to outside of it is refused, unless `follow_links`. Raises `InputError` when there
+    are none, when a path or `bib` is missing, or what the PDF reader needs.
     """
     if not paths and not documents:
         raise InputError("No path was given.", help="Name the folder that holds your papers.")
@@ -70,26 +75,26 @@ def read_sources(
         if not path.exists():
             raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
     folders = tuple(path for path in paths if path.is_dir())
-    passed_over: Counter[str] = Counter()
-    met = list(dict.fromkeys(file for path in paths for file in _files(path, passed_over)))
-    notes = tuple(file for file in met if note_stem(file) is not None)
-    files, twins = _one_of_each([file for file in met if note_stem(file) is None])
-    if not files and not documents:
+    met = walk(paths, ENDINGS, follow_links=follow_links)
+    notes = tuple(file for file in met.files if note_stem(file) is not None)
+    files, twins = _one_of_each([file for file in met.files if note_stem(file) is None])
+    if not files and not documents and not met.refused:
         where = ", ".join(str(path) for path in paths)
         raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
     warnings = [
         f"{twin}: passed over, since {file.name} beside it holds the same paper; move one away to choose the other."
         for twin, file in twins
     ]
-    bibliography = _bibliography(folders, bib, warnings)
-    refused = list(bibliography.refused)
+    bibliography = _bibliography(met.bibliographies, bib, warnings)
+    refused = [*met.refused, *bibliography.refused]
     warnings.extend(bibliography.warnings)
     given, nameless = grouped(documents)
     refused.extend(nameless)
     found: dict[str, Source] = {}
     items: list[Path | Given] = [*files, *given]
     for item in items:
-        read = _read(item, bibliography, kept, pdf_reader) if isinstance(item, Path) else read_given(item, bibliography)
+        raise_if_stopped()
+        read = _read_any(item, bibliography, kept, pdf_reader)
         if isinstance(read, Refusal):
             refused.append(read)
             continue
@@ -101,43 +106,20 @@ def read_sources(
             continue
         found[source.paper.key] = source
         warnings.extend(said)
-    if passed_over:
-        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
-        warnings.append(f"Passed over {passed_over.total()} files that are no papers ({kinds}).")
-    return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes)
+    if met.passed_over:
+        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(met.passed_over.items()))
+        warnings.append(f"Passed over {met.passed_over.total()} files that are no papers ({kinds}).")
+    return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
 
 
-def _files(path: Path, passed_over: Counter[str]) -> Iterator[Path]:
-    """The file itself, or the papers below a folder in the order of their names, no hidden ones."""
-    if not path.is_dir():
-        yield path
-        return
-    for folder, subfolders, names in os.walk(path):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        for name in sorted(names):
-            ending = Path(name).suffix.lower()
-            if name.startswith("."):
-                continue
-            if ending in ENDINGS:
-                yield Path(folder) / name
-            elif ending != ".bib":
-                passed_over[printable(ending) or "without ending"] += 1
-
-
-def printable(name: str) -> str:
-    """A file name as it can be stored and shown; bytes of it that are no UTF-8 as escapes."""
-    return name.encode("utf-8", "backslashreplace").decode()
-
-
-def _bibliography(folders: Sequence[Path], bib: Path | None, warnings: list[str]) -> Bibliography:
+def _bibliography(inside: Sequence[Path], bib: Path | None, warnings: list[str]) -> Bibliography:
     """The given `.bib`, else the only one that lies in a given folder, else none."""
     if bib is not None:
         return read_bibliography(bib)
-    inside = [file for folder in folders for file in sorted(folder.iterdir()) if file.suffix.lower() == ".bib"]
     if len(inside) == 1:
         return read_bibliography(inside[0])
     if inside:
-        names = ", ".join(file.name for file in inside)
+        names = ", ".join(printable(file.name) for file in inside)
         warnings.append(f"None of several .bib files was used ({names}); name one with --bib.")
     return Bibliography()
 
@@ -168,6 +150,20 @@ def _differ(file: Path, other: Path) -> bool:
     return file.suffix.lower() != other.suffix.lower()
 
 
+def _read_any(
+    item: Path | Given, bibliography: Bibliography, kept: ConvertedFiles | None, pdf_reader: PdfReader
+) -> tuple[Source, list[str]] | Refusal:
+    """A paper and what there is to say about it, or why it is not taken; no paper ends the reading of the others."""
+    try:
+        if isinstance(item, Path):
+            return _read(item, bibliography, kept, pdf_reader)
+        return read_given(item, bibliography)
+    except (RecursionError, MemoryError, ValueError) as error:
+        name = str(item) if isinstance(item, Path) else item.name
+        kind = "is nested too deeply" if isinstance(error, RecursionError) else "has a form that is not understood"
+        return Refusal(printable(name), f"cannot be read: it {kind} ({type(error).__name__})")
+
+
 def _read(
     file: Path, bibliography: Bibliography, kept: ConvertedFiles | None, pdf_reader: PdfReader
 ) -> tuple[Source, list[str]] | Refusal:
@@ -188,15 +184,15 @@ def _parsed(file: Path, kept: ConvertedFiles | None, pdf_reader: PdfReader) -> P
     """The file by its ending; raises `SourceRefusedError`."""
     ending = file.suffix.lower()
     try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise SourceRefusedError("is no regular file")
         if ending in MARKDOWN:
             return parse_markdown(read_text(file))
+        # Looked at before anything of it is read, were it only to know whether it has changed.
+        require_regular(file, most_bytes(file) if ending in FORMATS else _MOST_PDF)
         if ending == PDF:
             return read_pdf_apart(file, kept, reader=pdf_reader)
         if ending in FORMATS:
             return parse_markdown(_converted(file, kept))
-    except (PdfRefusedError, ConversionError) as error:
+    except (PdfRefusedError, ConversionError, FileRefusedError) as error:
         raise SourceRefusedError(str(error)) from error
     except OSError as error:
         raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
@@ -211,19 +207,18 @@ def _converted(file: Path, kept: ConvertedFiles | None) -> str:
         read = {"markdown": as_markdown(file)}
         if kept is not None:
             kept.put(file, read)
-    return str(read["markdown"])
+    text = str(read["markdown"])
+    if len(text) > MOST_CHARACTERS:
+        raise ConversionError(f"holds {len(text) / 1e6:.0f} MB of text, {_TOO_MUCH}")
+    return text
 
 
-def read_text(file: Path) -> str:
-    """The text of a file in UTF-8 that is not blank; raises `SourceRefusedError`."""
+def read_text(file: Path, *, blank: bool = False) -> str:
+    """The text of a file in UTF-8, not blank unless that may be; raises `SourceRefusedError`."""
     try:
-        size = file.stat().st_size
-        if size > _MAX_BYTES:
-            raise SourceRefusedError(
-                f"is {size / 1e6:.0f} MB, more than a paper's text may be ({_MAX_BYTES / 1e6:.0f} MB); "
-                "are pictures embedded in it?"
-            )
-        data = file.read_bytes()
+        data = read_regular(file, MOST_CHARACTERS)
+    except FileRefusedError as error:
+        raise SourceRefusedError(f"{error}; are pictures embedded in it?" if file.is_file() else str(error)) from error
     except OSError as error:
         raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -235,16 +230,20 @@ def read_text(file: Path) -> str:
     except UnicodeDecodeError as error:
         raise SourceRefusedError(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
     if not text.strip():
-        raise SourceRefusedError("is empty")
+        if not blank:
+            raise SourceRefusedError("is empty")
+        text = ""
     return text
 
 
 def read_again(paper: Paper, kept: ConvertedFiles, pdf_reader: PdfReader) -> Source:
     """A paper's file with the metadata that the library has of it; raises `SourceRefusedError`."""
     file = Path(paper.source)
+    if file.is_symlink():  # a paper is kept under the path that links led to
+        raise SourceRefusedError("has become a link")
     if not file.is_file():
         raise SourceRefusedError("is gone")
-    read = _read(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}), kept, pdf_reader)
+    read = _read_any(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}), kept, pdf_reader)
     if isinstance(read, Refusal):
         raise SourceRefusedError(read.reason)
     source, _ = read

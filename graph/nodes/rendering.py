@@ -32,6 +32,7 @@ from citeloom.citations.repeated import without_repeats
 from citeloom.citations.support import PairKey, support_findings
 from citeloom.config import CitationStyle
 from citeloom.documents import Evidence, Paper
+from citeloom.documents.processes import in_thread
 from citeloom.graph.answers import ALL_LEFT_OUT, as_answer, cites, nothing_found
 from citeloom.graph.briefs import (
     brief_of,
@@ -157,7 +158,7 @@ async def references_of(
     """The references of these papers, with their numbers in the numeric style."""
     numbers = {key: number for number, key in enumerate(numbering, 1)}
     csl = style_file(bench.settings.csl)
-    return await asyncio.to_thread(build_references, papers, style, numbers=numbers, csl=csl)
+    return await in_thread(build_references, papers, style, numbers=numbers, csl=csl)
 
 
 def page_record(page: Page, references: References, bench: Workbench) -> dict[str, Any]:

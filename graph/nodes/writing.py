@@ -20,6 +20,7 @@ from citeloom.citations import (
 from citeloom.citations.csl import style_file
 from citeloom.citations.support import cited_pairs, support_findings
 from citeloom.config import CitationStyle
+from citeloom.documents.processes import in_thread
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.drafts import ToldDraft
 from citeloom.graph.events import progress
@@ -131,6 +132,9 @@ async def _judged(
     references = asyncio.ensure_future(_make_references_ready(draft, sources if alone else [], style, bench))
     try:
         new = await judged(roles.judge, text, sources, verdicts_of(state))
+    except asyncio.CancelledError:
+        references.cancel()
+        raise
     finally:
         await references
     verdicts = verdicts_of({**state, "verdicts": [*state.get("verdicts", []), *new]})
@@ -146,7 +150,7 @@ async def _make_references_ready(draft: Draft, sources: list[Source], style: Cit
     shown = render(draft.text, sources, style)
     cited = {source.paper.key: source.paper for source in sources}
     numbers = {key: shown.number(key) for key in shown.keys}
-    await asyncio.to_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers, csl=csl)
+    await in_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers, csl=csl)
 
 
 def _to_mend(attempt: Attempt) -> list[str]:

@@ -30,6 +30,8 @@ def written(folder: Path, text: str, name: str = "reader_task") -> Path:
         ("no head at all {{query}}", "expected a head"),
         ("---\nvariables: [query]\n{{query}}", "expected a head"),
         ("---\nvariables: [query\n---\n{{query}}", "not YAML"),
+        ("---\nvariables: " + "[" * 5_000 + "\n---\n{{query}}", "not YAML"),
+        ("---\nvariables: [" + "9" * 5_000 + "]\n---\n{{query}}", "not YAML"),
         ("---\ndescription: x\n---\nbody", "must declare variables"),
         ("---\n- query\n---\n{{query}}", "must declare variables"),
         ("---\nvariables: query\n---\n{{query}}", "must be a list of names"),
