@@ -60,8 +60,9 @@ _LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
 _CLOSING = re.compile(r"[)\]\"'\u201d\u2019*_]+(?=\s|$)")
 
 
-# Characters that are looked at behind a cut; all of them would take minutes on one line of megabytes.
+# Characters that are looked at on either side of a cut; all of them would take minutes on one line of megabytes.
 _AHEAD = 400
+_PIECE = 8_000  # characters
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -73,6 +74,15 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
             if span is not None:
                 spans.append(span)
     return spans
+
+
+def sentences_between(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Spans in `text` of the sentences of `text[start:end]`; looked at in pieces, as a stretch of megabytes without a
+    blank line would take hours."""
+    while start < end:
+        stop = end if end - start <= _PIECE else max(text.rfind(" ", start, start + _PIECE), start + _PIECE // 2)
+        yield from ((start + left, start + right) for left, right in sentence_spans(text[start:stop]))
+        start = stop
 
 
 def _passages(text: str) -> Iterator[tuple[int, int]]:
@@ -107,7 +117,9 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             break
         before = bisect_left(opens, cut) - 1
         inside = before >= 0 and cut < protected[before][1]
-        if inside or not (cut in units or _ends_sentence(passage[begin:cut], passage[cut : cut + _AHEAD])):
+        if inside or not (
+            cut in units or _ends_sentence(passage[max(begin, cut - _AHEAD) : cut], passage[cut : cut + _AHEAD])
+        ):
             continue
         yield start + begin, start + cut
         begin = cut

@@ -1,0 +1,288 @@
+"""The parts of a passage that may begin and end anywhere in a paper: prose, captions, rows of a table, formulas.
+
+Unlike `documents.markdown` this reads text that was cut out of its paper, markdown or PDF, so half a caption or table
+is what it is; one pass over the lines, then each paragraph by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from citeloom.documents.captions import caption_kind, is_panelled
+from citeloom.documents.furniture import is_furniture, is_lone_heading, is_reference
+from citeloom.documents.readable_tables import RULE
+
+# "title" heads a table if one follows, else it is a heading and left out; a "picture" stands between a table and its
+# caption without parting them; "flat" is a row whose bars a PDF has lost; "left out" parts what stands around it.
+PartKind = Literal[
+    "prose", "figure caption", "table caption", "title", "rows", "flat", "equation", "picture", "left out"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of the passage, without the white space around it."""
+
+    kind: PartKind
+    start: int
+    end: int
+
+
+_Line = tuple[int, int]
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_ITEM = re.compile(r"[ \t]*(?:\\item\b|\d{1,3}[.)][ \t]|\\?\[\d{1,3}\\?\][ \t]|[-*+\u2022][ \t]|\[[^\[\]\n]{1,200}\]:)")
+_HEADING = re.compile(
+    r"[ \t]{0,3}#{1,6}(?:[ \t]|$)"
+    r"|[ \t]*\\(?:(?:sub){0,2}section|chapter|(?:sub)?paragraph|title)\*?\{[^{}]{0,300}\}"
+    r"(?:\\label\{[^{}]{0,100}\})?[ \t]*$"
+    r"|[ \t]*\\(?:begin|end)\{(?:itemize|enumerate|description|quote|figure|table|center)\*?\}.{0,80}$"
+    r"|[ \t]*\\(?:centering|includegraphics|label|maketitle|newpage|clearpage|bigskip|vspace)\b.{0,200}$",
+    re.MULTILINE,
+)
+_DEEP_HEADING = re.compile(r"[ \t]{0,3}#{7,12}[ \t]+")
+_FENCE = re.compile(r"[ \t]{0,3}(```+|~~~+)[ \t]*([^\s`]*)")
+_UNDERLINE = re.compile(r"[ \t]*(?:=+|-+|(?:[*_-][ \t]*){3,})[ \t]*")
+_DIV = re.compile(r"[ \t]*:::.*")
+_ENVIRONMENT = re.compile(r"[ \t]*\\begin\{([a-zA-Z]{1,20}\*?)\}")
+_MATH_TAIL = re.compile(r"[ \t]*(?:\{[^{}\n]{0,80}\})?[ \t]*[.,;:]?[ \t]*")
+_NO_TAIL = re.compile(r"\s*\{[^{}\n]{0,200}\}\s*\Z")
+_PICTURE_END = re.compile(
+    r"\]\([^()\[\]\s]{0,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5}(?:\s\"[^\"]{0,1000}\")?\s?\)(?:\{[^{}]{0,400}\})?"
+)
+_FIGCAPTION = re.compile(r"<figcaption\b[^<>]{0,200}>", re.IGNORECASE)
+_BARE_RULE = re.compile(r"[ \t]*-{2,}(?:[ \t]+-{2,})+[ \t]*")
+_NUMERIC: Final = re.compile(
+    r"[(\[<>\u2264\u2265~\u00b1+\u2212\u2013-]*\d[\d.,%\u00b1()\[\]\u2212\u2013/e\u00d7x*-]*[a-z]?"
+)
+_SIGN = re.compile(r"[=\u2236\u223c\u2264\u2265\u2208\u2211\u222b]")
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+_FLAT_SHARE = 0.3  # of the words of a row are numbers
+_FLAT_WORDS = 30
+_CAPTION_WORDS = 4  # fewer beside a picture are its name
+_FORMULA_WORDS = 3
+_NESTED = 8  # brackets around a picture; deeper ones are none
+
+
+def parts_of(text: str) -> Iterator[Part]:
+    """The parts of `text`, in order and without overlap."""
+    lines = [match.span() for match in _LINE.finditer(text)]
+    missing: dict[str, int] = {}  # a closing mark: it stands on no line before this one
+    index = 0
+    while index < len(lines):
+        stop, kind = _block(text, lines, index, missing)
+        if kind == "paragraph":
+            yield from _paragraph(text, lines[index][0], lines[stop - 1][1])
+        elif kind is not None:
+            yield from _part(text, kind, lines[index][0], lines[stop - 1][1])
+        index = stop
+
+
+def _block(
+    text: str, lines: Sequence[_Line], index: int, missing: dict[str, int]
+) -> tuple[int, PartKind | Literal["paragraph"] | None]:
+    """The line behind the block that begins on line `index`, and its kind; None for what parts nothing."""
+    line = text[slice(*lines[index])]
+    bare = line.strip()
+    if not bare:
+        return index + 1, None
+    if _HEADING.match(line) or _DIV.fullmatch(bare):
+        return index + 1, "left out"
+    closed = _closed(text, lines, index, missing)
+    if closed:
+        return closed
+    if _is_row(bare):
+        stop = index + 1
+        while stop < len(lines) and _is_row(text[slice(*lines[stop])].strip()):
+            stop += 1
+        return stop, "rows"
+    if _UNDERLINE.fullmatch(bare):
+        return index + 1, "picture"
+    stop = index + 1
+    while stop < len(lines) and not _begins_block(text[slice(*lines[stop])]):
+        stop += 1
+    return stop, "paragraph"
+
+
+def _begins_block(line: str) -> bool:
+    bare = line.strip()
+    return (
+        not bare
+        or _is_row(bare)
+        or bare.startswith(("$$", "<table", "<!--"))
+        or any(pattern.match(line) for pattern in (_ITEM, _HEADING, _DEEP_HEADING, _FENCE, _ENVIRONMENT, _DIV))
+        or _UNDERLINE.fullmatch(bare) is not None
+    )
+
+
+def _closed(text: str, lines: Sequence[_Line], index: int, missing: dict[str, int]) -> tuple[int, PartKind] | None:
+    """The block that runs from line `index` to a closing mark: code, formula, comment, table in HTML."""
+    start, end = lines[index]
+    line = text[start:end]
+    bare = line.strip()
+    if fence := _FENCE.match(line):
+        return (_closing(text, lines, index + 1, fence.group(1), missing) or len(lines)), "left out"
+    if bare.startswith("<!--"):
+        stop = _closing(text, lines, index, "-->", missing)
+        return (stop, "picture") if stop else None
+    if bare.lower().startswith("<table"):
+        stop = _closing(text, lines, index, "</table>", missing)
+        return (stop, "rows") if stop else None
+    if environment := _ENVIRONMENT.match(line):
+        closing = f"\\end{{{environment.group(1)}}}"
+        stop = _closing(text, lines, index, closing, missing)
+        return (stop, "left out" if environment.group(1).startswith("algorithm") else "equation") if stop else None
+    if bare.startswith("$$"):
+        inner = bare.find("$$", 2)
+        if inner > 0:
+            return (index + 1, "equation") if _MATH_TAIL.fullmatch(bare, inner + 2) else None
+        stop = _closing(text, lines, index + 1, "$$", missing)
+        return (stop, "equation") if stop else None
+    if bare in {"\\[", "\\\\["}:
+        stop = _closing(text, lines, index + 1, "\\]", missing)
+        return (stop, "equation") if stop else None
+    return None
+
+
+def _closing(text: str, lines: Sequence[_Line], index: int, mark: str, missing: dict[str, int]) -> int | None:
+    """The line behind the one from `index` on that holds `mark`; each mark that is nowhere is looked for once."""
+    if mark in missing:
+        return None
+    for number in range(index, len(lines)):
+        if text.find(mark, *lines[number]) >= 0:
+            return number + 1
+    missing[mark] = len(lines)
+    return None
+
+
+def _is_row(bare: str) -> bool:
+    if bare.startswith("|"):
+        return bare.count("|") > 1
+    return (bare.startswith(("+-", "+=", "+:")) or "|" in bare) and RULE.fullmatch(bare) is not None
+
+
+def _paragraph(text: str, start: int, end: int) -> Iterator[Part]:
+    """A paragraph or list item: the captions of its pictures apart, the rest by its kind."""
+    place = start
+    for left, right, alt in _pictures(text, start, end):
+        yield from _part(text, None, place, left)
+        if alt is None:
+            yield from _part(text, "picture", left, right)
+        else:
+            yield from _part(text, "figure caption", *alt)
+        place = right
+    yield from _part(text, None, place, end)
+
+
+def _pictures(text: str, start: int, end: int) -> list[tuple[int, int, tuple[int, int] | None]]:
+    """Each picture of a paragraph with the span of its caption; also the end, or the beginning, of one cut off.
+
+    Pictures inside a sentence, without a caption, stay there.
+    """
+    raw = text[start:end]
+    if "](" not in raw and "![" not in raw:
+        return []
+    first, last = len(raw) - len(raw.lstrip()), len(raw.rstrip())
+    found: list[tuple[int, int, tuple[int, int] | None]] = []
+    opened: list[int] = []
+    headless = False
+    for match in re.finditer(r"(?<!\\)[\[\]]", raw):
+        at = match.start()
+        if match.group() == "[":
+            opened.append(at)
+            continue
+        began = opened.pop() if opened else None
+        is_picture = began is not None and raw[began - 1 : began] == "!"
+        # Of what was cut off at its beginning there is one at most.
+        may_end = (is_picture and len(opened) <= _NESTED) or (began is None and not headless)
+        headless = headless or began is None
+        closing = _PICTURE_END.match(raw, at) if may_end else None
+        if closing is None:
+            continue
+        left, inner = (began - 1, began + 1) if began is not None else (0, 0)
+        alone = left <= first and closing.end() >= last
+        if len(raw[inner:at].split()) >= _CAPTION_WORDS:
+            found.append((start + left, start + closing.end(), (start + inner, start + at)))
+        elif alone:
+            found.append((start + left, start + closing.end(), None))
+    cut = next((at for at in opened if raw[at - 1 : at] == "!"), None)
+    if cut is not None and not any(left < start + cut < right for left, right, _ in found):
+        found.append((start + cut - 1, end, (start + cut + 1, end)))
+    return _outermost(found)
+
+
+def _outermost(found: list[tuple[int, int, tuple[int, int] | None]]) -> list[tuple[int, int, tuple[int, int] | None]]:
+    kept: list[tuple[int, int, tuple[int, int] | None]] = []
+    for item in sorted(found, key=lambda one: (one[0], -one[1])):
+        if not kept or item[0] >= kept[-1][1]:
+            kept.append(item)
+    return kept
+
+
+def _part(text: str, kind: PartKind | None, start: int, end: int) -> Iterator[Part]:
+    """The stretch without white space around it, of the kind that its words show where none is given."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if start >= end:
+        return
+    if kind is not None:
+        yield Part(kind, start, end)
+        return
+    deep = _DEEP_HEADING.match(text, start, end)
+    if deep:
+        yield Part("prose" if "\n" in text[deep.end() : end] else "title", deep.end(), end)
+        return
+    found = _kind(text[start:end])
+    if found.endswith("caption") and (tail := _NO_TAIL.search(text, start, end)) and tail.start() > start:
+        end = tail.start()
+    yield Part(found, start, end)
+
+
+def _kind(raw: str) -> PartKind:
+    """What a paragraph is, by its words."""
+    if is_furniture(raw):
+        return "picture"
+    if is_reference(raw):
+        return "left out"
+    if caption := caption_kind(raw):
+        return "table caption" if caption == "table" else "figure caption"
+    if _FIGCAPTION.search(raw) or is_panelled(raw):
+        return "figure caption"
+    if any(map(_BARE_RULE.fullmatch, raw.split("\n"))):
+        return "rows"
+    if not any(map(str.isalnum, raw)):
+        return "left out"
+    if _is_flat(raw):
+        return "flat"
+    if _is_fragment(raw):
+        return "equation" if _SIGN.search(raw) and len(raw) > 12 else "left out"
+    return "title" if is_lone_heading(raw) and not _ITEM.match(raw) and "$" not in raw else "prose"
+
+
+def _is_flat(raw: str) -> bool:
+    """Whether every line is a row of numbers with their names, as a PDF gives a table without its bars."""
+    lines = raw.split("\n")
+    if _ITEM.match(raw):
+        return False
+    return all(map(_is_flat_row, lines)) or (len(lines) > 2 and all(map(_is_flat_row, lines[1:])))
+
+
+def _is_flat_row(line: str) -> bool:
+    words = line.split()
+    if not 2 <= len(words) <= _FLAT_WORDS or _SIGN.search(line) or line.rstrip().endswith((".", ":", ";", ",")):
+        return False
+    numbers = sum(_NUMERIC.fullmatch(word) is not None for word in words)
+    return numbers >= 2 and numbers >= _FLAT_SHARE * len(words)
+
+
+def _is_fragment(raw: str) -> bool:
+    """A formula, or a piece of one, that stands on a line of its own in a PDF."""
+    if "\n" in raw or len(raw) > 200 or "|" in raw:
+        return False
+    words = _LONG_WORD.findall(raw)
+    return len(words) < _FORMULA_WORDS and (_SIGN.search(raw) is not None or not words)

@@ -1,0 +1,214 @@
+"""Words of a passage as a reader sees them on one line, without the markup they were typed with.
+
+This is for showing only: what is quoted stays a slice of the paper. Every pattern is bounded or cannot go back, so
+that a passage of any length takes time in proportion to it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Final
+
+# Where what stands apart from the prose is kept meanwhile: its number between two private characters.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_KEPT = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+_PRIVATE: Final = {0xE000: None, 0xE001: None}
+
+_ESCAPED_CITATION = re.compile(r"\\\[(\d[\d\s,;\u2013-]{0,60})\\\]")
+_LITERAL = re.compile(
+    r"""
+      (?P<ticks>`+)(?P<code>[^`]+)`+
+    | \$\$(?P<display>[^$]+)\$\$
+    | \$(?!\s)(?P<math>[^$]{1,400})(?<!\s)\$(?!\d)
+    | \\\((?P<round>[^\\]{0,200}(?:\\(?!\))[^\\]{0,200}){0,40})\\\)
+    | \\(?P<escaped>[!-/:-@\[-`{-~])
+    """,
+    re.VERBOSE,
+)
+_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->)){0,2000}-->")
+_QUOTE_MARK = re.compile(r"(?m)^[ \t]{0,3}(?:>[ \t]?){1,5}")
+_HEADING_MARK = re.compile(r"(?m)^[ \t]{0,3}#{1,9}[ \t]+")
+_DEFINITION = re.compile(r"^\[\^[^\[\]\s]{1,40}\]:\s*")
+_TARGET = r"\([^()\[\]\s]{0,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5}(?:\s\"[^\"]{0,600}\")?\s?\)"
+_IMAGE_END = re.compile(rf"\]{_TARGET}")
+_LINK = re.compile(rf"!?\[([^\[\]]{{0,600}})\](?:{_TARGET}(?:\{{[^{{}}]{{0,200}}\}})?)")
+_SPAN = re.compile(r"\[([^\[\]]{1,600})\]\{[^{}]{0,200}\}")
+_ATTRIBUTES = re.compile(r"\{(?:[#.][^{}]{0,200}|[a-z-]{1,20}=[^{}]{0,200})\}|\{\s?\}")
+_CITED = re.compile(r"\s?\[[^\[\]@]{0,200}@(?!fig|tbl|tab|eq|sec)[^\[\]]{1,2000}\](?:\{[^{}]{0,80}\})?")
+_CROSS = re.compile(
+    r"(?P<word>\b(?i:fig|figs|figure|figures|table|tables|eqs?|equations?|sections?)\b\.?\s?)?"
+    r"[\[{]?@\{?(?P<kind>fig|tbl|tab|eq|sec)[:-][\w:.-]{0,80}\w[}\]]{0,2}"
+)
+_CROSS_WORD: Final = {"fig": "figure", "tbl": "table", "tab": "table", "eq": "equation", "sec": "section"}
+_NAMED = re.compile(r"(?<![\w.])@\{?([A-Za-z][\w:./-]{0,150}\w)\}?")
+_NOTE_MARK = re.compile(r"\[\^[^\[\]\s]{1,40}\]")
+_NUMBERS = r"\d{1,3}(?:\s?(?:[,;\u2013\u2014-]|--)\s?\d{1,3}){0,40}"
+_NUMBERED = re.compile(
+    rf"(?P<gap>\s?)\[(?P<numbers>{_NUMBERS})\](?:\s?(?:[,;\u2013\u2014-]|--)?\s?\[{_NUMBERS}\]){{0,20}}"
+)
+_IS_RANGE = re.compile(r"(?:=|\u2208|\b(?:range|interval|CI|from|between|set|bounds?)\b:?)\s?$")
+_RAISED = re.compile(r"(?P<gap>\s?)(?:\^(?P<caret>[^\s^]{1,40})\^|<sup[^<>]{0,80}>(?P<tag>[^<>]{1,80})</sup>)")
+_SIGN_MARK = re.compile(r"\^[*\u2020\u2021#\u00a7]{1,4}\^")
+_LOWERED = re.compile(r"(?<=[\w)\]*.])~([^\s~]{1,40})~|<sub[^<>]{0,80}>([^<>]{1,80})</sub>")
+_NUMERIC = re.compile(r"\[?[\d\s,;\u2013-]+\]?")
+_TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9-]{0,20}(?:\s+[a-zA-Z:-]{1,30}=[^<>]{0,400})?\s?/?>")
+_ADDRESS = re.compile(r"<((?:https?|mailto):[^<>\s]{1,500})>")
+_EMPTY = re.compile(
+    r"\s?[(\[](?:(?:e\.g\.|i\.e\.|see|cf\.|also|reviewed in|ref\.|refs\.)[\s,]{0,2}){0,2}[\s,;.]{0,6}[)\]]"
+)
+_BEFORE_MARK = re.compile(r"\s([,.;:!?)\]])(?=[\s)\].,;]|$)")
+_LEFT_OVER = re.compile(r"^(?:--+|[\u2013\u2014,;:.)\]]+)(?=\s|$)\s?|^:(?=\w)|^\d{1,2}(?=[A-Z][a-z]+\s)")
+_EMPHASIS = re.compile(r"\*+|_+")
+
+_SPACING = re.compile(
+    r"\\(?:[,;:!> ]|q?quad\b|(?:left|right|middle|[bB]igg?[lrm]?)(?![a-zA-Z])|displaystyle\b|nonumber\b)"
+    r"|\\(?:mspace|hspace|vspace|label|tag)\*?\{[^{}]{0,80}\}"
+)
+_STYLED = re.compile(
+    r"\\(?:math(?:bf|rm|cal|bb|it|sf|frak|scr)|text(?:bf|it|rm|tt)?|operatorname\*?|boldsymbol|bm)\s?\{([^{}]{0,200})\}"
+)
+_GROUPED = re.compile(r"(?<=[_^])\{(\w|\\[a-zA-Z]+)\}|(?<![\\\w}_^\])])\{(\w+)\}")
+_COMMAND = re.compile(
+    r"~?\\(?:cite[a-z]{0,10}|ref|eqref|autoref|cref|label|footnotemark|index)\*?(?:\[[^\[\]]{0,80}\]){0,2}\{[^{}]{0,300}\}"
+)
+_SET = re.compile(r"\\(?:textit|textbf|texttt|textsc|textrm|textsf|emph|underline|mbox|url)\s?\{([^{}]{0,400})\}")
+_ITEM = re.compile(r"^\\item\b(?:\[[^\[\]]{0,80}\])?\s*")
+_TIE = re.compile(rf"(?<=[\w.,){_CLOSE}])~(?=[\w({_OPEN}])")
+_IN_BRACKETS = re.compile(r"(?<!\])\s?[(\[]<?(?:https?://|www\.|doi:|10\.\d{4,9}/)[^\s()]{1,500}[)\]]")
+_SUBJECT = re.compile(r"\s[a-z]")
+_WORD_BEFORE = re.compile(r"[^\W\d_]{1,30}[)\"\u201d\u2019]?$")
+_PICTURE_WORDS: Final = 4  # fewer beside a picture are its name
+_UNITS: Final = frozenset({"mm", "cm", "km", "nm", "um", "dm", "kg", "ml", "sec", "min", "day", "log", "exp"})
+
+
+def plain_text(passage: str) -> str:
+    """`passage` on one line, without emphasis, link targets, heading marks, citation and footnote marks and tags."""
+    text = _HEADING_MARK.sub("", _QUOTE_MARK.sub("", passage.translate(_PRIVATE)))
+    text = _ESCAPED_CITATION.sub(r"[\1]", " ".join(_COMMENT.sub(" ", text).split()))
+    kept: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        kept.append(_literal(match))
+        return f"{_OPEN}{len(kept) - 1}{_CLOSE}"
+
+    text = _prose(_LITERAL.sub(keep, text))
+    text = _KEPT.sub(lambda match: kept[int(match.group(1))], text)
+    return " ".join(text.split())
+
+
+def plain_formula(formula: str) -> str:
+    """A formula on one line without what only sets its spacing and type."""
+    text = _SPACING.sub(" ", formula)
+    for _ in range(3):
+        text = _STYLED.sub(r"\1", text)
+    text = _GROUPED.sub(lambda match: match.group(1) or match.group(2), text)
+    return " ".join(text.split())
+
+
+def _literal(match: re.Match[str]) -> str:
+    found = match.groupdict()
+    formula = found["display"] or found["math"] or found["round"]
+    if formula is not None:
+        plain = plain_formula(formula)
+        return f"${plain}$" if "\\" in plain else plain
+    return str(found["code"] or found["escaped"])
+
+
+def _prose(text: str) -> str:
+    """What is no code and no formula."""
+    text = _DEFINITION.sub("", _IN_BRACKETS.sub("", text))
+    if "\\" in text:
+        text = _SET.sub(r"\1", _COMMAND.sub("", _ITEM.sub("", text)))
+    if "@" in text:
+        text = _CROSS.sub(_pointed, _CITED.sub(_keyed, text))
+        text = _NAMED.sub(lambda match: match.group(1), text)
+    if "]" in text or "{" in text:
+        text = _NOTE_MARK.sub("", text)
+        for _ in range(2):  # a link in the caption of a picture
+            text = _LINK.sub(_link_words, text)
+        text = _ATTRIBUTES.sub("", _SPAN.sub(r"\1", _IMAGE_END.sub("", text)))
+        text = _NUMBERED.sub(_numbered, text)
+    text = _without_emphasis(_SIGN_MARK.sub("", text.replace("![", "")))
+    if "^" in text or "~" in text or "<" in text:
+        text = _LOWERED.sub(lambda match: _joined(match.group(1) or match.group(2)), _RAISED.sub(_raised, text))
+        text = _TIE.sub(" ", _TAG.sub(" ", _ADDRESS.sub(r"\1", text)))
+    text = html.unescape(text)
+    if "(" in text or "[" in text:
+        text = _EMPTY.sub("", text)
+    return _LEFT_OVER.sub("", _BEFORE_MARK.sub(r"\1", " ".join(text.split())))
+
+
+def _link_words(match: re.Match[str]) -> str:
+    """The words of a link; a mark or number that only leads to a note or reference is none."""
+    words: str = match.group(1)
+    if match.group().startswith("!") and len(words.split()) < _PICTURE_WORDS:
+        return ""
+    bare = _KEPT.sub("", words).strip("*_^ []")
+    leads_on = "](#" in match.group()
+    if leads_on and (not bare or not any(map(str.isalpha, bare))) and not _KEPT.search(words.strip("*_^ []")[2:]):
+        return ""
+    return words
+
+
+def _keyed(match: re.Match[str]) -> str:
+    """Nothing for keys in brackets, but for one that is the subject of its sentence."""
+    subject = match.start() == 0 and _SUBJECT.match(match.string, match.end())
+    return match.group().replace("@", "") if subject else ""
+
+
+def _pointed(match: re.Match[str]) -> str:
+    """A pointer to a figure by its label: the word for it alone."""
+    word = (match.group("word") or _CROSS_WORD[match.group("kind")]).rstrip()
+    return f"{word} " if match.string[match.end() : match.end() + 1].isalnum() else word
+
+
+def _numbered(match: re.Match[str]) -> str:
+    """Nothing for the numbers of references; ranges and indices stay."""
+    before = match.string[max(0, match.start() - 14) : match.start()]
+    numbers = re.findall(r"\d+", match.group("numbers"))
+    word = re.search(r"[^\W_]+$", before) if not match.group("gap") else None
+    index = word is not None and len(word.group()) < 3
+    return match.group() if "0" in numbers or index or _IS_RANGE.search(before) else ""
+
+
+def _raised(match: re.Match[str]) -> str:
+    """A raised number or sign: an exponent stays, the mark of a reference or note goes."""
+    raised: str = match.group("caret") or match.group("tag")
+    gap: str = match.group("gap")
+    before = match.string[max(0, match.start() - 32) : match.start()]
+    word = _WORD_BEFORE.search(before)
+    letters = word.group().strip(')"\u201d\u2019') if word else ""
+    if raised in {"th", "st", "nd", "rd"} or gap:
+        return gap + raised if not (gap and _NUMERIC.fullmatch(raised)) else gap
+    number, ends = bool(_NUMERIC.fullmatch(raised)), before[-1:] in {".", ",", ";", ":", ")", "]", "\u201d", "%"}
+    marks = number or len(raised) == 1 or _KEPT.fullmatch(raised) or not any(map(str.isalnum, raised.strip("[]")))
+    signed = raised in {"+", "-", "\u2212", "\u2013"}
+    if marks and not signed and (ends or (len(letters) > 2 and letters.lower() not in _UNITS) or not before):
+        return ""
+    return f"^{raised}" if not signed else raised
+
+
+def _joined(lowered: str) -> str:
+    return lowered if lowered.isdigit() else f"_{lowered}"
+
+
+def _without_emphasis(text: str) -> str:
+    """Without the stars and underscores that stand in pairs around words."""
+    waiting: dict[str, list[tuple[int, int]]] = {}
+    gone: list[tuple[int, int]] = []
+    for match in _EMPHASIS.finditer(text):
+        mark, (start, end) = match.group(), match.span()
+        before, after = text[start - 1 : start], text[end : end + 1]
+        in_word = mark[0] == "_" and after.isalnum()
+        if len(mark) > 3 or not (before or after):
+            continue
+        if before and not before.isspace() and not in_word and waiting.get(mark):
+            gone += [waiting[mark].pop(), (start, end)]
+        elif after and not after.isspace() and (not before.isalnum() or mark == "**"):
+            waiting.setdefault(mark, []).append((start, end))
+    parts, last = [], 0
+    for start, end in sorted(gone):
+        parts.append(text[last:start])
+        last = end
+    return "".join([*parts, text[last:]])
