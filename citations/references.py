@@ -9,13 +9,14 @@ from __future__ import annotations
 import html
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from citeloom.citations.csl import read_style
+from citeloom.citations.styles import quoted_section
 from citeloom.config import CitationStyle
 from citeloom.documents import Paper
 from citeloom.documents.pandoc import PandocError, pandoc
@@ -40,8 +41,19 @@ _SOURCE = '---\nnocite: "@*"\n---\n'
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a paper a citation rests: its page, None without pages, and the title of its section."""
+
+    page: int | None
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
-    """One cited paper: `text` as the reader sees it, on one line; `label` its key or number."""
+    """One cited paper: `text` as the reader sees it, on one line; `label` its key or number.
+
+    `places` are what an answer cites of it; a section says that in its text.
+    """
 
     key: str
     label: str
@@ -51,11 +63,13 @@ class Reference:
     year: int | None
     doi: str
     url: str
+    places: tuple[Place, ...] = ()
 
     @property
     def line(self) -> str:
-        """The reference as a markdown list item."""
-        return f"- **{self.label}**: {self.text}"
+        """The reference as a markdown list item; behind a number the places that are cited."""
+        places = places_line(map(asdict, self.places)) if self.label.isdigit() else ""
+        return f"- **{self.label}**: {self.text}" + (f"\n  - {places}" if places else "")
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form of the JSON output."""
@@ -68,6 +82,7 @@ class Reference:
             "year": self.year,
             "doi": self.doi,
             "url": self.url,
+            "places": [asdict(place) for place in self.places],
         }
 
 
@@ -77,6 +92,15 @@ class References:
 
     entries: tuple[Reference, ...]
     warnings: tuple[str, ...] = ()
+
+
+def places_line(places: Iterable[Mapping[str, Any]]) -> str:
+    """`p. 4, "Results"; p. 7, "Discussion"`; the section alone where a source has no pages."""
+    shown: dict[str, None] = {}
+    for place in places:
+        page = "" if place["page"] is None else f"p. {place['page']}"
+        shown[", ".join(part for part in (page, quoted_section(place["section"])) if part)] = None
+    return "; ".join(filter(None, shown))
 
 
 def build_references(
@@ -119,11 +143,11 @@ def plain_reference(paper: Paper) -> str:
     names = ", ".join(paper.authors[:3]) + (" et al." if len(paper.authors) > 3 else "")
     address = f"https://doi.org/{paper.doi}" if paper.doi else paper.url
     parts = [
-        _escaped(names).rstrip("."),
+        escaped(names).rstrip("."),
         str(paper.year) if paper.year else "n.d.",
-        f"“{_escaped(paper.title or paper.key).rstrip('.')}”",
-        f"*{_escaped(paper.venue)}*" if paper.venue else "",
-        f"<{address}>" if re.fullmatch(r"https?://[^\s<>]+", address) else _escaped(address),
+        f"“{escaped(paper.title or paper.key).rstrip('.')}”",
+        f"*{escaped(paper.venue)}*" if paper.venue else "",
+        f"<{address}>" if re.fullmatch(r"https?://[^\s<>]+", address) else escaped(address),
     ]
     return ". ".join(part for part in parts if part) + "."
 
@@ -208,5 +232,5 @@ def _readable(body: str, paper: Paper, *, own_style: bool) -> str:
     return text
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     return re.sub(r"([\\*_\[\]<>`])", r"\\\1", " ".join(text.split()))

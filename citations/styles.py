@@ -30,7 +30,8 @@ _TITLE_LENGTH = 80
 class Citation:
     """A citation of the rendered text: `chunk.text[start:end] == quote`, `sentence` as the reader sees it.
 
-    `decided_by` is the span in the chunk of the words that the judge's verdict rests on, where it rests on some.
+    `decided_by` is the span in the chunk of the words that the judge's verdict rests on, where it rests on some;
+    `number` is that of its paper, which the numeric style shows.
     """
 
     key: str
@@ -45,6 +46,7 @@ class Citation:
     verdict: VerdictLabel
     reason: str = ""
     decided_by: tuple[int, int] | None = None
+    number: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form of the JSON output."""
@@ -152,7 +154,7 @@ def render(
         done = end
         moves.append(_Move(end, length - end))
     rendered = "".join([*pieces, text[done:]])
-    cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {})
+    cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {}, numbers)
     return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
 
 
@@ -171,6 +173,7 @@ def _records(
     moves: Sequence[_Move],
     evidence: Mapping[str, Evidence],
     verdicts: Verdicts,
+    numbers: Mapping[str, int],
 ) -> tuple[tuple[RenderedSentence, ...], tuple[Citation, ...]]:
     """The sentences of the rendered text and a record for each citation in them."""
 
@@ -183,7 +186,7 @@ def _records(
             found = evidence.get(identifier)
             if found is not None:
                 verdict = verdicts.get((sentence.text, identifier), Verdict("unjudged"))
-                records.append(_record(found, rendered[span.start : span.end], verdict))
+                records.append(_record(found, rendered[span.start : span.end], verdict, numbers[found.key]))
     return tuple(spans), tuple(records)
 
 
@@ -191,7 +194,7 @@ def _moved(moves: Sequence[_Move], position: int) -> int:
     return position + next((move.shift for move in reversed(moves) if move.end <= position), 0)
 
 
-def _record(evidence: Evidence, sentence: str, verdict: Verdict) -> Citation:
+def _record(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
     return Citation(
         key=evidence.key,
         page=evidence.page,
@@ -205,6 +208,7 @@ def _record(evidence: Evidence, sentence: str, verdict: Verdict) -> Citation:
         verdict=verdict.label,
         reason=verdict.reason,
         decided_by=None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end),
+        number=number,
     )
 
 
@@ -226,7 +230,9 @@ def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str,
 def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
     """`@key, p. 4` or `key, page 4`; the section where the source has no pages."""
     pages = _pages(items)
-    titles = list(dict.fromkeys(title for item in items if item.page is None and (title := _title(item.section))))
+    titles = list(
+        dict.fromkeys(title for item in items if item.page is None and (title := quoted_section(item.section)))
+    )
     if style == "pandoc":
         # "in section" is plain text to pandoc; "sec." would make it number and pluralise the title.
         name = f"@{key}" if _PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
@@ -264,7 +270,7 @@ def _pages(items: Sequence[Evidence]) -> list[int]:
     return sorted({item.page for item in items if item.page is not None})
 
 
-def _title(section: str) -> str:
+def quoted_section(section: str) -> str:
     """A section title that can stand inside a citation, in quotation marks; empty when there is none."""
     plain = re.sub(r"[;@|{}<>\"\u201c\u201d\\`*$^~\[\]]|(?<!\w)_|_(?!\w)", "", section)
     plain = " ".join(plain.split())

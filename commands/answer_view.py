@@ -16,9 +16,13 @@ def answer_markdown(record: Mapping[str, Any]) -> str:
 
 
 def references_markdown(record: Mapping[str, Any]) -> str:
-    """The references of an answer; empty when it cites nothing."""
+    """The references of an answer, with the cited places of each number; empty when it cites nothing."""
     if not record["references"]:
         return ""
+    if record["cite_style"] == "numeric":
+        from citeloom.citations.cited_places import numbered_list
+
+        return f"## References\n\n{numbered_list(record['references'])}"
     lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
     return "## References\n\n" + "\n".join(lines)
 

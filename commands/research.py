@@ -54,9 +54,9 @@ StyleOption = Annotated[
     str | None,
     typer.Option(
         "--cite-style",
-        help="key (smith2024), pandoc [@smith2024, p. 4], latex \\cite[p.~4]{smith2024}, numeric [3], "
-        "or key-page [smith2024, page 4].",
-        show_default="key-page",
+        help="numeric [3], key (smith2024), key-page [smith2024, page 4], pandoc [@smith2024, p. 4], "
+        "or latex \\cite[p.~4]{smith2024}.",
+        show_default="numeric",
     ),
 ]
 

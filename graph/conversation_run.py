@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from citeloom.citations.csl import style_file
@@ -59,13 +59,6 @@ def _ignore(_: object) -> None:
     return None
 
 
-def with_numbers(bench: Workbench) -> Workbench:
-    """The workbench as a conversation uses it: citations by number, unless another style was asked for."""
-    if "cite_style" in bench.settings.model_fields_set:
-        return bench
-    return replace(bench, settings=bench.settings.model_copy(update={"cite_style": "numeric"}))
-
-
 async def take_turn(
     thread_id: str,
     request: TurnRequest,
@@ -85,7 +78,6 @@ async def take_turn(
         on_notice(f"Note: {FOREIGN_SCRIPT}")
     style_file(bench.settings.csl)  # before anything is paid for
     await bench.require_papers()
-    bench = with_numbers(bench)
     register = await asyncio.to_thread(ConversationRegister, bench.home.runs)
     await asyncio.to_thread(register.begin, thread_id)
     async with run_lock(bench.home, thread_id, on_wait=on_notice), open_checkpoints(bench.home.checkpoints) as saver:

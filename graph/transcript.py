@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from citeloom.citations.export import prepare_folder, write_atomically
+from citeloom.citations.references import places_line
 from citeloom.errors import InputError
 from citeloom.graph.saving import public_record
 from citeloom.stores.conversations import KeptTurn
@@ -24,9 +25,14 @@ def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
     for turn in turns:
         asked = turn.asked if turn.asked == turn.question else f"{turn.asked} ({turn.question})"
         parts += [f"## {turn.number}. {asked}", _one_level_down(str(turn.record["text"]).strip())]
-    references = {entry["key"]: entry for turn in turns for entry in turn.record["references"]}
+    entries = [entry for turn in turns for entry in turn.record["references"]]
+    references = {entry["key"]: entry for entry in entries}
     if references:
-        lines = [f"- **{entry['label']}**: {entry['text']}" for entry in sorted(references.values(), key=_order)]
+        lines: list[str] = []
+        for entry in sorted(references.values(), key=_order):
+            lines.append(f"- **{entry['label']}**: {entry['text']}")
+            places = places_line(place for other in entries if other["key"] == entry["key"] for place in _places(other))
+            lines += [f"  - {places}"] if places else []
         parts.append("## References\n\n" + "\n".join(lines))
     parts.append(f"<!-- conversation {thread_id} -->")
     return "\n\n".join(parts) + "\n"
@@ -49,6 +55,11 @@ def write_transcript(path: Path, thread_id: str, turns: Sequence[KeptTurn]) -> N
         write_atomically(path, text)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error}).") from error
+
+
+def _places(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is cited of a paper, where its number does not say it; turns of older versions have none."""
+    return entry.get("places", []) if str(entry["label"]).isdigit() else []
 
 
 def _order(entry: dict[str, Any]) -> tuple[int, str]:

@@ -77,8 +77,8 @@ class Workbench:
 
     @property
     def answer_style(self) -> CitationStyle:
-        """How an answer cites: with the page beside the key, unless a style was asked for."""
-        return self.settings.cite_style if "cite_style" in self.settings.model_fields_set else "key-page"
+        """How an answer cites: by numbers, unless a style was asked for."""
+        return self.settings.cite_style if "cite_style" in self.settings.model_fields_set else "numeric"
 
     @property
     def handed_in(self) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from citeloom.commands.answer_view import references_markdown
 from citeloom.commands.console import notice, result
 from citeloom.commands.live_view import RunProgress
 from citeloom.commands.shell import screen
@@ -101,6 +102,8 @@ def shown_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text:
     """The answer with its references as markdown, each with the number that commands take; without its `text` where
     that was shown."""
     parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
+    if record["cite_style"] == "numeric":
+        return "\n\n".join([*parts, references_markdown(record)])
     parts.append("## References")
     # Paragraphs: a list would be counted anew from its first number on.
     for paper, entry in zip(papers, record["references"], strict=True):

@@ -21,6 +21,7 @@ from citeloom.citations import (
     trace_numbers,
 )
 from citeloom.citations import render as render_text
+from citeloom.citations.cited_places import cited_places
 from citeloom.citations.csl import style_file
 from citeloom.citations.export import bibliography, markdown_document, section_title
 from citeloom.citations.flagged import Flag
@@ -172,6 +173,7 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
     state, brief, draft, strict = final.state, final.brief, final.draft, bench.settings.strict
     notice = bench.answer_notice if isinstance(brief, AnswerBrief) else bench.notice
     flagged = flag_findings(page.flags)
+    places = cited_places(shown.citations) if isinstance(brief, AnswerBrief) else {}
     notes = [*state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",
@@ -181,7 +183,9 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
         citations=shown.citations,
         evidence=[Evidence.from_dict(record) for record in shown_evidence(state)],
         papers=papers,
-        references=[entry for entry in references.entries if entry.key in shown.keys],
+        references=[
+            replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in shown.keys
+        ],
         findings=[
             *(replace(finding, span=None) for finding in final.replaced if not strict),
             *(replace(finding, span=None) for finding in final.repeated),

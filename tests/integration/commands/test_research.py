@@ -24,7 +24,9 @@ def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, ho
     done = citeloom("research", QUESTION, "--home", home)
     assert done.code == 0, done.err
     assert done.out.startswith(f"# {QUESTION}\n\n") and "## References" in done.out
-    assert "section " in done.out and "Next:" not in done.out
+    answer, _, listed = done.out.partition("## References\n\n")
+    assert "[1]" in answer and "okafor2022ensembles" not in answer and "Next:" not in done.out
+    assert listed.startswith("- **[1]** ") and '\n  - "' in listed
     lines = done.err.splitlines()
     assert lines[0] == f"Home: {home}"
     for said in (
@@ -77,7 +79,8 @@ def test_files_are_written_where_a_folder_is_named(citeloom: Citeloom, home: Pat
 
 
 @pytest.mark.parametrize(
-    ("style", "shape"), [("key", "({key})"), ("pandoc", "[@{key}"), ("latex", "\\cite"), ("numeric", "[1]")]
+    ("style", "shape"),
+    [("key", "({key})"), ("pandoc", "[@{key}"), ("latex", "\\cite"), ("key-page", "[{key}, section ")],
 )
 def test_the_other_styles_cite_the_same_evidence(citeloom: Citeloom, home: Path, style: str, shape: str) -> None:
     usual = citeloom("research", QUESTION, "--home", home, "--json").json
@@ -181,6 +184,7 @@ def test_a_terminal_shows_a_panel(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     record: dict[str, Any] = {
         "question": "What of [seeds]?",
         "text": "## Of seeds\n\nThey matter [a2019, page 2].\x1b[31m",
+        "cite_style": "key-page",
         "references": [{"label": "a2019", "text": "A. 2019. “Seeds.”"}],
     }
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)

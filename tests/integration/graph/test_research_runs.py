@@ -92,8 +92,10 @@ async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_o
     for citation in record["citations"]:
         (chunk,) = opened.library.chunks([citation["chunk_id"]])
         assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
-        assert f"[{citation['key']}, section" in record["text"]
-    assert [reference["key"] for reference in record["references"]] == sorted({c["key"] for c in record["citations"]})
+        (reference,) = [entry for entry in record["references"] if entry["key"] == citation["key"]]
+        assert reference["label"] == str(citation["number"]) and f"[{citation['number']}" in record["text"]
+        assert {"page": citation["page"], "section": citation["section"]} in reference["places"]
+    assert [reference["label"] for reference in record["references"]] == ["1", "2"]
     (written,) = model.writing
     assert "Background, not to be cited" in shown(written) and "varga2021calibration" not in shown(written)
     assert all(QUESTION in shown(body) for body in model.reading), "passages are read for the question"
@@ -191,9 +193,9 @@ async def test_a_finished_answer_is_shown_in_another_style_without_a_call(bench:
     server.behaviour = Librarian()
     record = await answered(bench())
     calls = server.calls()
-    numeric = await answered(bench(cite_style="numeric"))
-    assert numeric["thread_id"] == record["thread_id"] and server.calls() == calls
-    assert "[1]" in numeric["text"] and ", section" in record["text"]
+    by_key = await answered(bench(cite_style="key-page"))
+    assert by_key["thread_id"] == record["thread_id"] and server.calls() == calls
+    assert "[1]" in record["text"] and ", section" in by_key["text"]
 
 
 async def test_a_question_that_was_paused_goes_on_without_asking_twice(bench: Opened, server: FakeOpenAI) -> None:
