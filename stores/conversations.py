@@ -116,7 +116,7 @@ class ConversationRegister:
             rows = connection.execute(
                 "SELECT * FROM turns WHERE thread_id = ? ORDER BY number", (thread_id,)
             ).fetchall()
-        return [_turn(row) for row in rows]
+        return [self._turn(row) for row in rows]
 
     def last_turn(self, thread_id: str) -> KeptTurn | None:
         """The latest finished turn."""
@@ -124,7 +124,7 @@ class ConversationRegister:
             row = connection.execute(
                 "SELECT * FROM turns WHERE thread_id = ? ORDER BY number DESC LIMIT 1", (thread_id,)
             ).fetchone()
-        return _turn(row) if row else None
+        return self._turn(row) if row else None
 
     def delete(self, thread_id: str) -> None:
         """Forget a conversation; its checkpoints are the caller's business."""
@@ -132,17 +132,16 @@ class ConversationRegister:
             connection.execute("DELETE FROM turns WHERE thread_id = ?", (thread_id,))
             connection.execute("DELETE FROM conversations WHERE thread_id = ?", (thread_id,))
 
+    def _turn(self, row: sqlite3.Row) -> KeptTurn:
+        return KeptTurn(
+            row["number"],
+            row["asked"],
+            row["question"],
+            bool(row["answered"]),
+            row["answered_at"],
+            self._file.parsed(row, "record"),
+        )
+
 
 def _entry(row: sqlite3.Row) -> ConversationEntry:
     return ConversationEntry(row["thread_id"], row["title"], row["turns"], row["begun_at"], row["updated_at"])
-
-
-def _turn(row: sqlite3.Row) -> KeptTurn:
-    return KeptTurn(
-        row["number"],
-        row["asked"],
-        row["question"],
-        bool(row["answered"]),
-        row["answered_at"],
-        json.loads(row["record"]),
-    )

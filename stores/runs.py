@@ -116,7 +116,7 @@ class RunRegister:
             raise UnknownRunError(f"There is no run {thread_id!r}.")
         if len(rows) == 2 and rows[0]["thread_id"] != thread_id:
             raise UnknownRunError(f"More than one run begins with {thread_id!r}.")
-        return _run(rows[0])
+        return self._run(rows[0])
 
     def latest(self, fingerprint: str) -> Run | None:
         """The run of a fingerprint that was begun last."""
@@ -125,7 +125,7 @@ class RunRegister:
                 "SELECT * FROM runs WHERE fingerprint = ? ORDER BY started_at DESC, rowid DESC LIMIT 1",
                 (fingerprint,),
             ).fetchone()
-        return _run(row) if row else None
+        return self._run(row) if row else None
 
     def latest_about(self, question: str) -> Run | None:
         """The run of a question, whatever library and settings it had, that was taken up last."""
@@ -134,32 +134,31 @@ class RunRegister:
                 "SELECT * FROM runs WHERE json_extract(request, '$.question') = ? ORDER BY updated_at DESC LIMIT 1",
                 (question,),
             ).fetchone()
-        return _run(row) if row else None
+        return self._run(row) if row else None
 
     def all(self) -> list[Run]:
         """All runs, the latest first."""
         with self._file.connection() as connection:
             rows = connection.execute("SELECT * FROM runs ORDER BY updated_at DESC").fetchall()
-        return [_run(row) for row in rows]
+        return [self._run(row) for row in rows]
 
     def delete(self, thread_id: str) -> None:
         """Forget a run; its checkpoints are the caller's business."""
         with self._file.connection() as connection:
             connection.execute("DELETE FROM runs WHERE thread_id = ?", (thread_id,))
 
-
-def _run(row: sqlite3.Row) -> Run:
-    return Run(
-        thread_id=row["thread_id"],
-        fingerprint=row["fingerprint"],
-        section=row["section"],
-        title=row["title"],
-        request=json.loads(row["request"]),
-        library_version=row["library_version"],
-        fresh=bool(row["fresh"]),
-        status=cast(RunStatus, row["status"]),
-        detail=row["detail"],
-        started_at=row["started_at"],
-        updated_at=row["updated_at"],
-        result=json.loads(row["result"]) if row["result"] else None,
-    )
+    def _run(self, row: sqlite3.Row) -> Run:
+        return Run(
+            thread_id=row["thread_id"],
+            fingerprint=row["fingerprint"],
+            section=row["section"],
+            title=row["title"],
+            request=self._file.parsed(row, "request"),
+            library_version=row["library_version"],
+            fresh=bool(row["fresh"]),
+            status=cast(RunStatus, row["status"]),
+            detail=row["detail"],
+            started_at=row["started_at"],
+            updated_at=row["updated_at"],
+            result=self._file.parsed(row, "result") if row["result"] else None,
+        )
