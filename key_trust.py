@@ -53,9 +53,10 @@ class Key:
 
 
 def user_configuration() -> Path:
-    """The user's own `citeloom.toml`, which no folder can bring along."""
+    """The user's own `citeloom.toml`, which no folder can bring along; one that cannot be there without a user folder."""
     named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return (named if named.is_absolute() else Path.home() / ".config") / "citeloom" / FOLDER_TOML
+    folder = named if named.is_absolute() else Path("~/.config").expanduser()
+    return (folder if folder.is_absolute() else Path(os.devnull)) / "citeloom" / FOLDER_TOML
 
 
 def is_own(origin: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from citeloom.stores.damage import DamagedFileError, naming_damage, require_plai
 _REMEDY = (
     "Move it away: the list of runs and conversations begins anew, and answers that were paid for stay in the journal."
 )
+_LATEST = 1e11  # seconds, about the year 5100
 
 
 class RegisterFile:
@@ -38,6 +39,13 @@ class RegisterFile:
             require_plain_schema(connection, self._path, _REMEDY)
             with connection:
                 yield connection
+
+    def checked(self, row: sqlite3.Row, moments: Sequence[str], texts: Sequence[str]) -> None:
+        """Raise `DamagedFileError` where a column holds no moment, or no text; SQLite keeps any value in any column."""
+        bad = [name for name in moments if not (isinstance(row[name], float) and 0 <= row[name] < _LATEST)]
+        bad += [name for name in texts if not isinstance(row[name], str)]
+        if bad:
+            raise DamagedFileError(f"{self._path}: {bad[0]} of {row['thread_id']!r} cannot be read.", help=_REMEDY)
 
     def parsed(self, row: sqlite3.Row, name: str) -> dict[str, Any]:
         """The JSON object in a column; raises `DamagedFileError`."""

@@ -31,6 +31,10 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 CREATE INDEX IF NOT EXISTS runs_by_fingerprint ON runs (fingerprint, started_at);
 """
+_COLUMNS = (
+    "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
+    " result"
+)
 
 
 class UnknownRunError(InputError):
@@ -108,7 +112,7 @@ class RunRegister:
         """The run with this id, or with the only id that begins so; raises `UnknownRunError`."""
         with self._file.connection() as connection:
             rows = connection.execute(
-                "SELECT * FROM runs WHERE thread_id = ? OR substr(thread_id, 1, ?) = ? "
+                f"SELECT {_COLUMNS} FROM runs WHERE thread_id = ? OR substr(thread_id, 1, ?) = ? "
                 "ORDER BY thread_id = ? DESC LIMIT 2",
                 (thread_id, len(thread_id), thread_id, thread_id),
             ).fetchall()
@@ -122,7 +126,7 @@ class RunRegister:
         """The run of a fingerprint that was begun last."""
         with self._file.connection() as connection:
             row = connection.execute(
-                "SELECT * FROM runs WHERE fingerprint = ? ORDER BY started_at DESC, rowid DESC LIMIT 1",
+                f"SELECT {_COLUMNS} FROM runs WHERE fingerprint = ? ORDER BY started_at DESC, rowid DESC LIMIT 1",
                 (fingerprint,),
             ).fetchone()
         return self._run(row) if row else None
@@ -131,7 +135,8 @@ class RunRegister:
         """The run of a question, whatever library and settings it had, that was taken up last."""
         with self._file.connection() as connection:
             row = connection.execute(
-                "SELECT * FROM runs WHERE json_extract(request, '$.question') = ? ORDER BY updated_at DESC LIMIT 1",
+                f"SELECT {_COLUMNS} FROM runs WHERE json_extract(request, '$.question') = ?"
+                " ORDER BY updated_at DESC LIMIT 1",
                 (question,),
             ).fetchone()
         return self._run(row) if row else None
@@ -139,7 +144,7 @@ class RunRegister:
     def all(self) -> list[Run]:
         """All runs, the latest first."""
         with self._file.connection() as connection:
-            rows = connection.execute("SELECT * FROM runs ORDER BY updated_at DESC").fetchall()
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY updated_at DESC").fetchall()
         return [self._run(row) for row in rows]
 
     def delete(self, thread_id: str) -> None:
@@ -148,6 +153,8 @@ class RunRegister:
             connection.execute("DELETE FROM runs WHERE thread_id = ?", (thread_id,))
 
     def _run(self, row: sqlite3.Row) -> Run:
+        texts = ("thread_id", "fingerprint", "section", "title", "library_version", "status", "detail")
+        self._file.checked(row, ("started_at", "updated_at"), texts)
         return Run(
             thread_id=row["thread_id"],
             fingerprint=row["fingerprint"],
