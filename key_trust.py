@@ -53,7 +53,7 @@ class Key:
 
 
 def user_configuration() -> Path:
-    """The user's own `citeloom.toml`, which no folder can bring along; one that cannot be there without a user folder."""
+    """The user's own `citeloom.toml`, which no folder can bring along; a path without a file where it cannot be told."""
     named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     folder = named if named.is_absolute() else Path("~/.config").expanduser()
     return (folder if folder.is_absolute() else Path(os.devnull)) / "citeloom" / FOLDER_TOML
@@ -109,7 +109,7 @@ def same_endpoint(one: str, other: str) -> bool:
 def is_loopback(url: str) -> bool:
     """Whether the address is one of this machine."""
     host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
+    if host == "localhost":
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -10,6 +10,7 @@ from typing import Final
 from citeloom.errors import InputError
 
 REMOVE_IT: Final = "Remove it, or choose another home with --home or CITELOOM_HOME."
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")  # https://sqlite.org/fileformat2.html#rollbackjournal
 
 
 class UnsafeHomeError(InputError):
@@ -44,8 +45,20 @@ def require_plain_files(root: Path) -> None:
                         )
                     elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry.path):
                         raise UnsafeHomeError(f"{entry.path}: is neither a file nor a folder.", help=REMOVE_IT)
+                    elif entry.name.endswith("-journal") and _names_another_file(Path(entry.path)):
+                        raise UnsafeHomeError(f"{entry.path}: would have SQLite delete another file.", help=REMOVE_IT)
         except OSError:
             continue  # gone since it was listed, or not to be read: whoever needs it says so
+
+
+def _names_another_file(journal: Path) -> bool:
+    """Whether a SQLite rollback journal ends with the name of a super-journal, which SQLite deletes when it opens the
+    database, whatever file that is. One is only written for several attached databases, which no home has."""
+    with journal.open("rb") as file:
+        if file.seek(0, os.SEEK_END) < len(_JOURNAL_MAGIC):
+            return False
+        file.seek(-len(_JOURNAL_MAGIC), os.SEEK_END)
+        return file.read() == _JOURNAL_MAGIC
 
 
 def _user(uid: int) -> str:

@@ -259,7 +259,7 @@ def test_an_address_with_a_key_in_it_is_refused_without_showing_it(part: str) ->
     ("url", "local"),
     [
         ("http://localhost:1/", True),
-        ("http://x.localhost/", True),
+        ("http://x.localhost/", False),
         ("http://127.9.9.9/", True),
         ("http://[::1]/", True),
         ("http://127.1/", False),

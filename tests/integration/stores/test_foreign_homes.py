@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import struct
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -84,6 +87,45 @@ def test_a_pipe_is_refused_before_anybody_waits_for_it(name: str, home: Home) ->
     os.mkfifo(place)
     with pytest.raises(UnsafeHomeError, match="neither a file nor a folder"):
         find_home(home.root)
+
+
+def leave_hot_journal(database: Path, victim: Path | None) -> None:
+    """A database as a killed writer leaves it; a `victim` is named as the super-journal, which SQLite deletes."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("PRAGMA cache_size = 2")
+        db.execute("CREATE TABLE rows (text)")
+        db.executemany("INSERT INTO rows VALUES (?)", [("x" * 500,)] * 50)
+        db.execute("BEGIN")
+        db.execute("UPDATE rows SET text = 'y' || text")
+        kept = {path: path.read_bytes() for path in database.parent.glob(f"{database.name}*")}
+    for path, content in kept.items():
+        path.write_bytes(content)
+    if victim is not None:
+        name = str(victim).encode()
+        page = 0x40000000 // 4096 + 1
+        end = struct.pack(">I", page) + name + struct.pack(">II", len(name), sum(name))
+        with database.with_name(f"{database.name}-journal").open("ab") as file:
+            file.write(end + bytes.fromhex("d9d505f920a163d7"))
+
+
+@pytest.mark.parametrize("name", ["runs.sqlite", "catalog.sqlite", "chroma/chroma.sqlite3"])
+def test_no_journal_has_sqlite_delete_a_file(name: str, home: Home, precious: Path) -> None:
+    (home.root / name).parent.mkdir(parents=True)
+    leave_hot_journal(home.root / name, precious)
+    for use in (lambda: find_home(home.root), home.prepare):
+        with pytest.raises(UnsafeHomeError, match=f"{name}-journal: would have SQLite delete another file"):
+            use()
+    assert untouched(precious)
+    with closing(sqlite3.connect(home.root / name)) as db:  # this is what it would have done
+        db.execute("SELECT * FROM rows")
+    assert not precious.exists()
+
+
+def test_what_a_killed_writer_left_is_no_attack(home: Home) -> None:
+    leave_hot_journal(home.prepare().root / "runs.sqlite", None)
+    assert (home.root / "runs.sqlite-journal").exists()
+    assert find_home(home.root).prepare() == home
 
 
 @pytest.mark.parametrize("name", ["library.pid", "library.lock"])
