@@ -53,7 +53,7 @@ class Key:
 
 
 def user_configuration() -> Path:
-    """The user's own `citeloom.toml`, which no folder can bring along; a path without a file where it cannot be told."""
+    """The user's own `citeloom.toml`, which no folder brings along; nowhere when there is no user folder."""
     named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     folder = named if named.is_absolute() else Path("~/.config").expanduser()
     return (folder if folder.is_absolute() else Path(os.devnull)) / "citeloom" / FOLDER_TOML
