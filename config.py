@@ -1,28 +1,54 @@
 """Every knob, with its bounds and a sentence on what it does.
 
 Precedence: an argument or flag, then `CITELOOM_*` in the environment, then `.env`, then `citeloom.toml` in
-the working directory, then the default. Settings hold values, nothing that runs.
+the working directory, then the user's own `~/.config/citeloom/citeloom.toml`, then the default. Settings hold values,
+nothing that runs, and remember where each was set: what a folder sets is trusted with less (`key_trust.py`).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from dotenv import dotenv_values
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
-    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
     TomlConfigSettingsSource,
 )
+from pydantic_settings.sources.utils import parse_env_vars
 
 from citeloom.errors import ConfigurationError
+from citeloom.key_trust import (
+    DEFAULT,
+    DOTENV,
+    ENVIRONMENT,
+    FLAG,
+    FOLDER_TOML,
+    Address,
+    Key,
+    is_own,
+    key_mark,
+    require_trusted,
+    user_configuration,
+)
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 PdfReader = Literal["pdf-oxide", "opendataloader"]
@@ -40,6 +66,49 @@ def _sendable(key: SecretStr) -> SecretStr:
     if not plain.isascii() or not plain.isprintable() or " " in plain:
         raise ValueError("a key is plain ASCII without spaces")
     return SecretStr(plain)
+
+
+_ORIGINS: Final = "origins of the settings"  # no variable and no line of a file can be named so
+
+
+class _Marked(PydanticBaseSettingsSource):
+    """A source whose values come with where they were set, and with the user's own addresses among them."""
+
+    def __init__(self, source: PydanticBaseSettingsSource, origin: str) -> None:
+        super().__init__(source.settings_cls)
+        self._source = source
+        self._origin = origin
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        return self._source.get_field_value(field, field_name)
+
+    def __call__(self) -> dict[str, Any]:
+        values = self._source()
+        given = values.pop(_ORIGINS, {}) if self._origin == FLAG else {}
+        origins = {name: given.get(name, self._origin) for name in values}
+        own = {
+            name: value
+            for name, value in values.items()
+            if name.endswith("_base_url") and is_own(origins[name]) and isinstance(value, str)
+        }
+        return {**values, _ORIGINS: {"set": origins, "own": own}}
+
+
+class _DotEnv(DotEnvSettingsSource):
+    """`.env` as it is written: with `${NAME}`, a foreign folder would read the environment into its own settings."""
+
+    def _read_env_file(self, file_path: Path) -> Mapping[str, str | None]:
+        try:
+            written = dotenv_values(file_path, encoding=self.env_file_encoding or "utf-8", interpolate=False)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"{file_path}: {error}.", help="Mend or remove the file.") from error
+        for name, value in written.items():
+            if name.upper().startswith("CITELOOM_") and "${" in (value or ""):
+                raise ConfigurationError(
+                    f"{file_path}: {name} holds '${{', but variables are not expanded there.",
+                    help="Write the value itself, or set it in the environment.",
+                )
+        return parse_env_vars(written, self.case_sensitive, self.env_ignore_empty, self.env_parse_none_str)
 
 
 ApiKey = Annotated[SecretStr, AfterValidator(_sendable)]
@@ -62,7 +131,6 @@ class Settings(BaseSettings):
         env_file=".env",
         # An empty variable means "not set": as a path it would be the current folder.
         env_ignore_empty=True,
-        toml_file="citeloom.toml",
         extra="ignore",
         frozen=True,
     )
@@ -169,6 +237,10 @@ class Settings(BaseSettings):
         "pdf-oxide", description="What reads PDFs; 'opendataloader' needs the extra of that name, and Java."
     )
 
+    _set: dict[str, str] = PrivateAttr(default_factory=dict)
+    _own: dict[str, str] = PrivateAttr(default_factory=dict)
+    _vouched: frozenset[str] = PrivateAttr(default=frozenset())
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -178,32 +250,81 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, dotenv_settings, TomlConfigSettingsSource(settings_cls)
+        dotenv = _DotEnv(settings_cls, env_file=getattr(dotenv_settings, "env_file", DOTENV))
+        return (
+            _Marked(init_settings, FLAG),
+            _Marked(env_settings, ENVIRONMENT),
+            _Marked(dotenv, DOTENV),
+            _Marked(_toml(settings_cls, Path(FOLDER_TOML)), FOLDER_TOML),
+            _Marked(_toml(settings_cls, user_configuration()), str(user_configuration())),
+        )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remember_origins(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        marks = given.pop(_ORIGINS, {}) if isinstance(given, dict) else {}
+        settings = handler(given)
+        settings._set = marks.get("set", {})
+        settings._own = marks.get("own", {})
+        return settings
+
+    def origin(self, name: str) -> str:
+        """Where a setting was set: a flag, the environment, a file, or "default"."""
+        return self._set.get(name, DEFAULT)
+
+    def origins(self) -> dict[str, str]:
+        """Where each setting that is not a default was set."""
+        return dict(self._set)
+
+    def address_of(self, role: RoleName) -> tuple[str, str]:
+        """Model and base URL of a role: its own where set, else those of the chat model."""
+        return getattr(self, f"{role}_model") or self.chat_model, getattr(self, self.url_setting(role))
 
     def role_endpoint(self, role: RoleName) -> tuple[str, str, SecretStr | None]:
-        """Model, base URL and key for a role: its own where set, else those of the chat model."""
-        model = getattr(self, f"{role}_model") or self.chat_model
-        own_url = getattr(self, f"{role}_base_url")
-        url = own_url or self.chat_base_url
-        key = getattr(self, f"{role}_api_key")
-        if key is None and (own_url is None or own_url == self.chat_base_url):
-            key = self.chat_api_key
-        return model, url, key or ambient_key(url)
+        """Model, base URL and key for a role; raises `ConfigurationError` when the key may not go to that address."""
+        model, url = self.address_of(role)
+        if model == EXTRACTIVE:
+            return model, url, None
+        setting = self.url_setting(role)
+        names = [f"{role}_api_key", *(["chat_api_key"] if setting == "chat_base_url" else [])]
+        return model, url, self._key_for(setting, names)
 
     def embedding_endpoint(self) -> tuple[str, str, SecretStr | None]:
-        """Model, base URL and key for embeddings."""
-        url = self.embedding_base_url
-        return self.embedding_model, url, self.embedding_api_key or ambient_key(url)
+        """Model, base URL and key for embeddings; raises as `role_endpoint` does."""
+        key = self._key_for("embedding_base_url", ["embedding_api_key"])
+        return self.embedding_model, self.embedding_base_url, key
+
+    def key_marks(self, roles: Collection[RoleName]) -> list[str]:
+        """What a run keeps so that it can be resumed with the same keys at the same addresses, and shows neither."""
+        used = (self.role_endpoint(role) for role in roles)
+        return sorted({key_mark(key, url) for _, url, key in used if key is not None})
+
+    def url_setting(self, role: RoleName) -> str:
+        """The setting that holds the base URL of a role."""
+        own = f"{role}_base_url"
+        return "chat_base_url" if getattr(self, own) in (None, "", self.chat_base_url) else own
+
+    def _key_for(self, setting: str, names: list[str]) -> SecretStr | None:
+        """The first of the keys that is set, else OpenAI's; raises `ConfigurationError` when it may not be sent."""
+        url: str = getattr(self, setting)
+        address = Address(url, setting, self.origin(setting), self._own.get(setting, OPENAI_BASE_URL))
+        named = next((name for name in names if getattr(self, name) is not None), None)
+        if named is not None:
+            key = Key(getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named))
+        elif (ambient := ambient_key(url)) is not None:
+            # OpenAI's own address is right for its key, whoever names it.
+            key, address = Key(ambient, "OPENAI_API_KEY", ENVIRONMENT), Address(url, setting, DEFAULT, url)
+        else:
+            return None
+        require_trusted(key, address, self._vouched)
+        return key.secret
 
 
-def origins() -> dict[str, str]:
-    """Where each setting that is not a default comes from; raises `ConfigurationError` for an unreadable file."""
-    sources: tuple[tuple[str, PydanticBaseSettingsSource], ...] = (
-        ("citeloom.toml", TomlConfigSettingsSource(Settings)),
-        (".env", DotEnvSettingsSource(Settings)),
-        ("environment", EnvSettingsSource(Settings)),
-    )
-    return {name: origin for origin, source in sources for name in source()}
+def _toml(settings_cls: type[BaseSettings], path: Path) -> PydanticBaseSettingsSource:
+    try:
+        return TomlConfigSettingsSource(settings_cls, path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: {error}.", help="Mend or remove the file.") from error
 
 
 def ambient_key(base_url: str) -> SecretStr | None:
@@ -219,21 +340,35 @@ def ambient_key(base_url: str) -> SecretStr | None:
         ) from None
 
 
-def load_settings(**overrides: Any) -> Settings:
-    """Settings from all sources; raises `ConfigurationError` naming the field and its bounds."""
+def load_settings(
+    *,
+    brought: Mapping[str, Any] | None = None,
+    origin: str = FLAG,
+    vouched: Collection[str] = (),
+    **overrides: Any,
+) -> Settings:
+    """Settings from all sources; raises `ConfigurationError` naming the field and its bounds.
+
+    Args:
+        brought: values that do not come from the user, such as those kept with a run; `origin` says where from.
+        vouched: marks of keys and addresses that were used together before (`Settings.key_marks`).
+        overrides: values that the user gave, as by a flag; None is none.
+    """
     given = {name: value for name, value in overrides.items() if value is not None}
+    others = {name: value for name, value in (brought or {}).items() if value is not None and name not in given}
     try:
-        return Settings(**given)
+        settings = Settings(**{**others, **given, _ORIGINS: dict.fromkeys(others, origin)})
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         wrong = first["msg"].removeprefix("Value error, ")
-        given_value = "a value that is not shown" if name.endswith("_api_key") else repr(first.get("input"))
+        secret = name.endswith(("_api_key", "_base_url"))
+        given_value = "a value that is not shown" if secret else repr(first.get("input"))
         raise ConfigurationError(
             f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}, got {given_value}.",
             help="See 'python cli.py doctor' for the settings in force.",
         ) from error
     except SettingsError as error:  # a variable whose value should be JSON
         raise ConfigurationError(f"Settings: {error}.", help="Its value is written as JSON.") from error
-    except ValueError as error:  # citeloom.toml that is not TOML
-        raise ConfigurationError(f"citeloom.toml: {error}.", help="Mend or remove the file.") from error
+    settings._vouched = frozenset(vouched)
+    return settings

@@ -13,6 +13,7 @@ from citeloom.config import RetrievalMode, Settings, load_settings
 from citeloom.errors import ConfigurationError
 from citeloom.graph.contradictions import ContradictionRequest, find_contradictions
 from citeloom.graph.workbench import Workbench, open_workbench
+from citeloom.key_trust import is_own
 from citeloom.stores.home import find_home
 from citeloom.stores.ingest import ingest as ingest_papers
 from citeloom.tools.retrieval import Retrieval, as_records, retrieve
@@ -55,7 +56,8 @@ def open_library(
     Raises `InputError` when home, store or settings cannot be used.
     """
     used = settings or load_settings()
-    found = find_home(Path(home) if home is not None else used.home)
+    by_user = home is not None or is_own(used.origin("home"))
+    found = find_home(Path(home) if home is not None else used.home, by_user=by_user)
     with open_workbench(used, found, chat_model=chat_model, embeddings=embeddings) as bench:
         yield bench
 

@@ -139,18 +139,16 @@ def _show(record: dict[str, Any]) -> None:
         result(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}")
 
 
-def _in_force(settings: Any) -> dict[str, tuple[str, str]]:
+def _in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     """Every setting with its value and where it comes from; keys are shown as set or not."""
-    from citeloom.config import origins
+    from citeloom.key_trust import shown_address
 
-    where = origins()
     shown: dict[str, tuple[str, str]] = {}
     for name in type(settings).model_fields:
         value = getattr(settings, name)
         if name.endswith("_api_key"):
             value = "set" if value else "not set"
-        shown[name] = (
-            str(value),
-            where.get(name, "flag" if name == "home" and value is not None else "default"),
-        )
+        elif name.endswith("_base_url") and value is not None:
+            value = shown_address(value)
+        shown[name] = (str(value), settings.origin(name))
     return shown

@@ -58,11 +58,12 @@ def remember_home(home: Path | None) -> None:
 def resolve(home: Path | None, **overrides: Any) -> tuple[Settings, Home]:
     """Settings and home of a command; names the home on stderr. Raises `ConfigurationError`."""
     from citeloom.config import load_settings
+    from citeloom.key_trust import is_own
     from citeloom.stores.home import find_home
 
     given = home or (_before_command[0] if _before_command else None)
     settings = load_settings(home=given, **overrides)
-    found = find_home(settings.home)
+    found = find_home(settings.home, by_user=is_own(settings.origin("home")))
     named_home(found.root, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found

@@ -113,14 +113,14 @@ def resume_run(
 
 
 async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any]) -> dict[str, Any]:
-    from citeloom.config import load_settings
     from citeloom.errors import InputError
     from citeloom.graph.research_run import ResearchRequest
+    from citeloom.graph.resuming import settings_to_resume
     from citeloom.graph.run import same_run
 
-    _, found = resolve(home)
+    current, found = resolve(home)
     run = await asyncio.to_thread(registered(found).get, run_id)
-    settings = load_settings(home=found.root, **{**run.request["settings"], **_set(given)})
+    settings = settings_to_resume(run, current, found, given)
     request = _request_of(run)
     with workbench(settings, found, create=False) as bench:
         if not await asyncio.to_thread(same_run, run, request, bench):
@@ -145,10 +145,6 @@ def _request_of(run: Run) -> SectionRequest | ResearchRequest:
     source = run.request["source"]
     experiment = parse_experiment(run.request["experiment"], source=source)
     return SectionRequest(cast("RunKind", run.section), experiment, source, run.fresh, run.thread_id)
-
-
-def _set(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
 
 
 @runs_app.command("delete")

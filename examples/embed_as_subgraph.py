@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -25,6 +27,10 @@ from typing_extensions import TypedDict
 from citeloom import CiteloomError, build_section_graph
 
 EXAMPLES = Path(__file__).resolve().parent
+
+# LangGraph's default reader calls whatever function a checkpoint names. Types of your own state are listed here:
+# allowed_msgpack_modules=[("your.module", "YourClass")].
+PLAIN_VALUES = JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
 
 
 class Paper(TypedDict, total=False):
@@ -129,7 +135,8 @@ async def main() -> None:
     given = options.parse_args()
     given.checkpoints.parent.mkdir(parents=True, exist_ok=True)
     experiment = json.loads(given.exp.read_text(encoding="utf-8"))
-    async with AsyncSqliteSaver.from_conn_string(str(given.checkpoints)) as saver:
+    async with aiosqlite.connect(given.checkpoints) as connection:
+        saver = AsyncSqliteSaver(connection, serde=PLAIN_VALUES)
         agent = writing_agent().compile(checkpointer=saver)
         print(await run(agent, given.thread, experiment, show))
 

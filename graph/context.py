@@ -1,7 +1,8 @@
 """The settings of a run as the graph's context, which Studio shows as a form.
 
 Every field of `config.Settings` but keys and places for keys: secrets stay in the environment of the process.
-A field left empty takes the value that the environment or `citeloom.toml` gives it.
+A field left empty takes the value that the environment or `citeloom.toml` gives it. A request to the server gives
+these, and any page open in a browser may send one: an address among them gets a key only when it is on this machine.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Optional
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from citeloom.config import Settings, load_settings
+from citeloom.key_trust import CONTEXT
 
 
 class _Context(BaseModel):
@@ -36,5 +38,5 @@ def settings_of(context: object) -> Settings:
     A parent graph hands its own context down to us; one that is not ours leaves all to the environment.
     """
     if isinstance(context, SectionContext):
-        return load_settings(**context.model_dump(exclude_none=True))
+        return load_settings(brought=context.model_dump(exclude_none=True), origin=CONTEXT)
     return load_settings()

@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from citeloom.config import Settings
+from citeloom.config import RoleName, Settings
 from citeloom.experiment import Experiment, SectionKind
+from citeloom.key_trust import shown_address
 
 # What a run writes: one section, or a whole paper.
 RunKind = SectionKind | Literal["paper"]
@@ -35,7 +36,15 @@ TEXT_SETTINGS: Final = (
     "section_words",
     "max_output_tokens",
 )
-_ROLES: Final = ("agent", "reader", "writer", "judge")
+KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
+# What the register keeps of the settings of a run; nothing else is taken from there.
+KEPT_SETTINGS: Final = frozenset(
+    {
+        *TEXT_SETTINGS,
+        *(f"{role}_{part}" for role in ("chat", *KEPT_ROLES) for part in ("model", "base_url")),
+        *("cite_style", "csl", "strict", "prompts_dir"),
+    }
+)
 
 
 def fingerprint(
@@ -48,7 +57,7 @@ def fingerprint(
     handed_in: str = "",
 ) -> str:
     """The kind and sixteen hex digits; `handed_in` names a chat model given as an object."""
-    models = {role: list(settings.role_endpoint(role)[:2]) for role in _ROLES}
+    models = {role: list(settings.address_of(role)) for role in KEPT_ROLES}
     return _digest(
         kind,
         {
@@ -72,7 +81,7 @@ def research_fingerprint(
             "asked": asked,
             "library": library_version,
             "settings": {name: getattr(settings, name) for name in TEXT_SETTINGS},
-            "models": {role: list(settings.role_endpoint(role)[:2]) for role in _ROLES},
+            "models": {role: list(settings.address_of(role)) for role in KEPT_ROLES},
             "prompts": prompts_hash,
             "handed_in": handed_in,
         },
@@ -92,13 +101,14 @@ def question_of(kind: RunKind, experiment: Experiment) -> str:
 def settings_of_run(settings: Settings) -> dict[str, Any]:
     """What a run needs of its settings to be gone on with by its id alone: all that is in the fingerprint.
 
-    No key is among them: keys stay in the environment.
+    No key is among them, and no address with one: keys stay in the environment.
     """
-    roles = [f"{role}_{part}" for role in ("chat", *_ROLES) for part in ("model", "base_url")]
-    kept = settings.model_dump(
-        mode="json", include={*TEXT_SETTINGS, *roles, "cite_style", "csl", "strict", "prompts_dir"}
-    )
-    return {name: value for name, value in kept.items() if value is not None}
+    kept = settings.model_dump(mode="json", include=set(KEPT_SETTINGS))
+    return {
+        name: shown_address(value) if name.endswith("_base_url") else value
+        for name, value in kept.items()
+        if value is not None
+    }
 
 
 def _digest(kind: RunKind | Literal["research"], record: dict[str, Any]) -> str:

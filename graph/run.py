@@ -103,7 +103,7 @@ def _begin(request: Request, bench: Workbench, register: RunRegister, on_notice:
         fingerprint=mark,
         section=request.kind,
         title=request.title,
-        request={"question": question, **request.kept(bench)},
+        request={"question": question, "key_marks": bench.key_marks(), **request.kept(bench)},
         library_version=version,
         fresh=request.fresh,
     )

@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 from citeloom.config import Settings
 from citeloom.graph.context import settings_of
 from citeloom.graph.workbench import LATEST_RUNS, Workbench, made_workbench
+from citeloom.key_trust import is_own
 from citeloom.stores.home import Home, find_home
 
 
@@ -36,7 +37,8 @@ async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
     """The process's workbench for the settings of a run's context; raises `InputError`, as when there is no library."""
     settings, home = await asyncio.to_thread(_settings_and_home, runtime.context)
     shared = _shared.setdefault(asyncio.get_running_loop(), _Shared())
-    stores = f"{home.root}\n{settings.model_dump_json(include=set(_OF_STORES))}"
+    origin = settings.origin("embedding_base_url")
+    stores = f"{home.root}\n{settings.model_dump_json(include=set(_OF_STORES))}\n{origin}"
     if stores not in shared.opened:
         shared.opened[stores] = asyncio.ensure_future(asyncio.to_thread(made_workbench, settings, home, create=False))
     opening = shared.opened[stores]
@@ -47,7 +49,7 @@ async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
         if opening.done() and (opening.cancelled() or opening.exception() is not None):
             shared.opened.pop(stores, None)
         raise
-    mark = f"{home.root}\n{settings.model_dump_json()}"
+    mark = f"{home.root}\n{settings.model_dump_json()}\n{settings.origins()}"
     if mark not in shared.benches:
         shared.benches[mark] = replace(first, settings=settings, graphs={}, _scopes={}, _roles={}, _budgets={})
         while len(shared.benches) > LATEST_RUNS:
@@ -57,4 +59,4 @@ async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
 
 def _settings_and_home(context: object) -> tuple[Settings, Home]:
     settings = settings_of(context)
-    return settings, find_home(settings.home)
+    return settings, find_home(settings.home, by_user=is_own(settings.origin("home")))

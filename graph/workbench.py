@@ -91,12 +91,16 @@ class Workbench:
         identity = identity_of(self.chat_model)
         return key_of([identity.endpoint, identity.model, identity.parameters])[:16]
 
+    def key_marks(self) -> list[str]:
+        """What a run keeps of its keys (`Settings.key_marks`); raises `ConfigurationError` as that does."""
+        return [] if self.chat_model is not None else self.settings.key_marks(ROLE_NAMES)
+
     @property
     def extractive(self) -> frozenset[RoleName]:
         """The roles that work without a chat model."""
         if self.chat_model is not None:
             return frozenset()
-        return frozenset(name for name in ROLE_NAMES if self.settings.role_endpoint(name)[0] == EXTRACTIVE)
+        return frozenset(name for name in ROLE_NAMES if self.settings.address_of(name)[0] == EXTRACTIVE)
 
     @property
     def notice(self) -> str:
@@ -273,4 +277,4 @@ def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings
 
 def role_models(settings: Settings) -> Mapping[RoleName, str]:
     """The model of each role, for `doctor`."""
-    return {name: settings.role_endpoint(name)[0] for name in ROLE_NAMES}
+    return {name: settings.address_of(name)[0] for name in ROLE_NAMES}

@@ -1,17 +1,17 @@
 """From settings to callers: which model, which address, which key, and one limiter for each.
 
-Only the address that the settings name is used: an ambient `OPENAI_BASE_URL` is ignored, and the key for
-OpenAI goes to OpenAI alone (`Settings.role_endpoint`).
+Only the address that the settings name is used: an ambient `OPENAI_BASE_URL` is ignored. Which key may go to it is
+decided where the settings give it out (`Settings.role_endpoint`, `key_trust.py`).
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from citeloom.config import OPENAI_BASE_URL, RoleName, Settings
 from citeloom.errors import ConfigurationError
+from citeloom.key_trust import shown_address
 from citeloom.models.budget import Budget
 from citeloom.models.identity import ModelIdentity, endpoint_name
 from citeloom.models.journal import Journal
@@ -82,8 +82,8 @@ def caller_for(
 
 
 def check_url(url: str, setting: str) -> None:
-    """Raise `ConfigurationError` naming `setting` when `url` is no address of an endpoint, or holds a password."""
-    shown = re.sub(r"//[^/@]*@", "//***@", url)
+    """Raise `ConfigurationError` naming `setting` when `url` is no address of an endpoint, or may hold a secret."""
+    shown = shown_address(url)
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -94,10 +94,14 @@ def check_url(url: str, setting: str) -> None:
             f"{setting}: expected an address such as {OPENAI_BASE_URL}, got {shown!r}.", help=f"Set {setting}."
         )
     if parts.username is not None or parts.password is not None:
-        key_setting = setting.replace("_BASE_URL", "_API_KEY")
         raise ConfigurationError(
             f"{setting}: {shown} holds a user name or password, which would be sent in place of the key.",
-            help=f"Give the address alone, and the key as {key_setting}.",
+            help=f"Give the address alone, and the key as {setting.replace('_BASE_URL', '_API_KEY')}.",
+        )
+    if parts.query or parts.fragment:
+        raise ConfigurationError(
+            f"{setting}: {shown} has a part after the path, where a key would be seen by whoever sees the address.",
+            help=f"Give the address alone, and the key as {setting.replace('_BASE_URL', '_API_KEY')}.",
         )
 
 

@@ -20,6 +20,7 @@ from citeloom.documents import Category, Section, chunk_id, text_hash
 from citeloom.errors import InputError
 from citeloom.models.write_ahead import write_ahead
 from citeloom.stores.changes import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, paper_of
+from citeloom.stores.damage import DamagedFileError, naming_damage, require_plain_schema
 
 SCHEMA_VERSION = 1
 
@@ -47,6 +48,7 @@ CREATE TABLE IF NOT EXISTS staged (
 ) WITHOUT ROWID;
 """
 
+_REMEDY = "Move it away and ingest the papers again."
 _PARTS = ("chunks", "sections", "notes")  # what belongs to a row of `papers`
 _STRAY = "key NOT IN (SELECT key FROM papers)"
 
@@ -62,18 +64,22 @@ class Catalog:
         try:
             write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=FULL")
+            require_plain_schema(self._db, path, _REMEDY)
             self._db.executescript(_SCHEMA)
-            version = self.meta("schema")
-            if version is None:
-                self.set_meta("schema", str(SCHEMA_VERSION))
-        except sqlite3.DatabaseError as error:
+            self._require_known_version()
+        except (sqlite3.DatabaseError, ValueError) as error:
             self._db.close()
-            raise InputError(
-                f"{path}: is no library catalog ({error}).", help="Move it away and ingest the papers again."
-            ) from error
-        if version is not None and int(version) > SCHEMA_VERSION:
+            raise InputError(f"{path}: is no library catalog ({error}).", help=_REMEDY) from error
+        except InputError:
             self._db.close()
-            raise InputError(f"{path}: was made by a newer Citeloom.", help="Update Citeloom to open it.")
+            raise
+
+    def _require_known_version(self) -> None:
+        version = self.meta("schema")
+        if version is None:
+            self.set_meta("schema", str(SCHEMA_VERSION))
+        elif int(version) > SCHEMA_VERSION:
+            raise InputError(f"{self._path}: was made by a newer Citeloom.", help="Update Citeloom to open it.")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -82,7 +88,7 @@ class Catalog:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+        with self._lock, naming_damage(self._path, _REMEDY):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
@@ -92,7 +98,7 @@ class Catalog:
             self._db.execute("COMMIT")
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
+        with self._lock, naming_damage(self._path, _REMEDY):
             return self._db.execute(query, values).fetchall()
 
     def state_token(self) -> tuple[int, int]:
@@ -120,7 +126,13 @@ class Catalog:
             "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note"
             " FROM papers LEFT JOIN notes USING (key) WHERE state = 'ready' ORDER BY key"
         )
-        found = (PaperRecord(paper_of(json.loads(row[0])), *(*row[1:-1], note_of(row[-1]))) for row in rows)
+        try:
+            found = [PaperRecord(paper_of(json.loads(row[0])), *(*row[1:-1], note_of(row[-1]))) for row in rows]
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise DamagedFileError(
+                f"{self._path}: a paper's record cannot be read ({reason}).", help=_REMEDY
+            ) from error
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:

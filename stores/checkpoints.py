@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citeloom.models.write_ahead import make_write_ahead
+from citeloom.stores.damage import CHECKPOINTS_REMEDY, naming_damage, require_plain_schema
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -18,18 +20,26 @@ if TYPE_CHECKING:
 async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
     """A saver on the file at `path`, which is made when it is not there.
 
-    `synchronous=FULL`: a step that was told as done is still done after a power cut.
+    `synchronous=FULL`: a step that was told as done is still done after a power cut. Values are read as values
+    (`stores/plain_values.py`). Raises `DamagedFileError`, there and later, for what cannot be read.
     """
     import aiosqlite
-    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-    await asyncio.to_thread(make_write_ahead, path)
-    async with aiosqlite.connect(path, timeout=30) as connection:
-        await connection.execute("PRAGMA synchronous=FULL")
-        saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(pickle_fallback=False))
-        await saver.setup()
-        yield saver
+    from citeloom.stores.plain_values import PlainSaver
+
+    with naming_damage(path, CHECKPOINTS_REMEDY):
+        await asyncio.to_thread(_prepare, path)
+        async with aiosqlite.connect(path, timeout=30) as connection:
+            await connection.execute("PRAGMA synchronous=FULL")
+            saver = PlainSaver(connection, path)
+            await saver.setup()
+            yield saver
+
+
+def _prepare(path: Path) -> None:
+    make_write_ahead(path)
+    with closing(sqlite3.connect(path, timeout=30)) as connection:
+        require_plain_schema(connection, path, CHECKPOINTS_REMEDY)
 
 
 async def keep_latest(saver: AsyncSqliteSaver, thread_id: str) -> None:

@@ -33,6 +33,7 @@ SELECT thread_id, begun_at, updated_at, count(number) AS turns,
                  ORDER BY number LIMIT 1), '') AS title
 FROM conversations LEFT JOIN turns USING (thread_id)
 """
+_COLUMNS = "thread_id, number, asked, question, answered, answered_at, record"
 
 
 class UnknownConversationError(InputError):
@@ -102,29 +103,29 @@ class ConversationRegister:
             raise UnknownConversationError(f"There is no conversation {thread_id!r}.")
         if len(rows) == 2 and rows[0]["thread_id"] != thread_id:
             raise UnknownConversationError(f"More than one conversation begins with {thread_id!r}.")
-        return _entry(rows[0])
+        return self._entry(rows[0])
 
     def all(self) -> list[ConversationEntry]:
         """All conversations, the latest first."""
         with self._file.connection() as connection:
             rows = connection.execute(f"{_LISTED} GROUP BY thread_id ORDER BY updated_at DESC").fetchall()
-        return [_entry(row) for row in rows]
+        return [self._entry(row) for row in rows]
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
         """The finished turns of a conversation in order."""
         with self._file.connection() as connection:
             rows = connection.execute(
-                "SELECT * FROM turns WHERE thread_id = ? ORDER BY number", (thread_id,)
+                f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ? ORDER BY number", (thread_id,)
             ).fetchall()
-        return [_turn(row) for row in rows]
+        return [self._turn(row) for row in rows]
 
     def last_turn(self, thread_id: str) -> KeptTurn | None:
         """The latest finished turn."""
         with self._file.connection() as connection:
             row = connection.execute(
-                "SELECT * FROM turns WHERE thread_id = ? ORDER BY number DESC LIMIT 1", (thread_id,)
+                f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ? ORDER BY number DESC LIMIT 1", (thread_id,)
             ).fetchone()
-        return _turn(row) if row else None
+        return self._turn(row) if row else None
 
     def delete(self, thread_id: str) -> None:
         """Forget a conversation; its checkpoints are the caller's business."""
@@ -132,17 +133,17 @@ class ConversationRegister:
             connection.execute("DELETE FROM turns WHERE thread_id = ?", (thread_id,))
             connection.execute("DELETE FROM conversations WHERE thread_id = ?", (thread_id,))
 
+    def _turn(self, row: sqlite3.Row) -> KeptTurn:
+        self._file.checked(row, ("answered_at",), ("asked", "question"))
+        return KeptTurn(
+            row["number"],
+            row["asked"],
+            row["question"],
+            bool(row["answered"]),
+            row["answered_at"],
+            self._file.parsed(row, "record"),
+        )
 
-def _entry(row: sqlite3.Row) -> ConversationEntry:
-    return ConversationEntry(row["thread_id"], row["title"], row["turns"], row["begun_at"], row["updated_at"])
-
-
-def _turn(row: sqlite3.Row) -> KeptTurn:
-    return KeptTurn(
-        row["number"],
-        row["asked"],
-        row["question"],
-        bool(row["answered"]),
-        row["answered_at"],
-        json.loads(row["record"]),
-    )
+    def _entry(self, row: sqlite3.Row) -> ConversationEntry:
+        self._file.checked(row, ("begun_at", "updated_at"), ("thread_id", "title"))
+        return ConversationEntry(row["thread_id"], row["title"], row["turns"], row["begun_at"], row["updated_at"])

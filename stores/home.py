@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citeloom.errors import InputError
+from citeloom.stores.home_safety import require_own, require_plain_files
 
 HOME_NAME = ".citeloom"
 _REMEDY = "Name a folder that can be written with --home or CITELOOM_HOME."
@@ -82,6 +83,7 @@ class Home:
 
         Raises `InputError` naming the folder; what was made on the way is taken away again.
         """
+        require_plain_files(self.root)
         made: list[Path] = []
         try:
             for folder in (self.root, self.locks):
@@ -114,12 +116,22 @@ def _make(folder: Path, made: list[Path]) -> None:
             made.append(each)
 
 
-def find_home(explicit: Path | None = None) -> Home:
-    """The given home, else the nearest `.citeloom` upwards from here, else a new one here."""
-    if explicit is not None:
-        return Home(explicit.expanduser().absolute())
+def find_home(explicit: Path | None = None, *, by_user: bool = True) -> Home:
+    """The given home, else the nearest `.citeloom` upwards from here, else a new one here.
+
+    One that is not named, or not `by_user` but by a file of the folder, must be the user's own. Raises
+    `UnsafeHomeError` for any other, and for one that holds links.
+    """
+    root = explicit.expanduser().absolute() if explicit is not None else _nearest()
+    if explicit is None or not by_user:
+        require_own(root)
+    require_plain_files(root)
+    return Home(root)
+
+
+def _nearest() -> Path:
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / HOME_NAME).is_dir():
-            return Home(folder / HOME_NAME)
-    return Home(here / HOME_NAME)
+            return folder / HOME_NAME
+    return here / HOME_NAME

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -17,8 +18,12 @@ from filelock import FileLock, Timeout
 from pathvalidate import sanitize_filename
 
 from citeloom.stores.home import Home
+from citeloom.stores.home_safety import REMOVE_IT, UnsafeHomeError
 
 _POLL_SECONDS: Final = 0.1
+_LONGEST_PID: Final = 20
+# Windows has neither flag, and lets no ordinary user make links.
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class WriterLock:
@@ -41,7 +46,7 @@ class WriterLock:
             yield False
             return
         try:
-            self._pid.write_text(str(os.getpid()), encoding="ascii")
+            _write_pid(self._pid)
             yield True
         finally:
             self._release(lock)
@@ -57,13 +62,13 @@ class WriterLock:
             waited = True
             await asyncio.sleep(_POLL_SECONDS)
         try:
-            self._pid.write_text(str(os.getpid()), encoding="ascii")
+            _write_pid(self._pid)
             yield
         finally:
             self._release(lock)
 
     def _lock(self) -> FileLock:
-        Path(self._path).parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         # Not thread-local: a coroutine may end on another thread than it began on.
         return FileLock(self._path, thread_local=False)
 
@@ -73,17 +78,35 @@ class WriterLock:
 
     def _written_pid(self) -> int | None:
         try:
-            return int(self._pid.read_text(encoding="ascii"))
+            with os.fdopen(os.open(self._pid, os.O_RDONLY | _NO_LINK), "rb") as file:
+                return int(file.read(_LONGEST_PID))
         except (OSError, ValueError):
             return None  # between the holder's taking the lock and writing its id
 
 
 def _take(lock: FileLock) -> bool:
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=0)  # which follows no link
     except Timeout:
         return False
+    except OSError as error:
+        raise _refused(Path(lock.lock_file), error) from error
     return True
+
+
+def _write_pid(path: Path) -> None:
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o644), "wb") as file:
+            file.write(str(os.getpid()).encode())
+    except OSError as error:
+        raise _refused(path, error) from error
+
+
+def _refused(path: Path, error: OSError) -> Exception:
+    """What to raise for a lock that cannot be had: of a link the home is to blame, of anything else the system."""
+    if error.errno not in (errno.ELOOP, errno.ENXIO):
+        return error
+    return UnsafeHomeError(f"{path}: is a link or no plain file.", help=REMOVE_IT)
 
 
 @contextlib.asynccontextmanager

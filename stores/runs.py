@@ -31,6 +31,10 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 CREATE INDEX IF NOT EXISTS runs_by_fingerprint ON runs (fingerprint, started_at);
 """
+_COLUMNS = (
+    "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
+    " result"
+)
 
 
 class UnknownRunError(InputError):
@@ -108,7 +112,7 @@ class RunRegister:
         """The run with this id, or with the only id that begins so; raises `UnknownRunError`."""
         with self._file.connection() as connection:
             rows = connection.execute(
-                "SELECT * FROM runs WHERE thread_id = ? OR substr(thread_id, 1, ?) = ? "
+                f"SELECT {_COLUMNS} FROM runs WHERE thread_id = ? OR substr(thread_id, 1, ?) = ? "
                 "ORDER BY thread_id = ? DESC LIMIT 2",
                 (thread_id, len(thread_id), thread_id, thread_id),
             ).fetchall()
@@ -116,50 +120,52 @@ class RunRegister:
             raise UnknownRunError(f"There is no run {thread_id!r}.")
         if len(rows) == 2 and rows[0]["thread_id"] != thread_id:
             raise UnknownRunError(f"More than one run begins with {thread_id!r}.")
-        return _run(rows[0])
+        return self._run(rows[0])
 
     def latest(self, fingerprint: str) -> Run | None:
         """The run of a fingerprint that was begun last."""
         with self._file.connection() as connection:
             row = connection.execute(
-                "SELECT * FROM runs WHERE fingerprint = ? ORDER BY started_at DESC, rowid DESC LIMIT 1",
+                f"SELECT {_COLUMNS} FROM runs WHERE fingerprint = ? ORDER BY started_at DESC, rowid DESC LIMIT 1",
                 (fingerprint,),
             ).fetchone()
-        return _run(row) if row else None
+        return self._run(row) if row else None
 
     def latest_about(self, question: str) -> Run | None:
         """The run of a question, whatever library and settings it had, that was taken up last."""
         with self._file.connection() as connection:
             row = connection.execute(
-                "SELECT * FROM runs WHERE json_extract(request, '$.question') = ? ORDER BY updated_at DESC LIMIT 1",
+                f"SELECT {_COLUMNS} FROM runs WHERE json_extract(request, '$.question') = ?"
+                " ORDER BY updated_at DESC LIMIT 1",
                 (question,),
             ).fetchone()
-        return _run(row) if row else None
+        return self._run(row) if row else None
 
     def all(self) -> list[Run]:
         """All runs, the latest first."""
         with self._file.connection() as connection:
-            rows = connection.execute("SELECT * FROM runs ORDER BY updated_at DESC").fetchall()
-        return [_run(row) for row in rows]
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY updated_at DESC").fetchall()
+        return [self._run(row) for row in rows]
 
     def delete(self, thread_id: str) -> None:
         """Forget a run; its checkpoints are the caller's business."""
         with self._file.connection() as connection:
             connection.execute("DELETE FROM runs WHERE thread_id = ?", (thread_id,))
 
-
-def _run(row: sqlite3.Row) -> Run:
-    return Run(
-        thread_id=row["thread_id"],
-        fingerprint=row["fingerprint"],
-        section=row["section"],
-        title=row["title"],
-        request=json.loads(row["request"]),
-        library_version=row["library_version"],
-        fresh=bool(row["fresh"]),
-        status=cast(RunStatus, row["status"]),
-        detail=row["detail"],
-        started_at=row["started_at"],
-        updated_at=row["updated_at"],
-        result=json.loads(row["result"]) if row["result"] else None,
-    )
+    def _run(self, row: sqlite3.Row) -> Run:
+        texts = ("thread_id", "fingerprint", "section", "title", "library_version", "status", "detail")
+        self._file.checked(row, ("started_at", "updated_at"), texts)
+        return Run(
+            thread_id=row["thread_id"],
+            fingerprint=row["fingerprint"],
+            section=row["section"],
+            title=row["title"],
+            request=self._file.parsed(row, "request"),
+            library_version=row["library_version"],
+            fresh=bool(row["fresh"]),
+            status=cast(RunStatus, row["status"]),
+            detail=row["detail"],
+            started_at=row["started_at"],
+            updated_at=row["updated_at"],
+            result=self._file.parsed(row, "result") if row["result"] else None,
+        )

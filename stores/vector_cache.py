@@ -16,6 +16,7 @@ import numpy as np
 
 from citeloom.models.embedding import Vector
 from citeloom.models.write_ahead import write_ahead
+from citeloom.stores.damage import naming_damage
 
 
 class VectorCache:
@@ -25,6 +26,10 @@ class VectorCache:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        with naming_damage(path, "Delete it: vectors are computed again."):
+            self._make_table()
+
+    def _make_table(self) -> None:
         write_ahead(self._db)
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS vectors (model TEXT, text_hash TEXT, vector BLOB NOT NULL,"

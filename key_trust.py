@@ -1,0 +1,146 @@
+"""Which key may be sent to which address, by where each of them is named.
+
+A key goes to an address that is at least as much the user's own as the key is: a key of the environment never goes to
+a server that a folder or a home names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import os
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from citeloom.errors import ConfigurationError
+
+FLAG: Final = "flag"
+ENVIRONMENT: Final = "environment"
+DEFAULT: Final = "default"
+DOTENV: Final = ".env"
+FOLDER_TOML: Final = "citeloom.toml"
+RUN: Final = "the register of runs"
+CONTEXT: Final = "the context of the run"
+
+# How far from the user an origin is; what is not listed is the user's own: flag, environment, own configuration.
+_DISTANCE: Final = {DOTENV: 1, FOLDER_TOML: 1, RUN: 2, CONTEXT: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An endpoint's address, the setting that holds it, where that was set, and the user's own value of it."""
+
+    url: str
+    setting: str
+    origin: str
+    own: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key, the variable that holds it, and where that was set."""
+
+    secret: SecretStr
+    variable: str
+    origin: str
+
+
+def user_configuration() -> Path:
+    """The user's own `citeloom.toml`, which no folder brings along; nowhere when there is no user folder."""
+    named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    folder = named if named.is_absolute() else Path("~/.config").expanduser()
+    return (folder if folder.is_absolute() else Path(os.devnull)) / "citeloom" / FOLDER_TOML
+
+
+def is_own(origin: str) -> bool:
+    """Whether the user set it, and not a folder, a home or a request."""
+    return origin not in _DISTANCE
+
+
+def require_trusted(key: Key, address: Address, vouched: Collection[str] = ()) -> None:
+    """Raise `ConfigurationError` when `key` may not be sent to `address`.
+
+    `vouched` are marks (`key_mark`) of keys and addresses that were used together before.
+    """
+    variable = f"CITELOOM_{address.setting.upper()}"
+    host = host_of(address.url)
+    if not _is_trusted(key, address, vouched):
+        raise ConfigurationError(
+            f"{_place(address.origin)} names {host} as {address.setting}, but {key.variable} is from {_source(key)}: "
+            "the key was not sent.",
+            help=f"If you trust {host} with it, set {variable}={shown_address(address.url)} in the environment.",
+        )
+    if key.origin == ENVIRONMENT and urlsplit(address.url).scheme == "http" and not is_loopback(address.url):
+        raise ConfigurationError(
+            f"{variable}: {key.variable} would go to {host} unencrypted over http: the key was not sent.",
+            help=f"Use https; a key made for this server can stand beside its address in {user_configuration()}.",
+        )
+
+
+def _is_trusted(key: Key, address: Address, vouched: Collection[str]) -> bool:
+    if _DISTANCE.get(address.origin, 0) <= _DISTANCE.get(key.origin, 0):
+        return True
+    if same_endpoint(address.url, address.own):
+        return True
+    if address.origin == RUN:
+        return key_mark(key.secret, address.url) in vouched
+    # A request to the local LangGraph server may name another local server, as Studio's form does.
+    return address.origin == CONTEXT and is_loopback(address.url)
+
+
+def key_mark(secret: SecretStr, url: str) -> str:
+    """Shows that who knew the key used it with this address; without the key nobody can make or reverse it."""
+    endpoint = _endpoint(url)
+    return hmac.new(secret.get_secret_value().encode(), endpoint.encode(), hashlib.sha256).hexdigest()
+
+
+def same_endpoint(one: str, other: str) -> bool:
+    """Whether two addresses name the same endpoint."""
+    return _endpoint(one) == _endpoint(other)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the address is one of this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def host_of(url: str) -> str:
+    """The host of an address with its port, as a message names it."""
+    try:
+        parts = urlsplit(url)
+        named = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
+    except ValueError:
+        named = ""
+    return named or "an address that cannot be read"
+
+
+def shown_address(url: str) -> str:
+    """The address without what may be a secret in it: user name, password, query and fragment."""
+    bare = re.sub(r"^([^/]*//)?.*@", lambda found: f"{found[1] or ''}***@", url, flags=re.DOTALL)
+    return re.sub(r"[?#].*", lambda found: f"{found[0][0]}***", bare, flags=re.DOTALL)
+
+
+def _endpoint(url: str) -> str:
+    parts = urlsplit(url.strip())
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}{parts.path.rstrip('/')}"
+
+
+def _place(origin: str) -> str:
+    return str(Path.cwd() / origin) if origin in (DOTENV, FOLDER_TOML) else origin[:1].upper() + origin[1:]
+
+
+def _source(key: Key) -> str:
+    return "the environment" if key.origin == ENVIRONMENT else key.origin

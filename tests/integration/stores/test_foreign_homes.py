@@ -1,0 +1,193 @@
+"""A home that came with somebody else's folder: nothing in it leads writes elsewhere, and nobody's is taken unasked."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from citeloom.errors import WRONG_INPUT
+from citeloom.stores.home import Home, find_home
+from citeloom.stores.home_safety import UnsafeHomeError
+from citeloom.stores.library import Library
+from citeloom.stores.lock import WriterLock, run_lock, run_under_way
+from tests.support.word_embedding import WordEmbedding
+
+PRECIOUS = b"the user's own file"
+FILES = (
+    "catalog.sqlite",
+    "catalog.sqlite-wal",
+    "journal.sqlite",
+    "checkpoints.sqlite",
+    "checkpoints.sqlite-wal",
+    "checkpoints.sqlite-shm",
+    "runs.sqlite",
+    "locks/library.lock",
+    "locks/library.pid",
+    "locks/discussion-0000.lock",
+    "chroma/chroma.sqlite3",
+    "chroma/a/b/data_level0.bin",
+    "fulltext/meta.json",
+    "converted/0123.json",
+    "something-else",
+)
+FOLDERS = ("chroma", "fulltext", "converted", "locks", "chroma/a")
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A file of the user's outside the home, in a folder that nothing may be added to."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "file").write_bytes(PRECIOUS)
+    return folder / "file"
+
+
+def untouched(precious: Path) -> bool:
+    return precious.read_bytes() == PRECIOUS and [path.name for path in precious.parent.iterdir()] == ["file"]
+
+
+def link(home: Home, name: str, target: Path) -> Path:
+    place = home.root / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(target)
+    return place
+
+
+@pytest.mark.parametrize("dangling", [False, True], ids=["", "dangling"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_link_to_a_file_is_refused_and_nothing_is_written_there(
+    name: str, dangling: bool, home: Home, precious: Path
+) -> None:
+    place = link(home, name, precious.with_name("new") if dangling else precious)
+    for use in (lambda: find_home(home.root), lambda: Library.open(home, WordEmbedding()), home.prepare):
+        with pytest.raises(UnsafeHomeError, match="is a link to") as refused:
+            use()
+        assert str(place) in refused.value.message and "--home" in refused.value.help
+        assert refused.value.exit_code == WRONG_INPUT
+    assert untouched(precious)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_link_to_a_folder_is_refused_and_nothing_is_written_there(name: str, home: Home, precious: Path) -> None:
+    link(home, name, precious.parent)
+    with pytest.raises(UnsafeHomeError, match="is a link to"):
+        Library.open(home, WordEmbedding())
+    assert untouched(precious)
+
+
+@pytest.mark.parametrize("name", ["runs.sqlite", "locks/library.pid", "chroma/chroma.sqlite3"])
+def test_a_pipe_is_refused_before_anybody_waits_for_it(name: str, home: Home) -> None:
+    place = home.root / name
+    place.parent.mkdir(parents=True)
+    os.mkfifo(place)
+    with pytest.raises(UnsafeHomeError, match="neither a file nor a folder"):
+        find_home(home.root)
+
+
+def leave_hot_journal(database: Path, victim: Path | None) -> None:
+    """A database as a killed writer leaves it; a `victim` is named as the super-journal, which SQLite deletes."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("PRAGMA cache_size = 2")
+        db.execute("CREATE TABLE rows (text)")
+        db.executemany("INSERT INTO rows VALUES (?)", [("x" * 500,)] * 50)
+        db.execute("BEGIN")
+        db.execute("UPDATE rows SET text = 'y' || text")
+        kept = {path: path.read_bytes() for path in database.parent.glob(f"{database.name}*")}
+    for path, content in kept.items():
+        path.write_bytes(content)
+    if victim is not None:
+        name = str(victim).encode()
+        page = 0x40000000 // 4096 + 1
+        end = struct.pack(">I", page) + name + struct.pack(">II", len(name), sum(name))
+        with database.with_name(f"{database.name}-journal").open("ab") as file:
+            file.write(end + bytes.fromhex("d9d505f920a163d7"))
+
+
+@pytest.mark.parametrize("name", ["runs.sqlite", "catalog.sqlite", "chroma/chroma.sqlite3"])
+def test_no_journal_has_sqlite_delete_a_file(name: str, home: Home, precious: Path) -> None:
+    (home.root / name).parent.mkdir(parents=True)
+    leave_hot_journal(home.root / name, precious)
+    for use in (lambda: find_home(home.root), home.prepare):
+        with pytest.raises(UnsafeHomeError, match=f"{name}-journal: would have SQLite delete another file"):
+            use()
+    assert untouched(precious)
+    with closing(sqlite3.connect(home.root / name)) as db:  # this is what it would have done
+        db.execute("SELECT * FROM rows")
+    assert not precious.exists()
+
+
+def test_what_a_killed_writer_left_is_no_attack(home: Home) -> None:
+    leave_hot_journal(home.prepare().root / "runs.sqlite", None)
+    assert (home.root / "runs.sqlite-journal").exists()
+    assert find_home(home.root).prepare() == home
+
+
+@pytest.mark.parametrize("name", ["library.pid", "library.lock"])
+def test_a_lock_follows_no_link_that_was_made_since(name: str, home: Home, precious: Path) -> None:
+    lock = WriterLock(home.prepare())
+    link(home, f"locks/{name}", precious)
+    with pytest.raises(UnsafeHomeError, match=name), lock.try_held():
+        pytest.fail("held by a link")
+    assert untouched(precious)
+
+
+async def test_the_lock_of_a_run_follows_no_link(home: Home, precious: Path) -> None:
+    home.prepare()
+    link(home, "locks/discussion-0000.lock", precious)
+    with pytest.raises(UnsafeHomeError):
+        run_under_way(home, "discussion-0000")
+    with pytest.raises(UnsafeHomeError):
+        async with run_lock(home, "discussion-0000"):
+            pytest.fail("held by a link")
+    assert untouched(precious)
+
+
+def test_a_pid_file_may_say_anything(home: Home) -> None:
+    lock = WriterLock(home.prepare())
+    for written in (b"9" * 10_000_000, b"\xff", b"", b"-1e9"):
+        with lock.try_held() as held:
+            assert held
+            (home.locks / "library.pid").write_bytes(written)
+            assert lock.holder() is None or lock.holder() == int(b"9" * 20)
+
+
+@pytest.fixture
+def of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All files there are belong to somebody else."""
+    user = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: user)
+
+
+@pytest.mark.usefixtures("of_another")
+@pytest.mark.parametrize("deep", [".", "a/b"])
+def test_another_users_home_is_not_taken_unasked(deep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = tmp_path / ".citeloom"
+    theirs.mkdir()
+    (tmp_path / deep).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(tmp_path / deep)
+    with pytest.raises(UnsafeHomeError, match="belongs to") as refused:
+        find_home()
+    assert str(theirs) in refused.value.message and f"--home {theirs}" in refused.value.help
+    assert find_home(theirs).root == theirs  # the user names it
+    with pytest.raises(UnsafeHomeError, match="belongs to"):
+        find_home(theirs, by_user=False)  # a file of the folder names it
+
+
+def test_a_home_that_is_a_link_is_taken_only_when_it_is_named(tmp_path: Path) -> None:
+    library = Home(tmp_path / "my library").prepare()
+    found = tmp_path / ".citeloom"
+    found.symlink_to(library.root)
+    with pytest.raises(UnsafeHomeError, match="is a link to"):
+        find_home()
+    assert find_home(found).root == found
+
+
+def test_a_home_of_ones_own_is_found_as_ever(home: Home, tmp_path: Path) -> None:
+    Library.open(Home(tmp_path / ".citeloom"), WordEmbedding()).close()
+    assert find_home().exists()
