@@ -9,9 +9,10 @@ from typing import Any
 from citeloom.commands.console import narrow, notice, table
 
 _LONGEST_SENTENCE = 240  # characters
+_READ = 4_000  # that are read for these
 _PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\))?(?:\{[^{}]*\})?")
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)")
-_CITATION = re.compile(r"\s*\[-?@[^\[\]]*\]")
+_CITATION = re.compile(r"(?<!\s)\s*+\[-?@[^\[\]]*\]")
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
 _MATHS = re.compile(r"(\$\$?[^$]*\$\$?)")
 _HALF_PICTURE = re.compile(r"!\[\s*")
@@ -85,7 +86,7 @@ def _behind(paper: dict[str, Any]) -> str:
 
 def shown(sentence: str) -> str:
     """A sentence as one reads it: without the markup of links, pictures, citations and emphasis; cut when long."""
-    parts = _MATHS.split(_LINE_MARK.sub("", sentence))
+    parts = _MATHS.split(_LINE_MARK.sub("", sentence[:_READ]))
     text = " ".join("".join(part if index % 2 else _bare(part) for index, part in enumerate(parts)).split())
     return text if len(text) <= _LONGEST_SENTENCE else f"{text[: _LONGEST_SENTENCE - 1]}…"
 
