@@ -212,7 +212,9 @@ def _known_keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[int, i
 def _lowered(text: str) -> str:
     """The text in lower case, every character at its place."""
     lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(one if len(one.lower()) > 1 else one.lower() for one in text)
+    return (
+        lowered if len(lowered) == len(text) else "".join(one if len(one.lower()) > 1 else one.lower() for one in text)
+    )
 
 
 def _in_word(character: str) -> bool:

@@ -27,7 +27,9 @@ _BODY = rf"\s*+{_ONE}{_LOCATOR}{_MORE}[\s,;.]*+"
 # A group in brackets, in two brackets, as a superscript, or as a link to somewhere in the document.
 _WRITTEN = re.compile(rf"\^?(?:\[\s*\[{_BODY}\]\s*\]|\[{_BODY}\]|\({_BODY}\))(?:\(#[^()\s]*\))?\^?", re.IGNORECASE)
 _ITEM = re.compile(rf"(?P<to>(?:-|\bto)\s*)?(?:(?P<letter>{_LETTER})\s?0*|(?<![\w.]))(?P<number>[1-9]\d*)")
-_LOCATED = re.compile(r",?(?<!\s)\s*+\b(?:pp?\.?|page|pages|sec\.?|section)\s*+\d[\d\s,-]*(?=[\s;,.\])]|$)", re.IGNORECASE)
+_LOCATED = re.compile(
+    r",?(?<!\s)\s*+\b(?:pp?\.?|page|pages|sec\.?|section)\s*+\d[\d\s,-]*(?=[\s;,.\])]|$)", re.IGNORECASE
+)
 _LONGEST_RANGE = 12
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DRESSED = re.compile(r"(\*{1,3}|`{1,9}|\^|_{1,3})((?:\[E\d+\])+)\1")

@@ -83,9 +83,7 @@ def leave_out(text: str, marked: Sequence[MarkedSentence]) -> str:
     return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", _without_empty_headings(tables)).strip()
 
 
-def _by_sentence(
-    text: str, found: Sequence[CitedSentence], findings: Sequence[Finding]
-) -> Mapping[int, list[Finding]]:
+def _by_sentence(text: str, found: Sequence[CitedSentence], findings: Sequence[Finding]) -> Mapping[int, list[Finding]]:
     """By the index of a sentence the findings that are marked in it."""
     starts = [sentence.start for sentence in found]
     failing: dict[int, list[Finding]] = {}

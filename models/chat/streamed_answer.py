@@ -18,8 +18,9 @@ _REFERENCES = re.compile(rf"{_LIST_LINE}(?:\n.*)?\Z", re.IGNORECASE | re.DOTALL)
 
 # The same of a text that goes on: the list has begun; it may begin at the end; the text may decline, or be headed.
 _LIST_BEGUN = re.compile(rf"{_LIST_LINE}\n", re.IGNORECASE)
+_BEGINNINGS: Final = "|".join(word[:end] for word in _LISTS for end in range(len(word)))
 _LIST_BEGINS = re.compile(
-    rf"(?<!\s)\s*(?:\n[ \t]*+(?:[#*]*+[ \t]*+(?:{'|'.join(word[:end] for word in _LISTS for end in range(len(word)))})?|"
+    rf"(?<!\s)\s*(?:\n[ \t]*+(?:[#*]*+[ \t]*+(?:{_BEGINNINGS})?|"
     rf"[#*]++[ \t]*+(?:{'|'.join(_LISTS)})[ \t:*]*+))?\Z",
     re.IGNORECASE,
 )

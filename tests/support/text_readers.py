@@ -7,7 +7,6 @@ takes more than a text is given ordinary company, so that what is measured is th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from citeloom.citations import (
     flagged,
     folding,
     foreign,
+    inert,
     instructions,
     markers,
     marking,
@@ -36,11 +36,12 @@ from citeloom.citations import (
 )
 from citeloom.citations.findings import Finding
 from citeloom.citations.streaming import MarkerStream
-from citeloom.commands import console, search_view
+from citeloom.commands import printable, search_view
 from citeloom.commands.shell import language
 from citeloom.documents import (
     Category,
     Chunk,
+    Evidence,
     Paper,
     authors,
     bibliography,
@@ -60,6 +61,7 @@ from citeloom.documents import (
 from citeloom.documents.pdf import headings as pdf_headings
 from citeloom.documents.pdf import lines as pdf_lines
 from citeloom.documents.pdf import mending as pdf_mending
+from citeloom.errors import CiteloomError
 from citeloom.experiment import Experiment
 from citeloom.graph import queries, repeats
 from citeloom.models import errors
@@ -89,12 +91,11 @@ _FIELDS: Final = {
 }
 EXPERIMENT: Final = Experiment.model_validate(_FIELDS)
 PIECE: Final = 40  # characters in which a model's answer streams
+QUESTION: Final = asking._MOST_CHARACTERS  # what is longer is refused as a question
 
 
 def source(text: str = _PLAIN, id: str = "E1", paper: Paper | None = None) -> Source:
     """A source whose passage is `text`."""
-    from citeloom.documents import Evidence
-
     text = text or " "
     known = paper or Paper(_KEYS[0], "On degree", ("Ada Himmelstein",), 2017, family_names=("Himmelstein",))
     chunk = Chunk(f"{known.key}:00004", known.key, 4, text, "Results", "", Category.EVALUATION, 1, 1, 0, len(text), 9)
@@ -145,7 +146,9 @@ def _bibliography(text: str) -> object:
 
 def _as_field(text: str) -> object:
     inner = text.replace("{", "").replace("}", "").replace("@", "")
-    return _bibliography(f"@article{{a2020,\n  title = {{{inner}}},\n  author = {{{inner}}},\n  url = {{{inner}}}\n}}\n")
+    return _bibliography(
+        f"@article{{a2020,\n  title = {{{inner}}},\n  author = {{{inner}}},\n  url = {{{inner}}}\n}}\n"
+    )
 
 
 def _papers(text: str) -> list[Paper]:
@@ -157,7 +160,7 @@ def _of_paper(text: str) -> Paper:
 
 
 def _experiment_of(text: str) -> Experiment:
-    return Experiment.model_validate({**_FIELDS, "results": text, "reasoning": text, "summary": text})
+    return Experiment.model_validate({**_FIELDS, "results": text.replace("\ud800", "")})
 
 
 def _themed(text: str) -> object:
@@ -188,7 +191,9 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "check_draft": lambda text: checks.check_draft(
         Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": _PLAIN}
     ),
-    "check_draft, an answer": lambda text: checks.check_draft(Draft(text), SOURCES, kind="answer", experiment=EXPERIMENT),
+    "check_draft, an answer": lambda text: checks.check_draft(
+        Draft(text), SOURCES, kind="answer", experiment=EXPERIMENT
+    ),
     "check_draft, of a source": lambda text: checks.check_draft(
         Draft(_PLAIN), (source(text),), kind="discussion", experiment=EXPERIMENT
     ),
@@ -301,23 +306,25 @@ MODELS: Final[Mapping[str, Reader]] = {
     "experiment_themes": _themed,
     "plans.sentences": plans.sentences,
     "plans.plain": plans.plain,
-    "plans.paragraphs": lambda text: [plans.paragraphs(kind, _experiment_of(text)) for kind in ("results", "discussion")],
+    "plans.paragraphs": lambda text: [
+        plans.paragraphs(kind, _experiment_of(text)) for kind in ("results", "discussion")
+    ],
     "share_of": lambda text: [shares.share_of(kind, _experiment_of(text), ()) for kind in ("discussion", "abstract")],
-    "subject_of": subjects.subject_of,
-    "subject_words": subjects.subject_words,
-    "stand_alone": lambda text: rewriting.stand_alone(text, "How does node degree bias edges?"),
-    "stand_alone, after": lambda text: rewriting.stand_alone("Why does it?", text),
-    "parts_of": question_planner.parts_of,
+    "subject_of": lambda text: subjects.subject_of(text[:QUESTION]),
+    "subject_words": lambda text: subjects.subject_words(text[:QUESTION]),
+    "stand_alone": lambda text: rewriting.stand_alone(text[:QUESTION], "How does node degree bias edges?"),
+    "stand_alone, after": lambda text: rewriting.stand_alone("Why does it?", text[:QUESTION]),
+    "parts_of": lambda text: question_planner.parts_of(text[:QUESTION]),
 }
 
 TOOLS: Final[Mapping[str, Reader]] = {
-    "named_papers": lambda text: naming.named_papers(text, _papers("On degree")),
+    "named_papers": lambda text: naming.named_papers(text[:QUESTION], _papers("On degree")),
     "named_papers, of a library": lambda text: naming.named_papers("What does Lee (2020) say?", _papers(text)),
-    "papers_by_author": lambda text: authorship.papers_by_author(text, _papers("On degree")),
+    "papers_by_author": lambda text: authorship.papers_by_author(text[:QUESTION], _papers("On degree")),
     "papers_by_author, of a library": lambda text: authorship.papers_by_author("What does Lee say?", _papers(text)),
-    "route": lambda text: routing.route(text, _papers("On degree")),
-    "asked_categories": lambda text: routing.asked_categories(text, about_a_paper=True, alone=True),
-    "coined_names": coined.coined_names,
+    "route": lambda text: routing.route(text[:QUESTION], _papers("On degree")),
+    "asked_categories": lambda text: routing.asked_categories(text[:QUESTION], about_a_paper=True, alone=True),
+    "coined_names": lambda text: coined.coined_names(text[:QUESTION]),
     "_can_claim": pairing._can_claim,
     "plain_question": lambda text: _said(asking.plain_question, text),
     "require_words": lambda text: _said(scope.require_words, text),
@@ -328,19 +335,19 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "answered_before": lambda text: repeats.answered_before(text, {}, []),
     "Experiment.words": lambda text: _experiment_of(text).words(),
     "Experiment.leaves": lambda text: _experiment_of(text).leaves(),
-    "console.shown": console.shown,
+    "printable.shown": printable.shown,
+    "printable.one_line": printable.one_line,
+    "inert": inert.inert,
     "search_view.shown": search_view.shown,
     "shell line": language.parse,
 }
 
 
 def _said(function: Callable[[str], object], text: str) -> None:
-    from citeloom.errors import CiteloomError
-
     try:
         function(text)
     except CiteloomError as error:
-        str(replace(error) if False else error)
+        str(error)
 
 
 READERS: Final[Mapping[str, Reader]] = {**CITATIONS, **DOCUMENTS, **MODELS, **TOOLS}
