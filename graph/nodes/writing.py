@@ -52,7 +52,7 @@ async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> 
     told = ToldDraft(brief.citable, style, runtime.stream_writer, before)
     draft = await roles.write(brief, told)
     told.finish(draft)
-    return {"draft": record_of(_normalised(draft)), "warnings": warnings}
+    return {"draft": record_of(await asyncio.to_thread(_normalised, draft)), "warnings": warnings}
 
 
 async def check(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from citeloom.citations import folding
 from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.text_readers import READERS
 
@@ -22,9 +23,14 @@ WHOLE = (
 
 
 def _cpu(name: str, text: str) -> float:
+    folding.fold.cache_clear()  # which would answer what was measured before
     begun = time.process_time()
     READERS[name](text)
     return time.process_time() - begun
+
+
+def _best_of_three(name: str, text: str) -> float:
+    return min(_cpu(name, text) for _ in range(3))
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -36,4 +42,7 @@ def test_a_hundred_kilobytes_take_a_second_and_twice_as_many_twice_as_long(name:
         assert once < most, f"{text}: {once:.2f} s"
         if once > _FLOOR:
             twice = _cpu(name, degenerate(text, 2 * LENGTH))
+            if twice >= _GROWTH * once:  # again, lest a busy machine decides
+                once = _best_of_three(name, degenerate(text, LENGTH))
+                twice = _best_of_three(name, degenerate(text, 2 * LENGTH))
             assert twice < _GROWTH * once, f"{text}: {once:.2f} s, then {twice:.2f} s"
