@@ -7,6 +7,7 @@ clear error with the path of the field.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,15 @@ class ExperimentError(InputError):
     default_help = "See 'python cli.py discussion --help' for the fields of exp.json."
 
 
+_MOST_BYTES = 50_000_000
+_MOST_DIGITS = 1_000
+_MOST_BITS = 3_322  # of an integer with so many digits
+_DEEPEST = 100  # levels of objects and lists
+_LONGEST_PATH = 120  # characters
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HALF = ("holds half a character (a lone surrogate)", "Write the character whole, or leave it out.")
+_FLATTER = "Put deep structures into a text field, or leave them out."
+
 # A section can be written when each group has at least one field with text.
 REQUIRED: dict[SectionKind, tuple[tuple[str, ...], ...]] = {
     "introduction": (
@@ -143,6 +153,11 @@ def load_experiment(path: Path | str) -> Experiment:
     """Read `exp.json`; raises `ExperimentError` naming file, field and what was expected."""
     source = Path(path)
     try:
+        if source.stat().st_size > _MOST_BYTES:
+            raise ExperimentError(
+                f"{source}: is larger than the {_MOST_BYTES // 1_000_000} MB that are read.",
+                help="Leave out what the paper need not say, such as a whole log.",
+            )
         raw = source.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ExperimentError(f"{source}: no such file.", help="Give the path of your exp.json to --exp.") from None
@@ -151,8 +166,10 @@ def load_experiment(path: Path | str) -> Experiment:
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{source}: cannot be read as UTF-8 text ({error}).") from error
     try:
-        data = json.loads(raw)
-    except (json.JSONDecodeError, RecursionError) as error:
+        data = json.loads(raw, parse_int=_integer)
+    except RecursionError:
+        raise ExperimentError(f"{source}: is nested deeper than {_DEEPEST} levels.", help=_FLATTER) from None
+    except json.JSONDecodeError as error:
         raise ExperimentError(f"{source}: not JSON ({error}).", help="Check the file with a JSON editor.") from error
     return parse_experiment(data, source=str(source))
 
@@ -161,6 +178,7 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
     """An experiment from plain data; raises `ExperimentError` naming `source` and the field."""
     if not isinstance(data, dict):
         raise ExperimentError(f"{source}: expected a JSON object at the top, got {type(data).__name__}.")
+    _require_plain(data, source)
     try:
         return Experiment.model_validate(data)
     except ValidationError as error:
@@ -169,6 +187,49 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
         raise ExperimentError(
             f"{source}: field {field}: {problem['msg'].lower()}, got {type(problem['input']).__name__}."
         ) from error
+
+
+def _integer(digits: str) -> int | float:
+    """An integer of JSON; one too long for Python to write down again is taken for infinite, and refused as that."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
+
+
+def _require_plain(data: dict[Any, Any], source: str) -> None:
+    """Raise `ExperimentError` for the first value that could not be kept, searched or written as it is."""
+    waiting: list[tuple[Any, str, int]] = [(data, "", 0)]
+    while waiting:
+        value, path, depth = waiting.pop()
+        wrong = _wrong_with(value, depth)
+        if wrong:
+            problem, remedy = wrong
+            raise ExperimentError(f"{source}: field {_named(path)}: {problem}.", help=remedy)
+        if isinstance(value, dict):
+            inner = [(item, f"{path}.{name}" if path else str(name), name) for name, item in value.items()]
+            for _, place, name in inner:
+                if _SURROGATE.search(str(name)):
+                    raise ExperimentError(f"{source}: field {_named(place)}: {_HALF[0]}.", help=_HALF[1])
+            waiting += [(item, place, depth + 1) for item, place, _ in reversed(inner)]
+        elif isinstance(value, list | tuple):
+            waiting += [(item, f"{path}[{n}]", depth + 1) for n, item in reversed(list(enumerate(value)))]
+
+
+def _wrong_with(value: Any, depth: int) -> tuple[str, str] | None:
+    """What is wrong with one value, and the remedy; None when nothing is."""
+    if depth > _DEEPEST:
+        return f"is nested deeper than {_DEEPEST} levels", _FLATTER
+    if isinstance(value, str) and _SURROGATE.search(value):
+        return _HALF
+    if isinstance(value, float) and not math.isfinite(value):
+        return "is no finite number, or has too many digits", "Write null, or the number as text."
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > _MOST_BITS:
+        return f"has more than {_MOST_DIGITS} digits", "Write it as text, or in powers of ten."
+    return None
+
+
+def _named(path: str) -> str:
+    """The path of a field as a message bears it."""
+    plain = _SURROGATE.sub("\ufffd", path)
+    return plain if len(plain) <= _LONGEST_PATH else f"{plain[:_LONGEST_PATH]}…"
 
 
 def require_fields(experiment: Experiment, kind: SectionKind, *, source: str = "experiment") -> None:

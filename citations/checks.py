@@ -21,6 +21,7 @@ from citeloom.citations.markers import MARKER, marker_ids, normalise_markers, se
 from citeloom.citations.names import NamedSource
 from citeloom.citations.numbers import number_findings
 from citeloom.citations.repeated import repeated_findings
+from citeloom.citations.spans import SpanSet
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.briefs import Source
 from citeloom.models.roles import Draft
@@ -44,6 +45,8 @@ _ENDING = re.compile(
 )
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
 _FEWEST_WORDS = 2
+_NEEDED_AGAIN = re.compile(rf"{re.escape(NEEDED)}(?:[\s,;&]*{re.escape(NEEDED)})+")
+_MOST_COLLAPSES = 24
 
 
 def check_draft(
@@ -81,15 +84,15 @@ def check_draft(
     whole += balance_findings(text, sources)
     given = "question" if kind == "answer" else "experiment"
     headings = [match.span() for match in _HEADING.finditer(text)] if kind == "answer" else []
+    said_of = SpanSet([*((fault.start, fault.end) for fault in faults), *headings])
     placed = [_finding(text, fault, sources) for fault in faults]
     placed += _bare_markers(text, sources, own_words)
     # What a foreign citation holds is told once, as that.
     placed += [
         finding
         for finding in number_findings(text, sources, experiment, given=given)
-        if not any(_meets(finding, fault.start, fault.end) for fault in faults)
         # An answer's headings may name papers, whose titles hold numbers.
-        and not any(_meets(finding, *span) for span in headings)
+        if finding.span is not None and not said_of.meets(*finding.span)
     ]
     placed += copied_findings(text, sources, experiment)
     if earlier is not None:
@@ -99,10 +102,6 @@ def check_draft(
     elif sources and kind in CITING_KINDS:
         placed += uncited_findings(text, sources, experiment)
     return (*whole, *sorted(placed, key=lambda finding: finding.span or (0, 0)))
-
-
-def _meets(finding: Finding, start: int, end: int) -> bool:
-    return finding.span is not None and start < finding.span[1] and finding.span[0] < end
 
 
 def neutralise(
@@ -157,8 +156,9 @@ def _faults(text: str, sources: Sequence[Source], experiment_text: str, known_ke
     foreign = find_foreign(text, known_keys=keys, allowed_text=experiment_text, names_at=_names_at(text, sources))
     faults = [_foreign_fault(item) for item in foreign]
     known = {source.evidence.id for source in sources}
+    taken = SpanSet((fault.start, fault.end) for fault in faults)
     for start, end in _unknown(text, known):
-        if not any(fault.start < end and start < fault.end for fault in faults):
+        if not taken.meets(start, end):
             faults.append(_Fault("unknown-marker", start, end, None))
     return sorted(faults, key=lambda fault: fault.start)
 
@@ -209,13 +209,36 @@ def _replaced(text: str, faults: Sequence[_Fault], known: Collection[str]) -> st
 
 def _collapsed(text: str) -> str:
     """One placeholder where several stand side by side, and none inside another pair of brackets."""
-    wanted = re.escape(NEEDED)
-    for _ in range(len(text)):
-        shorter = re.sub(rf"{wanted}(?:[\s,;&]*{wanted})+|[(\[]\s*{wanted}\s*[)\]]", NEEDED, text)
+    for _ in range(_MOST_COLLAPSES):
+        shorter = _NEEDED_AGAIN.sub(NEEDED, _unbracketed(text))
         if shorter == text:
             break
         text = shorter
     return text
+
+
+def _unbracketed(text: str) -> str:
+    """The text without the brackets around its placeholders, however many stand around each."""
+    pieces: list[str] = []
+    done = 0
+    while (at := text.find(NEEDED, done)) >= 0:
+        start, end = at, at + len(NEEDED)
+        while True:
+            left = _skipped(text, start, done, -1)
+            right = _skipped(text, end, len(text), 1)
+            if left == done or text[left - 1] not in "([" or text[right : right + 1] not in (")", "]"):
+                break
+            start, end = left - 1, right + 1
+        pieces += [text[done:start], NEEDED]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _skipped(text: str, place: int, limit: int, step: Literal[-1, 1]) -> int:
+    """Where the white space beside a place ends."""
+    while place != limit and text[place - (step < 0)].isspace():
+        place += step
+    return place
 
 
 def _whole(text: str, cut_off: bool) -> Iterator[Finding]:
@@ -243,8 +266,9 @@ def _whole(text: str, cut_off: bool) -> Iterator[Finding]:
 
 def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) -> list[Finding]:
     """ "As E3 shows": ids are ours and mean nothing to a reader."""
-    known = {source.evidence.id for source in sources}
     own = [experiment_text, *(source.text for source in sources)]
+    # Once for each id: what an experiment printed may be megabytes.
+    named = {identifier for source in sources if _is_named(identifier := source.evidence.id, text, own)}
     return [
         Finding(
             "bare-marker",
@@ -252,8 +276,13 @@ def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) ->
             match.span(),
         )
         for match in _BARE_MARKER.finditer(text)
-        if match[0] in known and not any(re.search(rf"\b{match[0]}\b", words) for words in own)
+        if match[0] in named
     ]
+
+
+def _is_named(identifier: str, text: str, own: Sequence[str]) -> bool:
+    """Whether a text may name evidence that its own sources and experiment know nothing of."""
+    return identifier in text and not any(re.search(rf"\b{identifier}\b", words) for words in own)
 
 
 def _finding(text: str, fault: _Fault, sources: Sequence[Source]) -> Finding:

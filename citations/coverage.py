@@ -10,6 +10,7 @@ from citeloom.citations.findings import Finding, shown
 from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, sentences
 from citeloom.citations.quotations import quoted_spans
+from citeloom.citations.spans import within
 from citeloom.experiment import Experiment
 from citeloom.models.briefs import Source
 
@@ -36,7 +37,7 @@ _OTHERS_WORK = re.compile(
 _OWN = re.compile(
     r"\b(?:future|further|more)\s(?:[\w-]+\s){0,2}?(?:work|studies|study|research|experiments?)\b|\bto\sour\sknowledge\b"
     r"|\bthis\s(?:study|work|experiment|paper)\b|\bof\sours\b|\bour\s(?:own\s)?(?:previous|earlier|prior)\b"
-    r"|\bwhether\b[^.]*\b(?:open|unclear|unknown|to be)\b|\?\W*$",
+    r"|\bwhether\b[^.]{0,300}\b(?:open|unclear|unknown|to be)\b|\?\W{0,40}$",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
@@ -50,6 +51,8 @@ _LEFT_OPEN = re.compile(
 )
 _BOLD_LINE = re.compile(r"[^\n]{1,80}\*\*:?[ \t]*(?:\n|\Z)")
 _LETTER = re.compile(r"[^\W\d_]")
+_LINE_READ = 400  # characters of a line that tell whether it is a heading in bold
+_AROUND = 200  # characters that hold two words
 _FEWEST_CITATIONS = 5
 _FEWEST_PAPERS = 3
 _LARGEST_SHARE = 0.6
@@ -61,13 +64,14 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
     What the experiment says itself is left alone; so is what stands in quotation marks.
     """
     quoted = quoted_spans(text)
+    starts = [start for start, _ in quoted]
     own = _flat(own_words)
     return [
         sentence
         for sentence in sentences(text)
         if not sentence.ids
         and not _HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1)
-        and _reports(_without(text, sentence, quoted), own)
+        and _reports(_without(text, sentence, [quoted[n] for n in within(starts, sentence.start, sentence.end)]), own)
     ]
 
 
@@ -103,8 +107,9 @@ def unsupported_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
 
 
 def _states(text: str, sentence: CitedSentence) -> bool:
-    line = text[text.rfind("\n", 0, sentence.start) + 1 :].lstrip("*_ \t")
-    if _HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1) or _BOLD_LINE.match(line):
+    begin = text.rfind("\n", 0, sentence.start) + 1
+    line = text[begin : begin + _LINE_READ].lstrip("*_ \t")
+    if _HEADING.match(text, begin) or _BOLD_LINE.match(line):
         return False
     words = sentence.text.strip(" *_-")
     if NEEDED in words:
@@ -136,7 +141,16 @@ def _reports(words: str, own: str) -> bool:
     if _OWN.search(words):
         return False
     return any(
-        _flat(" ".join([*words[: match.start()].split()[-2:], match[0], *words[match.end() :].split()[:2]])) not in own
+        _flat(
+            " ".join(
+                [
+                    *words[max(0, match.start() - _AROUND) : match.start()].split()[-2:],
+                    match[0],
+                    *words[match.end() : match.end() + _AROUND].split()[:2],
+                ]
+            )
+        )
+        not in own
         for match in _OTHERS_WORK.finditer(words)
     )
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from citeloom.citations.findings import Finding
+from citeloom.citations.inert import inert
 from citeloom.citations.numbers import NumberTrace
 from citeloom.citations.references import Reference
 from citeloom.citations.styles import Citation
@@ -68,9 +69,9 @@ class SectionDocument:
 def markdown_document(document: SectionDocument) -> str:
     """Heading, text and references; notice and warnings in a comment, unseen in the paper."""
     title = document.title or section_title(document.section)
-    parts = [f"# {title}", without_title(document.text, title)]
+    parts = [f"# {inert(title)}", inert(without_title(document.text, title))]
     if document.references:
-        parts.append("## References\n\n" + "\n".join(reference.line for reference in document.references))
+        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in document.references))
     parts.append(comment([document.notice, *document.warnings]))
     return "\n\n".join(part for part in parts if part) + "\n"
 

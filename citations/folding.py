@@ -10,21 +10,26 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-_PIECE = re.compile(
-    r"""
-      (?P<comment><!--.*?-->)
+_PIECES = r"""
+      (?P<plain>[A-Za-z0-9 .,;:!?()\[\]{}"'/=+%$\#@^|>\n-]+)
+    | (?P<comment><!--.*?-->)
     | (?P<sup></?sup\s*>)
     | (?P<tag></?[a-zA-Z][a-zA-Z0-9-]*(?:\s[^<>]*)?/?>)
     | (?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});)
     | \\(?P<escaped>[!-/:-@\[-`{-~])
     | (?P<mark>\*+|`+|~~)
     | (?P<char>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_CODE = re.compile(r"(?ms)^(?:```|~~~).*?^(?:```|~~~)[ \t]*$|(`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)\1(?!`)")
+    """
+_PIECE = re.compile(_PIECES, re.VERBOSE | re.DOTALL)
+_PIECE_OUTSIDE = re.compile(_PIECES.replace("<!--.*?-->", "(?!)"), re.VERBOSE | re.DOTALL)
+_FENCE = re.compile(r"(?m)^(?:```|~~~)")
+_FENCE_END = re.compile(r"(?m)^(?:```|~~~)[ \t]*$")
+_BACKTICKS_OR_BLANK = re.compile(r"`+|\n[ \t]*\n")
 
 # Brackets that NFKC leaves alone, and letters that look like the E of a marker.
 _LOOKALIKES = str.maketrans(
@@ -61,17 +66,24 @@ class Folded:
 
     def in_code(self, position: int) -> bool:
         """Whether a position of the original lies in code."""
-        return any(start <= position < end for start, end in self.code)
+        index = bisect_right(self.code, position, key=lambda span: span[0]) - 1
+        return index >= 0 and position < self.code[index][1]
 
 
+@lru_cache(maxsize=32)
 def fold(text: str) -> Folded:
     """The folded view of `text`."""
     shown: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     hidden: list[tuple[int, int]] = []
-    for piece in _PIECE.finditer(text):
+    for piece in _pieces(text):
         start, end = piece.span()
+        if piece["plain"]:
+            shown.append(piece[0])
+            starts.extend(range(start, end))
+            ends.extend(range(start + 1, end + 1))
+            continue
         if piece["comment"] or piece["tag"]:
             hidden.append((start, end))
             continue
@@ -79,8 +91,57 @@ def fold(text: str) -> Folded:
             shown.append(character)
             starts.append(start)
             ends.append(end)
-    code = tuple(match.span() for match in _CODE.finditer(text))
-    return Folded("".join(shown), tuple(starts), tuple(ends), tuple(hidden), code)
+    return Folded("".join(shown), tuple(starts), tuple(ends), tuple(hidden), tuple(_code(text)))
+
+
+def _pieces(text: str) -> Iterator[re.Match[str]]:
+    """The pieces of a text; behind the last `-->` no comment can end, so none is looked for there."""
+    last = text.rfind("-->")
+    behind = last + len("-->") if last >= 0 else 0
+    yield from _PIECE.finditer(text, 0, behind)
+    yield from _PIECE_OUTSIDE.finditer(text, behind)
+
+
+def _code(text: str) -> Iterator[tuple[int, int]]:
+    """Fenced blocks, and between them pairs of backtick runs of one length inside a paragraph, as in CommonMark."""
+    closing = [match.span() for match in _FENCE_END.finditer(text)]
+    starts = [start for start, _ in closing]
+    done = 0
+    for fence in _FENCE.finditer(text):
+        index = bisect_right(starts, fence.start())
+        if fence.start() < done or index == len(closing):
+            continue
+        yield from _code_in_lines(text, done, fence.start())
+        yield fence.start(), closing[index][1]
+        done = closing[index][1]
+    yield from _code_in_lines(text, done, len(text))
+
+
+def _code_in_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    runs: list[re.Match[str]] = []
+    for match in [*_BACKTICKS_OR_BLANK.finditer(text, start, end), None]:
+        if match is not None and match[0][0] == "`":
+            runs.append(match)
+            continue
+        yield from _paired(runs)
+        runs = []
+
+
+def _paired(runs: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Each run of backticks with the next one of its length; one that has none is no code."""
+    following: dict[int, int] = {}  # by length, the nearest run behind
+    closes: list[int | None] = [None] * len(runs)
+    for index in range(len(runs) - 1, -1, -1):
+        length = len(runs[index][0])
+        closes[index] = following.get(length)
+        following[length] = index
+    index = 0
+    while index < len(runs):
+        close = closes[index]
+        if close is not None:
+            yield runs[index].start(), runs[close].end()
+            index = close
+        index += 1
 
 
 def _seen(piece: re.Match[str], text: str) -> str:

@@ -11,27 +11,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from citeloom.citations.folding import Folded, fold
 from citeloom.citations.names import NamedSource, name_patterns, only_dates, split_authors, year_of
+from citeloom.citations.spans import SpanSet
 
 ForeignKind = Literal["pandoc", "latex", "author-year", "numeric", "superscript", "footnote", "identifier", "key"]
 NamesAt = Callable[[int], Sequence[NamedSource]]
 
 NEEDED = "[citation needed]"
+_APART = "\n\n|\n\n"  # between texts that are looked at together
 
 _KEY_CHARACTERS = r"(?:\{[^{}\s]*\}|[^\W][\w:.#$%&+?<>~/-]*)"
-_AT = rf"(?<!\w)-?@(?!\d+(?![\w:.#$%&+?<>~/-]*[^\W\d])){_KEY_CHARACTERS}"
+_AT = rf"(?<!\w)-?@(?!\d++(?![\w:.#$%&+?<>~/-]*[^\W\d])){_KEY_CHARACTERS}"
 _PANDOC = re.compile(
-    rf"\[[^\[\]]*(?<!\w)@[\w{{][^\[\]]*\]|\(\s*(?:see\s|cf\.?\s|e\.g\.,?\s)?-?@[^\s()]+[^()]{{0,40}}\)|{_AT}"
+    rf"\[(?=[^\[\]]*+\])[^\[\]]*(?<!\w)@[\w{{][^\[\]]*+\]|\(\s*(?:see\s|cf\.?\s|e\.g\.,?\s)?-?@[^\s()]+[^()]{{0,40}}\)|{_AT}"
 )
 _LATEX = re.compile(r"\\(?:[A-Za-z]*cite[A-Za-z]*|bibitem)\*?(?:(?:\s?\[[^\[\]]*\]){0,2}\s?\{[^{}]*\})*", re.IGNORECASE)
 
 _NUMBER = r"#?\d{1,3}[a-d]?(?!\w)"
 _NUMERIC = re.compile(
     rf"\[\s*(?:refs?\.?\s*|references?\s*|nos?\.?\s*)?(?P<body>{_NUMBER}(?:\s*(?:[,;-]|and|to|&)+\s*{_NUMBER})*)"
-    r"(?:\s*[,:]\s*(?:pp?|chap|sec|fig|table|eq)\w*\.?\s*\d+(?:-\d+)?)?\s*[,;.]?\s*\]"
+    r"(?:\s*[,:]\s*(?:pp?|chap|sec|fig|table|eq)\w*\.?\s*\d+(?:-\d+)?)?\s*+[,;.]?\s*+\]"
     r"|\((?:see\s+)?(?:refs?\b\.?|references?\b)\s*\d(?:[\d\s,;&-]|and|to)*\)",
     re.IGNORECASE,
 )
@@ -42,7 +45,7 @@ _INDEXED = re.compile(r"(?:^|[^\w'])[^\W\d_]$")  # x[3]: one letter before the b
 _SUPERSCRIPT = re.compile(
     r"\^[\[({]?\s*(?P<caret>\d{1,3}(?:\s?[,;-]\s?\d{1,3})*)\s*[\])}]?\^"
     r"|\\textsuperscript\s*\{\s*(?P<tex>\d[\d\s,;-]*)\}"
-    r"|\$\s*\{?\}?\s*\^\s*(?P<math>\d|\{\s*\d{1,3}(?:\s?[,;-]+\s?\d{1,3})*\s*\})\s*\$"
+    r"|\$\s*+\{?\}?\s*+\^\s*(?P<math>\d|\{\s*\d{1,3}(?:\s?[,;-]+\s?\d{1,3})*\s*\})\s*\$"
     r"|(?P<small>[⁰¹²³⁴⁵⁶⁷⁸⁹]+(?:[⁻,;⁃·ʼ˒-]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)*)"
 )
 _BASE = re.compile(
@@ -52,13 +55,13 @@ _FOOTNOTE = re.compile(r"\[\^[^\[\]\s]+\]:?")
 _IDENTIFIER = re.compile(
     r"(?:https?|ftp)\s?:\s?//[^\s<>\"\])}]*|\bwww\.[^\s<>\"\])}]+|\b(?:dx\.)?doi\.org/[^\s<>\"\])}]+"
     r"|\bdoi\s?[:=]?\s?10\.\d{3,9}/[^\s<>\"\])}]+|\b10\.\d{4,9}/[^\s<>\"\])}]+"
-    r"|\barXiv\s?[:.]?\s?(?:\d{4}\.\d{4,5}|[a-z.-]+/\d{7})(?:v\d+)?|\bPM(?:ID|CID)\s?:?\s?(?:PMC)?\d+|\bPMC\d{4,}"
+    r"|\barXiv\s?[:.]?\s?(?:\d{4}\.\d{4,5}|[a-z.-]{1,40}/\d{7})(?:v\d+)?|\bPM(?:ID|CID)\s?:?\s?(?:PMC)?\d+|\bPMC\d{4,}"
     r"|\bISBN(?:-1[03])?\s?:?\s?[\d-]{9,17}X?|\bISSN\s?:?\s?\d{4}-\d{3}[\dX]",
     re.IGNORECASE,
 )
 # smith2021deep, smith_2020, smithDeep2021: how reference managers make keys.
 _KEY_SHAPE = re.compile(
-    r"(?<![\w@-])(?:[^\W\d_A-Z][^\W\d](?:[^\W\d]|['-])*(?:1[89]|20)\d\d(?:_?[^\W\d_]\w*)?"
+    r"(?<![\w@-])(?:[^\W\d_A-Z][^\W\d](?:[^\W\d]|['-]){0,80}(?:1[89]|20)\d\d(?:_?[^\W\d_]\w*)?"
     r"|[A-Z][^\W\d_]+_?(?:1[89]|20)\d\d_?[^\W\d_]{2,}\w*"
     r"|[^\W\d_A-Z]+[A-Z]\w*(?:1[89]|20)\d\d[a-z]?)(?![\w-])"
 )
@@ -66,7 +69,7 @@ _BRACKETED_SHAPE = re.compile(r"[A-Z][^\W\d_]+[_:-]?(?:1[89]|20)\d\d[a-z]?")
 _ALPHA_LABEL = re.compile(r"\[\s*[A-Z][A-Za-z]{1,3}\+?\d\d[a-z]?(?:\s*[,;]\s*[A-Z][A-Za-z]{1,3}\+?\d\d[a-z]?)*\s*\]")
 _GROUP = re.compile(r"\((?:[^()\[\]\n]|\[[^\[\]\n]*\]|\n(?!\s*\n)){1,400}\)|\[(?:[^\[\]\n]|\n(?!\s*\n)){1,400}\]")
 _OTHERS_ALONE = re.compile(
-    r"(?:[^\W\d_][\w'-]*,?\s)?\bet\.?\s?al\b\.?(?:,?\s?[(\[]?(?:1[5-9]|20)\d\d[a-z]?\b[)\]]?)?|\bibid\b\.?|\b(?:op|loc)\.\s?cit\.|等人",
+    r"\bet\.?\s?al\b\.?(?:,?\s?[(\[]?(?:1[5-9]|20)\d\d[a-z]?\b[)\]]?)?|\bibid\b\.?|\b(?:op|loc)\.\s?cit\.|等人",
     re.IGNORECASE,
 )
 # "see Ioannidis 2005", without brackets
@@ -74,6 +77,8 @@ _SEEN_IN = re.compile(
     r"\b(?:[Ss]ee|[Cc]f\.?|[Ss]ee also)\s(?P<authors>[A-Z][^\W\d_]+(?:\s(?:and|&)\s[A-Z][^\W\d_]+)?),?\s"
     r"(?:1[5-9]|20)\d\d[a-z]?\b"
 )
+_LONGEST_NAME = 60
+_NAME_BEFORE = re.compile(r"(?<![\w'-])[^\W\d_][\w'-]*+,?\s\Z")
 _WHOLE_GROUP = 160  # a longer parenthesis says more than a citation, and keeps its other words
 _LINK_TARGET = re.compile(r"\([^()\s]*(?:\s\"[^\"]*\")?\)|\[[^\[\]]*\]")
 
@@ -105,12 +110,23 @@ def find_foreign(
         for kind, start, end in _in_view(view, known_keys, names_at)
     ]
     found += _links(view, found)
-    for start, end in view.hidden:
-        inner = text[start:end].strip("<!->/")
-        if inner != text[start:end] and find_foreign(inner, known_keys=known_keys):
-            found.append(Foreign("identifier", start, end))
+    found += _in_hidden(view, text, known_keys)
     allowed = _Allowed(allowed_text)
     return _merged([item for item in found if not allowed.has(text, item)])
+
+
+def _in_hidden(view: Folded, text: str, known_keys: Collection[str]) -> list[Foreign]:
+    """Comments and tags that hold a citation; they are looked at together, since there may be thousands."""
+    inners = [text[start:end].strip("<!->/") for start, end in view.hidden]
+    if not any(inners):
+        return []
+    ends = list(accumulate(len(inner) + len(_APART) for inner in inners))
+    cited = SpanSet((item.start, item.end) for item in find_foreign(_APART.join(inners), known_keys=known_keys))
+    return [
+        Foreign("identifier", start, end)
+        for (start, end), inner, stop in zip(view.hidden, inners, ends, strict=True)
+        if inner and cited.meets(stop - len(_APART) - len(inner), stop - len(_APART))
+    ]
 
 
 def _in_view(
@@ -142,7 +158,7 @@ def _numbers(view: Folded) -> Iterator[tuple[ForeignKind, int, int]]:
         base = _BASE.search(seen, max(0, match.start() - 12), match.start())
         exponent = base and re.fullmatch(r"\d+|[⁰¹²³⁴⁵⁶⁷⁸⁹]+", body)
         isotope = seen[match.end() : match.end() + 1].isalpha()  # ^125^I
-        if not (exponent or isotope or seen[: match.start()].endswith("⁻")):
+        if not (exponent or isotope or seen.endswith("⁻", 0, match.start())):
             yield "superscript", *match.span()
 
 
@@ -167,16 +183,42 @@ def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[ForeignKind,
         yield "key", *match.span()
     for match in _ALPHA_LABEL.finditer(seen):
         yield "key", *match.span()
-    for key in known_keys:
-        if len(key) >= 6 and re.search(r"\d", key) and re.search(r"[^\W\d_]", key):
-            # Glued to something else it is the key still; one with blanks around it is the whole word.
-            for match in re.finditer(rf"[\w-]*{re.escape(key)}[\w-]*", seen, re.IGNORECASE):
-                yield "key", *match.span()
+    yield from (("key", start, end) for start, end in _known_keys(seen, known_keys))
     known = set(known_keys)
     for group in _GROUP.finditer(seen):
         items = [item.strip() for item in re.split(r"[;,]", group[0][1:-1])]
         if any(item in known or _KEY_SHAPE.fullmatch(item) or _BRACKETED_SHAPE.fullmatch(item) for item in items):
             yield "key", *group.span()
+
+
+def _known_keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Where keys of the library stand: glued to something else each is the key still, up to the ends of the word."""
+    lowered = _lowered(seen)
+    for key in known_keys:
+        if len(key) < 6 or not re.search(r"\d", key) or not re.search(r"[^\W\d_]", key):
+            continue
+        literal = _lowered(key)
+        start = lowered.find(literal)
+        while start >= 0:
+            end = start + len(literal)
+            while start > 0 and _in_word(seen[start - 1]):
+                start -= 1
+            while end < len(seen) and _in_word(seen[end]):
+                end += 1
+            yield start, end
+            start = lowered.find(literal, end)
+
+
+def _lowered(text: str) -> str:
+    """The text in lower case, every character at its place."""
+    lowered = text.lower()
+    return (
+        lowered if len(lowered) == len(text) else "".join(one if len(one.lower()) > 1 else one.lower() for one in text)
+    )
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character in "_-"
 
 
 def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[ForeignKind, int, int]]:
@@ -210,9 +252,17 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[ForeignKi
     for match in _SEEN_IN.finditer(seen):
         if not only_dates(match["authors"], ""):
             yield "author-year", match.start("authors"), match.end()
+    named = SpanSet(passed)
     for match in _OTHERS_ALONE.finditer(seen):
-        if not any(start < match.end() and match.start() < end for start, end in passed):
-            yield "author-year", *match.span()
+        start = _name_before(seen, match.start()) if match[0][:1] in "eE" else match.start()
+        if not named.meets(start, match.end()):
+            yield "author-year", start, match.end()
+
+
+def _name_before(seen: str, start: int) -> int:
+    """Where the name before "et al." begins; `start` when there is none."""
+    name = _NAME_BEFORE.search(seen, max(0, start - _LONGEST_NAME), start)
+    return name.start() if name else start
 
 
 def _outward(item: Foreign, text: str) -> Foreign:
@@ -234,13 +284,14 @@ def _outward(item: Foreign, text: str) -> Foreign:
 def _links(view: Folded, found: Sequence[Foreign]) -> list[Foreign]:
     """Links with an address that was found: the words stay, unless they are a citation themselves."""
     links = []
+    cited_places = SpanSet((item.start, item.end) for item in found)
     for match in re.finditer(r"!?\[([^\[\]]*)\]\s?\(([^()]*)\)", view.text):
         start, end = view.span(match.start(), match.end())
         target = view.starts[match.start(2)] if match[2] else end
-        if not any(item.start <= target < item.end or (target <= item.start < end) for item in found):
+        if not cited_places.meets(target, max(end, target + 1)):
             continue
         words = view.span(*match.span(1)) if match[1] else None
-        cited = words is None or any(item.start < words[1] and words[0] < item.end for item in found)
+        cited = words is None or cited_places.meets(*words)
         links.append(Foreign("identifier", start, end, None if cited else words))
     return links
 
@@ -263,17 +314,36 @@ class _Allowed:
 
     def __init__(self, text: str) -> None:
         self._text = f" {_flat(text)} "
+        self._known: dict[str, bool] = {}
 
     def has(self, text: str, item: Foreign) -> bool:
         words = _flat(text[item.start : item.end])
         if not self._text.strip() or not words:
             return False
         if item.kind in ("numeric", "superscript", "footnote"):
-            before = re.search(r"(\S+)(\s*)$", text[: item.start])
-            if before is None:
+            # A longer word is looked for by its end: it would not stand there by chance.
+            near = text[max(0, item.start - _LONGEST_NAME) : item.start]
+            before = near.split()[-1:]
+            if not before:
                 return False
-            words = before[1] + (" " if before[2] else "") + words
-        return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", self._text) is not None
+            words = before[0] + (" " if near[-1:].isspace() else "") + words
+        if words not in self._known:
+            self._known[words] = self._says(words)
+        return self._known[words]
+
+    def _says(self, words: str) -> bool:
+        """Whether the words stand in the text with no letter or digit on either side."""
+        start = self._text.find(words)
+        while start >= 0:
+            end = start + len(words)
+            if not _is_letter(self._text[start - 1]) and not _is_letter(self._text[end]):
+                return True
+            start = self._text.find(words, start + 1)
+        return False
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _flat(text: str) -> str:

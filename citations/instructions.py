@@ -80,7 +80,7 @@ _RULES: tuple[tuple[str, tuple[re.Pattern[str], ...]], ...] = (
 )
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
 _UNSEEN_STYLE = re.compile(
-    r"<\w+[^<>]{0,200}\bstyle\s{0,9}=\s{0,9}[\"'][^\"'<>]{0,200}(?:color\s*:\s*(?:white|#fff(?:fff)?)\b|font-size\s*:\s*[01](?:\.\d+)?p[xt]"
+    r"<\w{1,30}+[^<>]{0,200}\bstyle\s{0,9}=\s{0,9}[\"'][^\"'<>]{0,200}(?:color\s*:\s*(?:white|#fff(?:fff)?)\b|font-size\s*:\s*[01](?:\.\d+)?p[xt]"
     r"|display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?![.\d]))[^<>]*>[^<]*",
     re.IGNORECASE,
 )

@@ -7,6 +7,7 @@ in state, `[E3][E5]` inside the sentence it supports; everything downstream read
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from citeloom.citations.folding import fold
@@ -16,20 +17,24 @@ MARKER = re.compile(r"\[(E[1-9]\d{0,5})\]")
 _GROUP = re.compile(r"(?:\[E[1-9]\d{0,5}\])+")
 
 _LETTER = "[EeЕеΕ]"  # Latin, Cyrillic and Greek look the same
-_LEAD = r"(?:(?:see|also|cf\.?|e\.g\.,?|evidence|sources?|refs?\.?)[\s:]*)*"
-_ONE = rf"{_LEAD}[@#]?{_LETTER}\s?0*[1-9]\d{{0,5}}(?!\d)"
-_LOCATOR = r"(?:\s*,?\s*(?:pp?\.?|page|pages|sec\.?|section)\s*\d[\d\s,-]*)?"
-_MORE = rf"(?:\s*(?:[,;/&-]|and|to)+\s*(?:{_ONE}|[1-9]\d{{0,2}}(?!\d)){_LOCATOR})*"
-_BODY = rf"\s*{_ONE}{_LOCATOR}{_MORE}[\s,;.]*"
+# Possessive, so that what is no marker is read once: a draft may be one bracket and a megabyte of blanks.
+_LEAD = r"(?:(?:see|also|cf\.?|e\.g\.,?|evidence|sources?|refs?\.?)[\s:]*+)*+"
+_ONE = rf"{_LEAD}[@#]?{_LETTER}\s?0*+[1-9]\d{{0,5}}+(?!\d)"
+_PLACES = r"\d++(?:\s*+[,-]\s*+\d++|\s++\d++)*+-?"
+_LOCATOR = rf"(?:\s*+,?\s*+(?:pp?\.?|page|pages|sec\.?|section)\s*+{_PLACES})?+"
+_MORE = rf"(?:\s*+(?:[,;/&-]|and|to)++\s*+(?:{_ONE}|[1-9]\d{{0,2}}+(?!\d)){_LOCATOR})*+"
+_BODY = rf"\s*+{_ONE}{_LOCATOR}{_MORE}[\s,;.]*+"
 # A group in brackets, in two brackets, as a superscript, or as a link to somewhere in the document.
 _WRITTEN = re.compile(rf"\^?(?:\[\s*\[{_BODY}\]\s*\]|\[{_BODY}\]|\({_BODY}\))(?:\(#[^()\s]*\))?\^?", re.IGNORECASE)
 _ITEM = re.compile(rf"(?P<to>(?:-|\bto)\s*)?(?:(?P<letter>{_LETTER})\s?0*|(?<![\w.]))(?P<number>[1-9]\d*)")
-_LOCATED = re.compile(r",?\s*\b(?:pp?\.?|page|pages|sec\.?|section)\s*\d[\d\s,-]*(?=[\s;,.\])]|$)", re.IGNORECASE)
+_LOCATED = re.compile(
+    r",?(?<!\s)\s*+\b(?:pp?\.?|page|pages|sec\.?|section)\s*+\d[\d\s,-]*(?=[\s;,.\])]|$)", re.IGNORECASE
+)
 _LONGEST_RANGE = 12
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DRESSED = re.compile(r"(\*{1,3}|`+|\^|_{1,3})((?:\[E\d+\])+)\1")
+_DRESSED = re.compile(r"(\*{1,3}|`{1,9}|\^|_{1,3})((?:\[E\d+\])+)\1")
 
-_SPACED = re.compile(r"[ \t]*((?:\[E\d+\](?:\s?,?[ \t]*(?=\[E\d+\]))?)+)")
+_SPACED = re.compile(r"(?<![ \t])[ \t]*+((?:\[E\d+\](?:\s?,?[ \t]*(?=\[E\d+\]))?)+)")
 _BEHIND_STOP = re.compile(
     r"(?P<stop>[.!?\u2026])(?P<close>[\"'\u201d\u2019)*_]*)[ \t]*(?P<group>(?:\[E\d+\])+)"
     r"(?P<again>[.!?]?)(?=(?P<rest>\s+\S|\s*$|\S))"
@@ -68,11 +73,14 @@ def marker_ids(text: str) -> tuple[str, ...]:
 def sentences(text: str) -> list[CitedSentence]:
     """All sentences of a normalised draft; a quotation with full stops inside does not cut one."""
     joined: list[tuple[int, int]] = []
+    quotation = _Quotation(text)
     for start, end in sentence_spans(_SURROGATE.sub("\ufffd", text)):
-        if joined and _continues(text, joined[-1], start):
+        if joined and quotation.goes_on(joined[-1][1], start):
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((start, end))
+            quotation.forget()
+        quotation.read(start if joined[-1][0] == start else quotation.read_to, end)
     return [CitedSentence(text[start:end], start, end, marker_ids(text[start:end])) for start, end in joined]
 
 
@@ -145,19 +153,44 @@ def _behind_stops(text: str) -> str:
     return _BEHIND_STOP.sub(move, text)
 
 
-def _continues(text: str, last: tuple[int, int], start: int) -> bool:
-    """Whether what begins at `start` belongs to the sentence before: a quotation in it is still open."""
-    between = text[last[1] : start]
-    if _BLANK_LINE.search(between):
-        return False
-    rest = _paragraph_rest(text, start)
-    quotes = list(_QUOTE.finditer(text, last[0], last[1]))
-    # By direction, not by count: the inch mark of 5" opens nothing.
-    straight = bool(quotes) and quotes[-1]["opens"] is not None
-    curly = text.count("\u201c", *last) > text.count("\u201d", *last)
-    return (straight and '"' in rest) or (curly and "\u201d" in rest)
+class _Quotation:
+    """Whether a quotation that began in a sentence is still open at its end, and ends in its paragraph.
 
+    Each character is looked at once, however many full stops a quotation holds.
+    """
 
-def _paragraph_rest(text: str, start: int) -> str:
-    end = _BLANK_LINE.search(text, start)
-    return text[start : end.start() if end else len(text)]
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._blanks = [match.start() for match in _BLANK_LINE.finditer(text)]
+        self._ends: dict[int, tuple[int, int]] = {}  # by the end of a paragraph, its last marks that can close
+        self.read_to = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """A sentence begins."""
+        self._straight = False
+        self._curly = 0
+
+    def read(self, start: int, end: int) -> None:
+        """Take in what was added to the sentence."""
+        for match in _QUOTE.finditer(self._text, start, end):
+            # By direction, not by count: the inch mark of 5" opens nothing.
+            self._straight = match["opens"] is not None
+        self._curly += self._text.count("\u201c", start, end) - self._text.count("\u201d", start, end)
+        self.read_to = end
+
+    def goes_on(self, end: int, start: int) -> bool:
+        """Whether what begins at `start` belongs to the sentence that ended at `end`."""
+        if not self._straight and self._curly <= 0:
+            return False
+        index = bisect_left(self._blanks, end)
+        paragraph = self._blanks[index] if index < len(self._blanks) else len(self._text)
+        if paragraph < start:
+            return False
+        if paragraph not in self._ends:
+            self._ends[paragraph] = (
+                self._text.rfind('"', start, paragraph),
+                self._text.rfind("\u201d", start, paragraph),
+            )
+        straight, curly = self._ends[paragraph]
+        return (self._straight and straight >= start) or (self._curly > 0 and curly >= start)

@@ -7,6 +7,7 @@ that checks and verdicts keep reading the text as it was written.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -24,8 +25,7 @@ MARKS: Final[Mapping[Rule, str]] = {
 }
 CITES_NOTHING: Final = "It cites what is not among the evidence."
 
-_STOP = re.compile(r"[.!?\u2026\u3002\uff1f\uff01]+$")
-_ROW_END = re.compile(r"[ \t]*\|$")
+_STOPS: Final = ".!?\u2026\u3002\uff1f\uff01"
 _LINE = re.compile(r"[^\n]*\n?")
 # What is left of a line whose sentences went: the mark of a list item, a quotation or a heading.
 _BARE = re.compile(r"[ \t>]*(?:#{1,6}|[-*+]|\d{1,3}[.)])?[ \t>]*\n?")
@@ -53,10 +53,11 @@ class MarkedSentence:
 
 def marked_sentences(text: str, findings: Sequence[Finding]) -> list[MarkedSentence]:
     """The sentences of a normalised text that fail, those that hold a mark already among them, in order."""
-    failing = [finding for finding in findings if finding.rule in MARKS and finding.span]
+    found = sentences(text)
+    failing = _by_sentence(text, found, findings)
     marked = []
-    for sentence in sentences(text):
-        here = [finding for finding in failing if _concerns(finding, sentence, text)]
+    for index, sentence in enumerate(found):
+        here = failing.get(index, [])
         there = [mark for mark in MARKS.values() if mark in sentence.text]
         marks = dict.fromkeys([*there, *(MARKS[finding.rule] for finding in here)])
         if marks:
@@ -70,7 +71,7 @@ def marks_of(text: str, findings: Sequence[Finding]) -> list[Mark]:
     for item in marked_sentences(text, findings):
         missing = [mark for mark in item.marks if mark not in item.sentence.text]
         if missing:
-            marks.append(Mark(_place(text, item.sentence), " ".join(missing)))
+            marks.append(Mark(_place(item.sentence), " ".join(missing)))
     return marks
 
 
@@ -82,21 +83,39 @@ def leave_out(text: str, marked: Sequence[MarkedSentence]) -> str:
     return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", _without_empty_headings(tables)).strip()
 
 
+def _by_sentence(text: str, found: Sequence[CitedSentence], findings: Sequence[Finding]) -> Mapping[int, list[Finding]]:
+    """By the index of a sentence the findings that are marked in it."""
+    starts = [sentence.start for sentence in found]
+    failing: dict[int, list[Finding]] = {}
+    for finding in findings:
+        if finding.rule not in MARKS or not finding.span:
+            continue
+        start, end = finding.span
+        for index in range(max(0, bisect_right(starts, start) - 1), bisect_left(starts, end)):
+            if _concerns(finding, found[index], text):
+                failing.setdefault(index, []).append(finding)
+    return failing
+
+
 def _concerns(finding: Finding, sentence: CitedSentence, text: str) -> bool:
     start, end = finding.span or (0, 0)
     return any(map(str.isalnum, text[max(start, sentence.start) : min(end, sentence.end)]))
 
 
-def _place(text: str, sentence: CitedSentence) -> int:
+def _place(sentence: CitedSentence) -> int:
     """Before the final stop or the last bar of a table's row; at the end where a quotation or formula ends it."""
-    row = sentence.text.startswith("|") and _ROW_END.search(sentence.text)
-    found = row or _STOP.search(sentence.text)
-    return sentence.start + found.start() if found else sentence.end
+    words = sentence.text
+    if words.startswith("|") and words.endswith("|"):
+        return sentence.start + len(words[:-1].rstrip(" \t"))
+    return sentence.start + len(words.rstrip(_STOPS))
 
 
 def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
+    starts = [start for start, _ in spans]
     for match in _LINE.finditer(text):
-        cuts = [(max(start, match.start()), min(end, match.end())) for start, end in spans]
+        # They are in order and apart, so that only the last that begins before the line may reach into it.
+        near = range(max(0, bisect_right(starts, match.start()) - 1), bisect_left(starts, match.end()))
+        cuts = [(max(spans[n][0], match.start()), min(spans[n][1], match.end())) for n in near]
         cuts = [(start, end) for start, end in cuts if start < end]
         if not cuts:
             yield match[0]

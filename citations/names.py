@@ -90,7 +90,7 @@ class NamedSource:
 
 def split_authors(written: str) -> list[str]:
     """The names in "Smith, Jones, and Lee"."""
-    parts = re.split(r"\s*(?:,|&|;|\band\b|\bund\b)\s*", written)
+    parts = re.split(r"(?<!\s)\s*+(?:,|&|;|\band\b|\bund\b)\s*", written)
     # "Smith, J. K." holds one name; "Lee" and "Wu" are names however short.
     return [part for part in parts if part and not re.fullmatch(r"(?:[^\W\d_a-zß-ÿ]\.?[\s-]?){1,3}", part)]
 
@@ -98,7 +98,7 @@ def split_authors(written: str) -> list[str]:
 def only_dates(written: str, others: str) -> bool:
     """Whether what looks like authors is "August" or "Figure" and the year behind it a date."""
     words = re.findall(r"[^\W\d_]+", written)
-    return not others and bool(words) and all(word.casefold() in _DATED | {"and"} for word in words)
+    return not others and bool(words) and all(word.casefold() in _DATED or word.casefold() == "and" for word in words)
 
 
 @cache
@@ -115,11 +115,11 @@ def name_patterns() -> NamePatterns:
     between = r"\s*(?:,\s*(?:and\b|&)|,|\band\b|&|\bund\b)\s*"
     authors = rf"(?<![\w'-])(?P<authors>{author}(?:{between}{author}){{0,12}})"
     enclosed = re.compile(
-        rf"{authors}(?:\s*,?\s*(?P<others>{_OTHERS}))?(?:'s?)?\s*[,.:]?\s*[(\[]?(?P<year>{_YEAR})"
+        rf"{authors}(?:\s*+,?\s*+(?P<others>{_OTHERS}))?(?:'s?)?\s*+[,.:]?\s*+[(\[]?(?P<year>{_YEAR})"
         rf"(?=\s*(?:$|[,;:.)\]&]|and\b|p\b|pp\b|\())"
     )
     narrative = re.compile(
-        rf"{authors}(?:(?:\s*,?\s*(?P<others>{_OTHERS})(?:'s?)?(?:\s*,?\s*(?:\(\s*(?P<year>{_YEAR})[^()]{{0,40}}\)"
+        rf"{authors}(?:(?:\s*+,?\s*+(?P<others>{_OTHERS})(?:'s?)?(?:\s*+,?\s*+(?:\(\s*(?P<year>{_YEAR})[^()]{{0,40}}\)"
         rf"|\[\s*(?P<year2>{_YEAR})[^\[\]]{{0,40}}\]|(?P<year3>{_YEAR})))?)"
         rf"|(?:'s?)?\s*(?:\(\s*(?P<year4>{_YEAR})(?:[a-z]|\s*[,;:][^()]{{0,40}})?\s*\)"
         rf"|\[\s*(?P<year5>{_YEAR})(?:\s*[,;:][^\[\]]{{0,40}})?\s*\])"

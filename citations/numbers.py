@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from citeloom.citations.findings import Finding, shown
 from citeloom.citations.markers import CitedSentence, sentences
-from citeloom.citations.quantities import Number, Scale, claimed_numbers, given_numbers
+from citeloom.citations.quantities import Hedge, Number, Scale, claimed_numbers, given_numbers
 from citeloom.experiment import Experiment
 from citeloom.models.briefs import Source
 
@@ -26,6 +26,8 @@ How = Literal["equal", "rounded", "qualified", "repeated"]
 _FIELDS = ("metrics", "results", "summary", "reasoning", "execution_result", "hypothesis", "paper_concept")
 _LAST = ("experimental_plan", "plots", "experiment_code")
 _QUALIFIED = Decimal("0.12")  # how far "nearly" and "more than" reach, as a share of the number
+_REMEMBERED = 1_000  # claims that were looked for
+_COMPARED = 500  # given numbers on either side of a claim
 _SMALLEST_ROUNDED = 10  # "three" is a count, and no 2.6 rounded
 
 
@@ -131,18 +133,33 @@ class _Index:
     """Given numbers by size, so that a claim is compared with those near it only."""
 
     def __init__(self, given: Sequence[_Given]) -> None:
-        order = sorted(range(len(given)), key=lambda index: (abs(float(given[index].number.value)), index))
+        self._found: dict[tuple[Decimal, Decimal, Scale, Hedge], tuple[Origin, How] | None] = {}
+        # Of equal ones the first is found.
+        first: dict[tuple[object, ...], int] = {}
+        for index, item in enumerate(given):
+            number = item.number
+            first.setdefault((number.value, number.unit, number.scale, item.ratio_only), index)
+        order = sorted(first.values(), key=lambda index: (abs(float(given[index].number.value)), index))
         self._given = [(given[index], index) for index in order]
         self._sizes = [abs(float(item.number.value)) for item, _ in self._given]
 
     def find(self, claim: Number) -> tuple[Origin, How] | None:
+        asked = (claim.value, claim.unit, claim.scale, claim.hedge)
+        if asked not in self._found:
+            if len(self._found) >= _REMEMBERED:
+                self._found.clear()
+            self._found[asked] = self._search(claim)
+        return self._found[asked]
+
+    def _search(self, claim: Number) -> tuple[Origin, How] | None:
         best: tuple[int, int, Origin, How] | None = None
         for factor, kinds in _readings(claim):
             target = abs(claim.value) / factor
             reach = float(max(claim.unit / factor, target * _QUALIFIED)) if claim.hedge else float(claim.unit / factor)
             low = bisect_left(self._sizes, float(target) - reach * 1.001)
             high = bisect_right(self._sizes, float(target) + reach * 1.001)
-            for item, place in self._given[low:high]:
+            middle = bisect_left(self._sizes, float(target))
+            for item, place in self._given[max(low, middle - _COMPARED) : min(high, middle + _COMPARED)]:
                 if item.number.scale not in kinds or (
                     kinds == ("plain",) and factor == 1 and item.ratio_only and _is_percent(claim)
                 ):

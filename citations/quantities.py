@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
+from functools import lru_cache
 from typing import Literal
 
 Scale = Literal["plain", "percent", "either"]
@@ -190,11 +191,16 @@ def _scan(text: str, start: int = 0, end: int | None = None, *, whole: bool = Tr
 
 
 def _number(start: int, end: int, digits: str, exponent: int) -> Number:
+    return Number(start, end, *_value(digits, exponent))
+
+
+@lru_cache(maxsize=4096)
+def _value(digits: str, exponent: int) -> tuple[Decimal, Decimal]:
+    """What digits amount to, and the place of the last; kept, since a log repeats its numbers."""
     with localcontext() as exact:
         exact.prec = 60
         value = Decimal(digits if not digits.startswith(".") else f"0{digits}").scaleb(exponent)
-    decimals = len(digits.partition(".")[2])
-    return Number(start, end, value, Decimal((0, (1,), exponent - decimals)))
+    return value, Decimal((0, (1,), exponent - len(digits.partition(".")[2])))
 
 
 def _exponent(match: re.Match[str]) -> int | None:

@@ -7,6 +7,7 @@ HTML, links and images stay the characters that they are, so nothing in the text
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -27,7 +28,7 @@ _SPLIT = re.compile(f"(\ue000\\d+\ue001|{_MARK})")
 _PRIVATE = re.compile("[\ue000\ue001]")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 # An address as pandoc's references give it: by itself, or behind words.
-_ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]*\)(?=[\s.,;]|$)")
+_ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]{0,400}\)(?=[\s.,;]|$)")
 _LINKED, _MISSING = "citeloom_linked", "citeloom_missing"
 
 
@@ -63,12 +64,15 @@ class Link:
 
 def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
     """The links in the order of the text; of those that share words the first of `links`, none across lines."""
-    placed: list[Link] = []
+    placed: list[Link] = []  # in the order of the text
     for link in links:
-        apart = all(link.end <= other.start or other.end <= link.start for other in placed)
+        index = bisect_left(placed, link.start, key=lambda other: other.start)
+        apart = (index == 0 or placed[index - 1].end <= link.start) and (
+            index == len(placed) or link.end <= placed[index].start
+        )
         if apart and link.start < link.end and "\n" not in text[link.start : link.end]:
-            placed.append(link)
-    return sorted(placed, key=lambda link: link.start)
+            placed.insert(index, link)
+    return placed
 
 
 def section_html(text: str, placed: Sequence[Link]) -> Markup:

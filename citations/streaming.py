@@ -50,7 +50,6 @@ _UNENDED = re.compile(
     r"|&(?:\#\d{0,7}|\#[xX][0-9a-fA-F]{0,6}|[a-zA-Z][a-zA-Z0-9]{0,31})?|\\|~)\Z",
     re.DOTALL,
 )
-_COMMENT = re.compile("<!--.*?-->", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # As far back as `normalise_markers` looks from a marker, and some.
 _CONTEXT: Final = 24
@@ -89,7 +88,7 @@ class MarkerStream:
 
     def _settle(self, text: str) -> tuple[list[str | Cited], str]:
         """What of `text` is settled, and the rest of it."""
-        ended = max((comment.end() for comment in _COMMENT.finditer(text)), default=0)
+        ended = _end_of_comments(text)
         unended = _UNENDED.search(text, ended)
         view = fold(text[: unended.start()] if unended else text)
         out: list[str | Cited] = []
@@ -135,6 +134,14 @@ class MarkerStream:
             number = self._numbers.setdefault(found.key, len(self._numbers) + 1)
             new.append(Cited(number, found.key, found.page, found.section, identifier))
         return new
+
+
+def _end_of_comments(text: str) -> int:
+    """Where the last comment ends that has an end."""
+    ended = 0
+    while (start := text.find("<!--", ended)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        ended = end + 3
+    return ended
 
 
 def _inert(text: str) -> list[int]:

@@ -7,6 +7,7 @@ order, so that every rendered sentence opens to its evidence.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -101,7 +102,10 @@ class Rendered:
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Where words of the draft stand in the text; a mark right behind them is none of them."""
-        return self.moved(start), _moved([move for move in self.moves if move.end < end or not move.mark], end)
+        before = bisect_right(self.moves, end, key=_end_of)
+        while before and self.moves[before - 1].end == end and self.moves[before - 1].mark:
+            before -= 1
+        return self.moved(start), end + (self.moves[before - 1].shift if before else 0)
 
     def number(self, key: str) -> int:
         """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
@@ -191,7 +195,12 @@ def _records(
 
 
 def _moved(moves: Sequence[_Move], position: int) -> int:
-    return position + next((move.shift for move in reversed(moves) if move.end <= position), 0)
+    before = bisect_right(moves, position, key=_end_of)
+    return position + (moves[before - 1].shift if before else 0)
+
+
+def _end_of(move: _Move) -> int:
+    return move.end
 
 
 def _record(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from citeloom.citations.export import bibliography, comment, section_title, without_title
+from citeloom.citations.inert import inert
 from citeloom.citations.references import References
 from citeloom.documents import Paper
 
@@ -111,9 +112,9 @@ def _placed(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
 
 def _markdown(title: str, text: str, references: References, said: Sequence[str]) -> str:
     name = " ".join(title.split())
-    parts = [f"# {name}" if name else "", text]
+    parts = [f"# {inert(name)}" if name else "", inert(text)]
     if references.entries:
-        parts.append("## References\n\n" + "\n".join(reference.line for reference in references.entries))
+        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references.entries))
     parts.append(comment(said))
     return "\n\n".join(part for part in parts if part) + "\n"
 

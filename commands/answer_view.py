@@ -6,7 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from citeloom.commands.console import result, shown
+from citeloom.citations.inert import inert
+from citeloom.commands.console import result
+from citeloom.commands.printable import one_line, shown
 from citeloom.commands.told_answer import ToldAnswer
 
 
@@ -31,7 +33,7 @@ def show_answer(record: Mapping[str, Any], told: ToldAnswer | None = None) -> No
     """The answer on stdout; only its references where all of it stands there already, told as it was written."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
-        result(f"# {record['question']}\n\n{text}")
+        result(f"# {inert(one_line(record['question']))}\n\n{inert(text)}")
         return
     from rich.console import Console
     from rich.markdown import Markdown
@@ -46,7 +48,7 @@ def show_answer(record: Mapping[str, Any], told: ToldAnswer | None = None) -> No
         result("\nThat was a draft. After the checks the answer is:\n")
     # Text of papers and models: no link of theirs is made clickable.
     drawn = Markdown(shown(text), hyperlinks=False)
-    title = shown(f" {record['question']} ").replace("[", "\\[")
+    title = one_line(f" {record['question']} ").replace("[", "\\[")
     Console().print(Panel(drawn, title=title, title_align="left", padding=(1, 2)), highlight=False)
     sys.stdout.flush()
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from citeloom.commands.printable import json_text, one_line, shown
 
 if TYPE_CHECKING:
     from citeloom.commands.live_view import RunProgress
@@ -20,17 +20,11 @@ if TYPE_CHECKING:
 # Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own.
 TEXTS_PER_SECOND = 22
 _WIDE = 130  # columns
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def shown(text: str) -> str:
-    """Text from papers and models as a terminal may have it: without characters that it would obey."""
-    return _OBEYED.sub("", text)
 
 
 def notice(text: str) -> None:
-    """One line on stderr."""
-    print(shown(text), file=sys.stderr, flush=True)  # noqa: T201
+    """One line on stderr, whatever names it holds."""
+    print(one_line(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def result(text: str) -> None:
@@ -40,7 +34,7 @@ def result(text: str) -> None:
 
 def result_json(record: Any) -> None:
     """One JSON object on stdout."""
-    result(json.dumps(record, ensure_ascii=False, indent=2))
+    print(json_text(record), flush=True)  # noqa: T201
 
 
 def narrow() -> bool:
@@ -53,7 +47,7 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    result(title)
+    result(one_line(title))
     if not rows:
         return
     console = Console() if sys.stdout.isatty() else Console(width=200)
@@ -86,7 +80,7 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
         return
     from rich.console import Console
 
-    progress = LiveProgress(view, Console(stderr=True), lambda text, width: shown(_shortened(text, width)))
+    progress = LiveProgress(view, Console(stderr=True), lambda text, width: one_line(_shortened(text, width)))
     try:
         progress.show()
         yield progress
@@ -124,7 +118,7 @@ def ingest_progress() -> Iterator[Any]:
                 bar.advance(task, event.count)
             line = _ingest_line(event)
             if line and not isinstance(event, Stored):
-                bar.console.print(_escaped(line), style="dim", highlight=False)
+                bar.console.print(_escaped(one_line(line)), style="dim", highlight=False)
 
         yield show
 

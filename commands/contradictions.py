@@ -17,6 +17,7 @@ from citeloom.commands.options import (
     resolve,
     workbench,
 )
+from citeloom.commands.printable import one_line
 from citeloom.commands.search import names_given
 from citeloom.commands.search_view import place_of, shown
 from citeloom.commands.sections import ModelOption, UrlOption
@@ -87,13 +88,13 @@ def _show(found: list[dict[str, Any]]) -> None:
     title = f"{len(found)} contradiction{'s' if len(found) > 1 else ''}"
     if narrow():
         rows = [
-            [str(number), "\n".join([item["claim"], *map(_side, item["passages"])])]
+            [str(number), "\n".join([one_line(item["claim"]), *map(_side, item["passages"])])]
             for number, item in enumerate(found, start=1)
         ]
         table(title, ["", "claim and both sides"], rows)
         return
     rows = [
-        [str(number), item["claim"], *map(_side, item["passages"]), item["reason"]]
+        [str(number), one_line(item["claim"]), *map(_side, item["passages"]), one_line(item["reason"])]
         for number, item in enumerate(found, start=1)
     ]
     table(title, ["", "claim", "one side", "the other side", "reason"], rows)
@@ -101,4 +102,4 @@ def _show(found: list[dict[str, Any]]) -> None:
 
 def _side(passage: dict[str, Any]) -> str:
     place = place_of(passage)
-    return f"{passage['key']}{f' ({place})' if place else ''}: {shown(passage['quote'])}"
+    return one_line(f"{passage['key']}{f' ({place})' if place else ''}: {shown(passage['quote'])}")

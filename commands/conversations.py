@@ -9,6 +9,7 @@ import typer
 
 from citeloom.commands.console import notice, result, result_json, table
 from citeloom.commands.options import HomeOption, JsonOption, resolve
+from citeloom.commands.printable import one_line
 from citeloom.commands.runs import when
 from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
@@ -61,7 +62,7 @@ def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> 
     if as_json:
         result_json([_listed(entry) for entry in entries])
         return
-    rows = [[entry.thread_id, str(entry.turns), when(entry.updated_at), entry.title] for entry in entries]
+    rows = [[entry.thread_id, str(entry.turns), when(entry.updated_at), one_line(entry.title)] for entry in entries]
     count = f"{len(rows)} conversation{'' if len(rows) == 1 else 's'}"
     table(count, ["conversation", "turns", "last", "first question"], rows)
 

@@ -9,6 +9,7 @@ import typer
 
 from citeloom.commands.console import notice, result, result_json, warnings_and_refusals
 from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.commands.printable import one_line
 from citeloom.errors import DONE_WITH_REFUSALS, InputError
 from citeloom.models.concurrency import run_to_end
 
@@ -126,9 +127,9 @@ def _without_counts(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(record: dict[str, Any]) -> None:
-    result(f"Home: {record['home']}")
+    result(one_line(f"Home: {record['home']}"))
     for name, (value, origin) in record["settings"].items():
-        result(f"  {name} = {value}  ({origin})")
+        result(one_line(f"  {name} = {value}  ({origin})"))
     library = record.get("library")
     if library is None:
         result("There is no library here yet: python cli.py ingest PAPERS --bib FILE.")
@@ -136,7 +137,7 @@ def _show(record: dict[str, Any]) -> None:
     result(f"Library: {library['papers']} papers, {library['chunks']} chunks, embedding {library['embedding']}")
     for finding in record["findings"]:
         remedy = f" {finding['remedy']}" if finding["remedy"] else ""
-        result(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}")
+        result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))
 
 
 def _in_force(settings: Settings) -> dict[str, tuple[str, str]]:

@@ -18,6 +18,7 @@ from citeloom.commands.options import (
     resolve,
     workbench,
 )
+from citeloom.commands.printable import one_line
 from citeloom.errors import DONE_WITH_REFUSALS
 from citeloom.models.concurrency import run_to_end
 
@@ -136,10 +137,10 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
         return
     rows = [
         [
-            record["key"],
-            _first(record["authors"]),
+            one_line(record["key"]),
+            one_line(_first(record["authors"])),
             str(record["year"] or ""),
-            record["title"],
+            one_line(record["title"]),
             str(record["chunks"]),
         ]
         for record in records
@@ -187,7 +188,7 @@ def remove_papers(keys: Annotated[list[str], typer.Argument(help="Citation keys.
             library.paper(key)
         for key in keys:
             run_to_end(remove(library, key))
-            result(f"Removed {key}.")
+            result(one_line(f"Removed {key}."))
 
 
 def _first(authors: list[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from citeloom.commands.printable import one_line
 from citeloom.documents import Paper
 from citeloom.tools.assembly import Passage
 from citeloom.tools.outline import OutlinedSection
@@ -43,14 +44,15 @@ def paper_record(
 
 def paper_lines(paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection]) -> Iterator[str]:
     """Metadata, summary, the user's note, and the section tree."""
-    yield f"{paper.key}: {paper.title}"
-    yield f"{', '.join(paper.authors) or 'no authors'} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip()
-    yield f"File: {paper.source}\n\n{' '.join(summary.split())}\n"
+    yield one_line(f"{paper.key}: {paper.title}")
+    authors = ", ".join(paper.authors) or "no authors"
+    yield one_line(f"{authors} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip())
+    yield f"File: {one_line(paper.source)}\n\n{' '.join(summary.split())}\n"
     if note:
         yield f"Your note:\n{note.strip()}\n"
     for item in sections:
         indent = "  " * max(0, item.section.level - 1)
-        yield f"{indent}{item.section.title or '(untitled)'} [{', '.join(_facts(item))}]"
+        yield f"{indent}{one_line(item.section.title) or '(untitled)'} [{', '.join(_facts(item))}]"
 
 
 def _facts(item: OutlinedSection) -> Iterator[str]:
@@ -69,11 +71,11 @@ def _range(one: str, several: str, ends: tuple[int, int]) -> str:
 
 def text_lines(paper: Paper, passages: Sequence[Passage]) -> Iterator[str]:
     """The text that is searched, under the titles of its sections."""
-    yield f"# {paper.title}"
+    yield f"# {one_line(paper.title)}"
     title = paper.title
     for item in passages:
         if item.section != title:
             page = f" (p. {item.page})" if item.page is not None else ""
-            yield f"\n## {item.section or '(untitled)'}{page}"
+            yield f"\n## {one_line(item.section) or '(untitled)'}{page}"
             title = item.section
         yield f"\n{item.text}"

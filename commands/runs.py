@@ -20,6 +20,7 @@ from citeloom.commands.options import (
     resolve,
     workbench,
 )
+from citeloom.commands.printable import one_line
 from citeloom.commands.research import answer_one
 from citeloom.commands.sections import OutOption, write_one
 from citeloom.commands.told_answer import answer_progress
@@ -59,7 +60,12 @@ def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
         result_json(records)
         return
     rows = [
-        [record["thread_id"], record["status"], when(record["updated_at"]), record["title"], record["detail"]]
+        [
+            record["thread_id"],
+            record["status"],
+            when(record["updated_at"]),
+            *map(one_line, (record["title"], record["detail"])),
+        ]
         for record in records
     ]
     table(f"{len(rows)} runs", ["run", "status", "last", "paper", "detail"], rows)
@@ -82,12 +88,12 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
         shown = None if run.result is None else public_record(run.result)
         result_json({**record, "queries": queries, "result": shown})
         return
-    result(f"{run.thread_id}: {record['status']}{f' ({run.detail})' if run.detail else ''}")
+    result(one_line(f"{run.thread_id}: {record['status']}{f' ({run.detail})' if run.detail else ''}"))
     of = "research" if run.section == "research" else f"{run.section} of"
-    result(f"{of}: {run.title}\nbegun {when(run.started_at)}, last {when(run.updated_at)}\n")
+    result(f"{of}: {one_line(run.title)}\nbegun {when(run.started_at)}, last {when(run.updated_at)}\n")
     for query in queries:
         found_ids = ", ".join(query["evidence_ids"]) or "nothing"
-        result(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}")
+        result(one_line(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}"))
     if run.result:
         result(f"\n{run.result['text']}")
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from citeloom.commands.console import narrow, notice, table
+from citeloom.commands.printable import one_line
 
 _LONGEST_SENTENCE = 240  # characters
+_READ = 4_000  # that are read for these
 _PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\))?(?:\{[^{}]*\})?")
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)")
-_CITATION = re.compile(r"\s*\[-?@[^\[\]]*\]")
+_CITATION = re.compile(r"(?<!\s)\s*+\[-?@[^\[\]]*\]")
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
 _MATHS = re.compile(r"(\$\$?[^$]*\$\$?)")
 _HALF_PICTURE = re.compile(r"!\[\s*")
@@ -25,7 +27,7 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
         rows = [
             [
                 str(number),
-                "\n".join([record["key"], place_of(record), f"{record['score']:.2f}"]),
+                "\n".join([one_line(record["key"]), one_line(place_of(record)), f"{record['score']:.2f}"]),
                 shown(record["sentence"]),
             ]
             for number, record in enumerate(records, start=1)
@@ -35,9 +37,9 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
     rows = [
         [
             str(number),
-            record["key"],
+            one_line(record["key"]),
             str(record["page"] or ""),
-            record["section"],
+            one_line(record["section"]),
             f"{record['score']:.2f}",
             shown(record["sentence"]),
         ]
@@ -53,15 +55,21 @@ def show_papers(record: dict[str, Any], page: int) -> None:
     if narrow():
         rows = [
             [
-                f"{paper['key']}\n{paper['year'] or 'no year'}\n{paper['score']:.2f}",
-                f"{paper['title']}\n{_behind(paper)}",
+                f"{one_line(paper['key'])}\n{paper['year'] or 'no year'}\n{paper['score']:.2f}",
+                f"{one_line(paper['title'])}\n{_behind(paper)}",
             ]
             for paper in papers
         ]
         table(title, ["key, year, score", "title and sentence"], rows)
     else:
         rows = [
-            [paper["key"], str(paper["year"] or ""), paper["title"], f"{paper['score']:.2f}", _behind(paper)]
+            [
+                one_line(paper["key"]),
+                str(paper["year"] or ""),
+                one_line(paper["title"]),
+                f"{paper['score']:.2f}",
+                _behind(paper),
+            ]
             for paper in papers
         ]
         table(title, ["key", "year", "title", "score", "sentence"], rows)
@@ -85,7 +93,7 @@ def _behind(paper: dict[str, Any]) -> str:
 
 def shown(sentence: str) -> str:
     """A sentence as one reads it: without the markup of links, pictures, citations and emphasis; cut when long."""
-    parts = _MATHS.split(_LINE_MARK.sub("", sentence))
+    parts = _MATHS.split(_LINE_MARK.sub("", sentence[:_READ]))
     text = " ".join("".join(part if index % 2 else _bare(part) for index, part in enumerate(parts)).split())
     return text if len(text) <= _LONGEST_SENTENCE else f"{text[: _LONGEST_SENTENCE - 1]}…"
 

@@ -21,6 +21,7 @@ from citeloom.commands.options import (
     resolve,
     workbench,
 )
+from citeloom.commands.printable import one_line
 from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
 
@@ -267,7 +268,7 @@ def _kind(kind: str) -> SectionKind:
 
 
 def _show(record: dict[str, Any]) -> None:
-    title = record.get("title") or record["section"].capitalize()
+    title = one_line(record.get("title") or record["section"].capitalize())
     result(f"\n# {title}\n\n{record['text']}\n")
     if record["references"]:
         result("## References\n")

@@ -10,6 +10,7 @@ import typer
 
 from citeloom.commands.console import notice, result, result_json, table
 from citeloom.commands.options import HomeOption, JsonOption, resolve
+from citeloom.commands.printable import one_line
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def usage(
     table(
         "Usage",
         ["run", "model", "calls made", "answers reused", "texts embedded", "tokens in", "tokens out", "cost"],
-        [_cells(record) for record in [*records, {"run": "in all", "model": "", **total}]],
+        [[one_line(cell) for cell in _cells(record)] for record in [*records, {"run": "in all", "model": "", **total}]],
     )
     if any(record["lost_calls"] for record in records):
         lost = sum(record["lost_calls"] for record in records)
@@ -118,12 +119,15 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
         result_json(asdict(kept))
         return
     since = "" if kept.oldest is None else f", the oldest of {datetime.fromtimestamp(kept.oldest):%Y-%m-%d %H:%M}"
-    result(f"{found.journal}: {_megabytes(kept.file_bytes)}, {kept.answers} answers{since}")
+    result(f"{one_line(str(found.journal))}: {_megabytes(kept.file_bytes)}, {kept.answers} answers{since}")
     result(f"Calls made: {kept.made}. Answers reused: {kept.reused}. Rejected, never reused: {kept.rejected}.")
     table(
         "Answers kept",
         ["kind", "model", "endpoint", "answers", "size"],
-        [[row.kind, row.model, row.endpoint, f"{row.answers:,}", _megabytes(row.payload_bytes)] for row in kept.models],
+        [
+            [row.kind, one_line(row.model), one_line(row.endpoint), f"{row.answers:,}", _megabytes(row.payload_bytes)]
+            for row in kept.models
+        ],
     )
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from citeloom.commands.console import section_progress, shown
+from citeloom.commands.console import section_progress
+from citeloom.commands.printable import shown
 
 if TYPE_CHECKING:
     from citeloom.commands.live_view import RunProgress

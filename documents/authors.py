@@ -9,7 +9,7 @@ from citeloom.documents.model import Paper
 _TITLE_WORDS = 6
 _PARTICLES = frozenset({"van", "von", "der", "den", "de", "del", "della", "di", "da", "du", "la", "le", "ter", "ten"})
 _SUFFIX = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
-_TITLE_BREAK = re.compile(r"\s*(?:[:?!.]\s|\s[\u2013\u2014-]\s)")
+_TITLE_BREAK = re.compile(r"(?<!\s)(?:\s*+[:?!.]\s|\s++[\u2013\u2014-]\s)")
 
 
 def family_name(author: str) -> str:

@@ -159,6 +159,7 @@ _WEAK: tuple[tuple[Category, re.Pattern[str]], ...] = (
 )
 _WEAK_WORDS = 5
 
+_MOST_CHARACTERS = 300  # of a heading; what is longer says nothing about its section
 # A usual part of a paper may stand inside another part only near the top ("Case study > Methods").
 _TOP_LEVELS = 2
 _INHERITING = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION, Category.CONCLUSION})
@@ -169,7 +170,7 @@ def plain_title(title: str) -> str:
 
     A usual part of a paper comes with its English name, in whatever language it is written.
     """
-    text = re.sub(r"\{[^{}]*\}\s*$", "", title)
+    text = re.sub(r"\{[^{}]*\}\s*$", "", title[:_MOST_CHARACTERS])
     text = re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
     text = re.sub(r"[*_`\\]", "", text).replace("\u2605", " ").replace("\u2019", "'")
     text = re.sub(r"\s+", " ", text.replace("&", " and ")).strip().lower()

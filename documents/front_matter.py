@@ -96,7 +96,7 @@ def _year(value: object) -> int | None:
 def _authors(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = _SURROGATE.sub("\ufffd", value)
-        parts = re.split(r"\s+and\s+|\s*;\s*|\n", value)
+        parts = re.split(r"(?<!\s)(?:\s++and\s++|\s*+;\s*)|\n", value)
         if len(parts) == 1 and value.count(",") > 1:
             parts = value.split(",")
         return tuple(" ".join(part.split()) for part in parts if part.strip())

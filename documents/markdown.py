@@ -37,11 +37,11 @@ _KINDS: dict[str, BlockKind] = {
 }
 _LINE_END = re.compile(r"\r\n?|\n")
 _COMMENT = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
-_ATTRIBUTES = re.compile(r"\s*\{[^{}]*\}\s*$")
+_ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{[^{}]*\}\s*$")
 # Code that the published paper does not show: Quarto and R Markdown cells with echo or include off.
 _CELL = re.compile(r"\{[^}]*\}")
 _HIDDEN_CELL = re.compile(r"\b(?:include|echo)\s*=\s*F(?:ALSE)?\b|^#\|\s*(?:include|echo):\s*false", re.M)
-_HIDE_ALL = re.compile(r"opts_chunk\$set\([^)]*\becho\s*=\s*F(?:ALSE)?\b")
+_HIDE_ALL = re.compile(r"opts_chunk\$set\([^)]{0,1000}\becho\s*=\s*F(?:ALSE)?\b")
 # In a list of annotated references each heading is another paper's title, with its citation alone below.
 _LONE_CITATION = re.compile(r"\s*\[@[^\[\]]+\][ \t]*(?:\r?\n|$)")
 # Sections of code alone: a program in an appendix, the setup of a notebook.
@@ -51,7 +51,7 @@ _PROSE_ENOUGH = 400  # characters
 _PART_WORDS = 3
 _ABSTRACT_WORDS = 600
 # What a program puts into the title of a web page when its author gave none.
-_FILE_NAME = re.compile(r"\w*\d\w*|\w+(?:[-_.]\w+)+|(?i:index|main|paper|article|manuscript|document|untitled)")
+_FILE_NAME = re.compile(r"(?=.*[\d_.-])\w++(?:[-.]\w++)*|(?i:index|main|paper|article|manuscript|document|untitled)")
 _BODY = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION})
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from citeloom.documents.sentences import sentence_spans
 
 NOTE_ENDING: Final = ".notes.md"
-_PARAGRAPH = re.compile(r"\S.*?(?=\s*(?:\n[ \t\r]*\n|\Z))", re.DOTALL)
+_BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n)")
 _LEAST_CUT = 200  # characters: shorter text is not cut any more
 
 Span = tuple[int, int]
@@ -60,8 +60,7 @@ def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 40
 
 def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
     """Paragraphs; of one that is too long its sentences, and of such a sentence pieces."""
-    for match in _PARAGRAPH.finditer(text):
-        start, end = match.span()
+    for start, end in _paragraphs(text):
         if count_tokens(text[start:end]) <= target:
             yield start, end
             continue
@@ -69,6 +68,14 @@ def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterat
         later = [start + first for first, _ in sentence_spans(text[start:end])][1:]
         for first, last in pairwise([start, *later, end]):
             yield from _cut(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
+
+
+def _paragraphs(text: str) -> Iterator[Span]:
+    cuts = [0, *(match.end() for match in _BLANK_LINE.finditer(text)), len(text)]
+    for start, end in pairwise(cuts):
+        stop = start + len(text[start:end].rstrip())
+        if stop > start:
+            yield stop - len(text[start:stop].lstrip()), stop
 
 
 def _cut(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:

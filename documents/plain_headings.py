@@ -15,6 +15,7 @@ from citeloom.documents.model import Category
 
 _MOST_WORDS = 12
 _MOST_LETTERS = 100
+_MOST_CHARACTERS = 1000
 _LEAST_LETTERS = 2
 _LEAST_SURE = 2
 _DEEPEST = 6
@@ -37,6 +38,8 @@ class PlainHeading:
 
 def plain_heading(line: str) -> PlainHeading | None:
     """What a line that stands by itself is a heading of; None when it is text."""
+    if len(line) > _MOST_CHARACTERS:
+        return None
     bold = _BOLD.fullmatch(line.strip())
     title = " ".join((bold.group(2) if bold else line).split())
     letters = [character for character in title if character.isalpha()]

@@ -60,9 +60,11 @@ _LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
 _CLOSING = re.compile(r"[)\]\"'\u201d\u2019*_]+(?=\s|$)")
 
 
-# Characters that are looked at on either side of a cut; all of them would take minutes on one line of megabytes.
+# Characters that are looked at behind a cut; all of them would take minutes on one line of megabytes.
 _AHEAD = 400
-_PIECE = 8_000  # characters
+_BEHIND = 64
+_MOST_AT_ONCE = 4_000
+_STOPS = ".!?"
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -76,13 +78,9 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def sentences_between(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Spans in `text` of the sentences of `text[start:end]`; looked at in pieces, as a stretch of megabytes without a
-    blank line would take hours."""
-    while start < end:
-        stop = end if end - start <= _PIECE else max(text.rfind(" ", start, start + _PIECE), start + _PIECE // 2)
-        yield from ((start + left, start + right) for left, right in sentence_spans(text[start:stop]))
-        start = stop
+def sentences_between(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Spans in `text` of the sentences of `text[start:end]`."""
+    return [(start + left, start + right) for left, right in sentence_spans(text[start:end])]
 
 
 def _passages(text: str) -> Iterator[tuple[int, int]]:
@@ -107,7 +105,13 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     protected = [match.span() for match in _PROTECTED.finditer(passage)]  # in order, without overlap
     opens = [left for left, _ in protected]
     begin = 0
-    proposed = {int(boundary["end_index"]) for boundary in get_sentence_boundaries("en", passage)}
+    proposed = {
+        left + int(boundary["end_index"])
+        for left, right in _pieces(passage)
+        for boundary in get_sentence_boundaries("en", passage[left:right])
+        # Where a piece ends is a boundary only where it looks like one.
+        if left + int(boundary["end_index"]) < right or right == len(passage) or passage[right - 2] in _STOPS
+    }
     units = {match.end() for match in _UNIT_ENDS.finditer(passage)}
     for cut in sorted(proposed | units):
         if cut <= begin or cut >= len(passage):
@@ -117,13 +121,32 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             break
         before = bisect_left(opens, cut) - 1
         inside = before >= 0 and cut < protected[before][1]
-        if inside or not (
-            cut in units or _ends_sentence(passage[max(begin, cut - _AHEAD) : cut], passage[cut : cut + _AHEAD])
-        ):
+        if inside or not (cut in units or _ends_sentence(_end_of(passage, begin, cut), passage[cut : cut + _AHEAD])):
             continue
         yield start + begin, start + cut
         begin = cut
     yield start + begin, end
+
+
+def _pieces(passage: str) -> Iterator[tuple[int, int]]:
+    """The passage in pieces that are read one by one: quotation marks take sentencex quadratic time."""
+    start = 0
+    while len(passage) - start > _MOST_AT_ONCE:
+        end = start + _MOST_AT_ONCE
+        stop = max(passage.rfind(f"{mark} ", start + _MOST_AT_ONCE // 2, end) for mark in _STOPS) + 2
+        blank = passage.rfind(" ", start + _MOST_AT_ONCE // 2, end) + 1
+        end = stop if stop > 1 else blank or end
+        yield start, end
+        start = end
+    yield start, len(passage)
+
+
+def _end_of(passage: str, begin: int, cut: int) -> str:
+    """What stands before a cut, as far as it is looked at; a blank in place of more."""
+    while cut > begin and passage[cut - 1].isspace():
+        cut -= 1
+    left = max(begin, cut - _BEHIND)
+    return passage[left:cut] if left == begin else f" {passage[left:cut]}"
 
 
 def _behind_citations(passage: str, cut: int) -> int:
@@ -131,11 +154,12 @@ def _behind_citations(passage: str, cut: int) -> int:
     stop = cut
     while stop > 0 and passage[stop - 1].isspace():
         stop -= 1
-    closing = _CLOSING.match(passage, stop)
+    closing = _CLOSING.match(passage, stop, min(len(passage), stop + _AHEAD))
     if closing:
         stop = closing.end()
     moved = stop
-    while match := _TRAILING_CITATION.match(passage, moved):
+    limit = min(len(passage), stop + _AHEAD)
+    while match := _TRAILING_CITATION.match(passage, moved, limit):
         moved = match.end()
     # "[@a] showed that ..." starts a sentence with its citation as subject.
     if moved > stop and _LOWERCASE_WORD.match(passage[moved : moved + _AHEAD].lstrip()):

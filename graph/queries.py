@@ -16,6 +16,8 @@ from citeloom.documents.wording import plain_wording
 from citeloom.experiment import REQUIRED, Experiment, SectionKind
 
 QUERY_TOKENS = 300
+_LONGEST_WORD = 200  # characters
+_READ_CHARACTERS = 200_000  # of a field; a query tells what it is about
 
 FIELDS: dict[SectionKind, tuple[str, ...]] = {
     "introduction": ("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
@@ -51,6 +53,7 @@ def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Cal
 
 def condense(path: str, text: str, count_tokens: Callable[[str], int]) -> str:
     """A field as one query of at most `QUERY_TOKENS` tokens."""
+    text = text[:_READ_CHARACTERS]
     if path == "experiment_code":
         text = code_subject(text)
     elif path in ("execution_result.stdout", "metrics"):
@@ -105,7 +108,13 @@ def _spread(text: str, count_tokens: Callable[[str], int]) -> str:
 
 
 def _first_words(sentence: str, tokens: int, count_tokens: Callable[[str], int]) -> str:
-    words = sentence.split()
-    while len(words) > 1 and count_tokens(" ".join(words)) > tokens:
-        words.pop()
-    return " ".join(words)
+    # No word is shorter than a token, so that no more of them need be counted.
+    words = [word[:_LONGEST_WORD] for word in sentence.split()[:tokens]]
+    fits, over = min(1, len(words)), len(words) + 1
+    while over - fits > 1:
+        middle = (fits + over) // 2
+        if count_tokens(" ".join(words[:middle])) <= tokens:
+            fits = middle
+        else:
+            over = middle
+    return " ".join(words[:fits])

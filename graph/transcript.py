@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from citeloom.citations.export import prepare_folder, write_atomically
+from citeloom.citations.inert import inert
 from citeloom.citations.references import places_line
 from citeloom.errors import InputError
 from citeloom.graph.saving import public_record
@@ -21,18 +22,18 @@ def turn_record(turn: KeptTurn) -> dict[str, Any]:
 
 def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
     """Questions and answers in order, then the references of all answers, each once."""
-    parts = [f"# {turns[0].asked}"]
+    parts = [f"# {inert(turns[0].asked)}"]
     for turn in turns:
         asked = turn.asked if turn.asked == turn.question else f"{turn.asked} ({turn.question})"
-        parts += [f"## {turn.number}. {asked}", _one_level_down(str(turn.record["text"]).strip())]
+        parts += [f"## {turn.number}. {inert(asked)}", _one_level_down(inert(str(turn.record["text"]).strip()))]
     entries = [entry for turn in turns for entry in turn.record["references"]]
     references = {entry["key"]: entry for entry in entries}
     if references:
         lines: list[str] = []
         for entry in sorted(references.values(), key=_order):
-            lines.append(f"- **{entry['label']}**: {entry['text']}")
+            lines.append(inert(f"- **{entry['label']}**: {entry['text']}"))
             places = places_line(place for other in entries if other["key"] == entry["key"] for place in _places(other))
-            lines += [f"  - {places}"] if places else []
+            lines += [f"  - {inert(places)}"] if places else []
         parts.append("## References\n\n" + "\n".join(lines))
     parts.append(f"<!-- conversation {thread_id} -->")
     return "\n\n".join(parts) + "\n"

@@ -48,6 +48,7 @@ _NO_MODEL = re.compile(
     r"model_not_found|model .{0,80}(?:not found|not exist|not loaded)|(?:no such|invalid) model", re.I
 )
 _MESSAGE_LENGTH: Final = 300
+_BODY_READ: Final = 10_000  # characters of a page that stands in place of a message
 
 
 class EndpointRefusedError(ConfigurationError):
@@ -162,7 +163,7 @@ def server_message(body: str) -> str:
     try:
         data = json.loads(body)
     except ValueError:
-        text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", body, flags=re.S | re.I)
+        text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", body[:_BODY_READ], flags=re.S | re.I)
         return one_line(text) or "no message"
     for _ in range(3):
         if not isinstance(data, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from citeloom.citations.inert import inert
 from citeloom.commands.console import notice
 from citeloom.commands.search_view import place_of, shown
 from citeloom.commands.shell import screen
@@ -135,7 +136,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:
-    lines = [f"# Passages near to: {query}", ""]
+    lines = [f"# Passages near to: {inert(query)}", ""]
     for number, head, below in items:
-        lines += [f"{number}. {head}", "", *(f"   > {line.strip()}\n" for line in below.splitlines())]
+        lines += [f"{number}. {inert(head)}", "", *(f"   > {inert(line.strip())}\n" for line in below.splitlines())]
     return "\n".join(lines).rstrip() + "\n"

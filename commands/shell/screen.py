@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from citeloom.commands.console import notice, result, shown
+from citeloom.commands.console import notice, result
+from citeloom.commands.printable import one_line, shown
 
 # An address in angle brackets would be shown twice, as text and as what it leads to.
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
@@ -53,10 +54,10 @@ def panel(title: str, markdown: str) -> None:
 
 def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
     """Numbered papers: what stands beside the number, and line by line what stands below it."""
-    result(title)
+    result(one_line(title))
     for number, head, below in items:
         if not sys.stdout.isatty():
-            result("\n     ".join([f"{number:3}. {head}", *below.splitlines()]))
+            result("\n     ".join([f"{number:3}. {one_line(head)}", *below.splitlines()]))
             continue
         from rich.console import Console
         from rich.table import Table
@@ -65,7 +66,7 @@ def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
         drawn = Table.grid(padding=(0, 1))
         drawn.add_column(justify="right", width=4, style="cyan")
         drawn.add_column(overflow="fold")
-        drawn.add_row(f"{number}.", Text(shown(head), style="bold"))
+        drawn.add_row(f"{number}.", Text(one_line(head), style="bold"))
         for line in below.splitlines():
             drawn.add_row("", Text(shown(line)))
         Console().print(drawn, highlight=False)

@@ -118,7 +118,7 @@ async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str,
     if isinstance(brief, AnswerBrief) and not cites(draft.text, sources):
         return replace(final, text=nothing_found(cast(ResearchState, state), len(keys)))
     text, replaced = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
-    text, repeated = without_repeats(text, earlier) if earlier is not None else (text, ())
+    text, repeated = (text, ()) if earlier is None else await asyncio.to_thread(without_repeats, text, earlier)
 
     def check(text: str) -> list[Finding]:
         # Marking may have mended more than it names, or less: what is told is what is left in the text.
@@ -140,14 +140,19 @@ async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str]
     sections before this one, or in a conversation.
     """
     brief, sources, text = final.brief, final.sources, final.text
-    marks = marks_of(text, final.left)
+    # In threads, so that an interrupt is heard between two steps however long the text is.
+    marks = await asyncio.to_thread(marks_of, text, final.left)
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     beside = await asyncio.to_thread(read_beside, bench.library, read)
     flags = await asyncio.to_thread(flag_sources, sources, beside)
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
-    shown = render_text(text, sources, style, verdicts=final.verdicts, marks=marks, before=before)
+    shown = await asyncio.to_thread(
+        render_text, text, sources, style, verdicts=final.verdicts, marks=marks, before=before
+    )
     cited = {source.paper.key: source.paper for source in sources}
-    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
+    for_pandoc = (
+        shown if style == "pandoc" else await asyncio.to_thread(render_text, text, sources, "pandoc", marks=marks)
+    )
     title = brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
     source = manuscript(for_pandoc.text, for_pandoc.places, title=title)
     return Page(final, title, style, shown, [cited[key] for key in shown.keys], traces, flags, source)

@@ -53,7 +53,7 @@ async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> 
     told = ToldDraft(brief.citable, style, runtime.stream_writer, before)
     draft = await roles.write(brief, told)
     told.finish(draft)
-    return {"draft": record_of(_normalised(draft)), "warnings": warnings}
+    return {"draft": record_of(await asyncio.to_thread(_normalised, draft)), "warnings": warnings}
 
 
 async def check(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
@@ -107,7 +107,7 @@ async def repair(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Up
     runtime.stream_writer(progress("repairing", f"mending {_plural(len(_to_mend(before)), 'finding')}"))
     draft = await roles.repair(brief, draft_of(state), _to_tell(before))
     return {
-        "draft": record_of(_normalised(draft)),
+        "draft": record_of(await asyncio.to_thread(_normalised, draft)),
         "before_repair": before,
         "repairs": state.get("repairs", 0) + 1,
         "warnings": warnings,
@@ -147,7 +147,7 @@ async def _judged(
 async def _make_references_ready(draft: Draft, sources: list[Source], style: CitationStyle, bench: Workbench) -> None:
     """Ask for the references that `render` will ask for, which are then at hand; a failure is told there."""
     csl = style_file(bench.settings.csl)
-    shown = render(draft.text, sources, style)
+    shown = await asyncio.to_thread(render, draft.text, sources, style)
     cited = {source.paper.key: source.paper for source in sources}
     numbers = {key: shown.number(key) for key in shown.keys}
     await in_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers, csl=csl)

@@ -17,11 +17,11 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"\A(?:#{1,6}[ \t]+(?:\d+\.?[ \t]+)?(?P<hash>[^\n]*?)#*"
-    rf"|\*\*(?P<bold>[^\n*]*)\*\*:?|(?P<plain>{'|'.join(SECTION_KINDS)}):?)"
-    r"[ \t]*\n+",
+    r"#{1,6}[ \t]+(?:\d+\.?[ \t]+)?(?P<hash>.*)"
+    rf"|\*\*(?P<bold>[^*]*)\*\*:?[ \t]*|(?P<plain>{'|'.join(SECTION_KINDS)}):?[ \t]*",
     re.IGNORECASE,
 )
+_LONGEST_HEADING = 300  # characters
 _OTHER_HEADINGS = frozenset({"summary", "method", "materials and methods", "methodology", "conclusions"})
 
 
@@ -57,9 +57,10 @@ def without_preamble(text: str) -> str:
 
 def without_heading(text: str) -> str:
     """The text behind a first line that names its kind."""
-    heading = _HEADING.match(text)
-    if heading and _names_a_kind(heading["hash"] or heading["bold"] or heading["plain"] or ""):
-        return text[heading.end() :]
+    line, ended, rest = text.partition("\n")
+    heading = _HEADING.fullmatch(line) if ended and len(line) <= _LONGEST_HEADING else None
+    if heading and _names_a_kind((heading["hash"] or heading["bold"] or heading["plain"] or "").rstrip("# \t")):
+        return rest.lstrip("\n")
     return text
 
 

@@ -32,7 +32,7 @@ PAPER_TOKENS = 2_500
 
 _CHARACTERS_PER_TOKEN = 4
 _BACKTICKS = re.compile(r"`+")
-_MARKERS = re.compile(r"\s*\[\s*E\d+(?:\s*[,;]\s*E\d+)*\s*\]")
+_MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
 
 _CONCEPT = ("paper_concept.title", "paper_concept.description")
 _HYPOTHESIS = ("hypothesis.description", "hypothesis.method_combination")

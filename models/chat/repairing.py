@@ -14,7 +14,7 @@ _BRACKETS: Final = 200
 
 def repaired_json(text: str) -> Any:
     """What `text` most likely meant as JSON, or None when it cannot be told."""
-    if len(text) > _CHARACTERS or sum(map(text.count, "{}[]")) > _BRACKETS:
+    if len(text) > _CHARACTERS or sum(map(text.count, "{}[]()")) > _BRACKETS:
         return None
     try:
         return json_repair.loads(text)

@@ -10,21 +10,23 @@ from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft
 
 _DECLINED = re.compile(r"\W*not answered\W*", re.IGNORECASE)
-_ANSWER_HEADING = re.compile(r"\A#{1,6}[ \t]*answer[ \t]*:?[ \t]*\n+", re.IGNORECASE)
+_ANSWER_HEADING = re.compile(r"\A#{1,6}[ \t]*+answer[ \t]*+:?[ \t]*+\n+", re.IGNORECASE)
 # A list of references of the model's own; ours is made of what is cited.
 _LISTS: Final = ("references", "bibliography", "sources", "works cited")
-_LIST_LINE: Final = rf"\n+[ \t]*(?:#{{1,6}}[ \t]*|\*\*)(?:{'|'.join(_LISTS)})\b[ \t:*]*"
+_LIST_LINE: Final = rf"(?<!\n)\n++[ \t]*+(?:#{{1,6}}[ \t]*|\*\*)(?:{'|'.join(_LISTS)})\b[ \t:*]*"
 _REFERENCES = re.compile(rf"{_LIST_LINE}(?:\n.*)?\Z", re.IGNORECASE | re.DOTALL)
 
 # The same of a text that goes on: the list has begun; it may begin at the end; the text may decline, or be headed.
 _LIST_BEGUN = re.compile(rf"{_LIST_LINE}\n", re.IGNORECASE)
+_BEGINNINGS: Final = "|".join(word[:end] for word in _LISTS for end in range(len(word)))
 _LIST_BEGINS = re.compile(
-    rf"\s*(?:\n[ \t]*(?:[#*]*[ \t]*(?:{'|'.join(word[:end] for word in _LISTS for end in range(len(word)))})?|"
-    rf"[#*]+[ \t]*(?:{'|'.join(_LISTS)})[ \t:*]*))?\Z",
+    rf"(?<!\s)\s*(?:\n[ \t]*+(?:[#*]*+[ \t]*+(?:{_BEGINNINGS})?|"
+    rf"[#*]++[ \t]*+(?:{'|'.join(_LISTS)})[ \t:*]*+))?\Z",
     re.IGNORECASE,
 )
 _START: Final = "not answered"
-_HEADING_BEGINS = re.compile(r"#{1,6}[ \t]*(?:a|an|ans|answ|answe|answer[ \t]*:?[ \t]*)?\n*\Z", re.IGNORECASE)
+_LONGEST: Final = 400  # characters that are held back at the start
+_HEADING_BEGINS = re.compile(r"#{1,6}[ \t]*(?:a|an|ans|answ|answe|answer[ \t]*+:?[ \t]*+)?\n*\Z", re.IGNORECASE)
 
 
 def answer_alone(draft: Draft) -> Draft:
@@ -42,6 +44,7 @@ class StreamedAnswer:
 
     def _begin(self) -> None:
         self._held = ""
+        self._look_at = 0
         self._at_start = True
         self._ended = False
 
@@ -55,13 +58,17 @@ class StreamedAnswer:
     def piece(self, text: str) -> None:
         """See `TextListener`."""
         self._held += text
-        if self._ended or (self._at_start and self._may_be_no_answer()):
+        if self._ended or (len(self._held) <= _LONGEST and self._at_start and self._may_be_no_answer()):
+            return
+        if len(self._held) < self._look_at:
             return
         begun = _LIST_BEGUN.search(self._held)
         self._ended = begun is not None
         stop = begun or _LIST_BEGINS.search(self._held)
         self._tell(self._held[: stop.start()] if stop else self._held)
         self._held = self._held[stop.start() :] if stop else ""
+        # What is held back for long is looked at again only when it has doubled.
+        self._look_at = 2 * len(self._held) if len(self._held) > _LONGEST else 0
 
     def finish(self) -> None:
         """Tell what was held back, once the draft is whole."""

@@ -29,8 +29,6 @@ _LINES: Final = {
     ),
 }
 _LONGEST: Final = 300  # no line that is taken off is longer
-# What may be taken off the end: blanks, and the fence of the whole.
-_END = re.compile(r"\s*(?:\n[`~]*\s*)?\Z")
 
 
 class StreamedProse:
@@ -64,8 +62,7 @@ class StreamedProse:
             self._held, self._untouched = rest, False
         if not self._begun():
             return
-        blanks = _END.search(self._held)
-        end = min(blanks.start() if blanks else len(self._held), _place_of(_THOUGHT, self._held))
+        end = min(_end_of(self._held), _place_of(_THOUGHT, self._held))
         self._tell(self._held[:end])
         self._held = self._held[end:]
 
@@ -90,10 +87,10 @@ class StreamedProse:
                 return False
             line, ended, rest = self._held.partition("\n")
             special, beginnings = _LINES[self._steps[0]]
-            may_be = special.fullmatch(line) or (
-                not ended and any(start.startswith(line.lower()) for start in beginnings)
+            may_be = len(line) <= _LONGEST and (
+                special.fullmatch(line) or (not ended and any(start.startswith(line.lower()) for start in beginnings))
             )
-            if may_be and len(line) <= _LONGEST and not rest.strip():
+            if may_be and not rest.strip():
                 return False
             self._take()
         return True
@@ -116,6 +113,13 @@ class StreamedProse:
         if text:
             self._told = True
             self._listener.piece(text)
+
+
+def _end_of(text: str) -> int:
+    """Where a text ends without what may be taken off its end: blanks, and the fence of the whole."""
+    bare = text.rstrip()
+    unfenced = bare.rstrip("`~")
+    return len(unfenced.rstrip()) if unfenced.endswith("\n") else len(bare)
 
 
 def _place_of(tag: str, text: str) -> int:

@@ -56,6 +56,7 @@ _DOING = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _FEWEST_WORDS: Final = 9
+_MOST_CHARACTERS: Final = 1_000  # in which a quotation ends
 
 
 def attributable_passages(chunk_text: str) -> list[Passage]:
@@ -78,9 +79,13 @@ def _parts(text: str, start: int, end: int) -> Iterator[Passage]:
     """The beginnings of a sentence that can be quoted, the longest first."""
     tie = _TIE.match(text, start, end)
     first = tie.end() if tie else start
+    if end - first > _MOST_CHARACTERS:
+        end = first + _MOST_CHARACTERS
+        closing = -1
+    else:
+        closing = len(text[first:end].rstrip().rstrip(".")) + first
     stops = [match.start() for match in _END_OF_CLAUSE.finditer(text, first, end)]
-    closing = len(text[first:end].rstrip().rstrip(".")) + first
-    for stop in [closing, *reversed(stops)]:
+    for stop in [*([closing] if closing >= 0 else []), *reversed(stops)]:
         body = text[first:stop].rstrip(" .,")
         words = " ".join(body.split())
         # "the" in the place of "However, the": quoted as it stands, judged as if it opened the sentence.

@@ -15,6 +15,7 @@ from citeloom.documents.sentences import sentence_spans
 MIN_WORDS = 10
 MAX_WORDS = 30
 _FEWEST_ATTRIBUTED = 8
+_LONGEST_CITATION = 300  # characters, of what stands at the end of a sentence
 
 # Openings that lean on the sentence before, or that only steer the reader.
 _LEANING = re.compile(
@@ -104,7 +105,7 @@ def quotable_passages(chunk_text: str, *, attributed: bool = False) -> list[Pass
     for start, end in sentence_spans(chunk_text):
         sentence = chunk_text[start:end]
         body = sentence.rstrip()
-        trailing = _TRAILING_CITATIONS.search(body)
+        trailing = _TRAILING_CITATIONS.search(body, max(0, len(body) - _LONGEST_CITATION))
         if trailing:
             body = body[: trailing.start()]
         elif body.endswith("."):

@@ -70,6 +70,7 @@ GENERIC_WORDS = frozenset(
     """.split()
 )
 
+_LONGEST = 60  # letters; what is longer is no English word
 _WORD = re.compile(r"(?<![\w-])[^\W\d_](?:[\w'’]|[-‐](?=\w))*")
 
 
@@ -96,7 +97,7 @@ def _stemmer() -> snowballstemmer.stemmer:
 def stem(word: str) -> str:
     """The stem of an English word, lower-cased; what is not English comes back as it is."""
     lowered = word.lower().replace("’", "'").removesuffix("'s")
-    if not lowered.isascii() or any(character.isdigit() for character in lowered):
+    if len(lowered) > _LONGEST or not lowered.isascii() or any(character.isdigit() for character in lowered):
         return lowered
     return str(_stemmer().stemWord(lowered))
 

@@ -1,0 +1,117 @@
+"""No text holds a command up: the time that one takes grows with its length, whoever wrote it.
+
+Here each reader meets the texts that most often took quadratic time; `tests/acceptance` has all eighty at 100 kB.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from pathlib import Path
+
+import pytest
+
+from citeloom.citations import checks, foreign
+from citeloom.documents import chunking, markdown
+from citeloom.experiment import Experiment
+from citeloom.models.roles import Draft
+from tests.support.degenerate_texts import TEXTS, degenerate
+from tests.support.text_readers import READERS, SOURCES
+
+ROOT = Path(__file__).resolve().parents[3]
+WORST = ("'-'", "'1'", "'('", "'`'", "' '", "'a'", "'<!--'", "'\"'", "blanks behind a marker", "'1,'")
+_SECONDS = 0.5  # of the processor; quadratic readers took 0.6 to 145 for as much
+
+
+def _cpu(function, *arguments) -> float:  # type: ignore[no-untyped-def]
+    begun = time.process_time()
+    function(*arguments)
+    return time.process_time() - begun
+
+
+def test_there_are_eighty_texts() -> None:
+    assert len(TEXTS) >= 80
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_is_done_with_a_degenerate_text_at_once(name: str) -> None:
+    READERS[name]("Plain words of a paper.")  # what is made once is not measured
+    for text in WORST:
+        assert _cpu(READERS[name], degenerate(text, 5_000)) < _SECONDS, text
+
+
+NAMED = {
+    "4,000 dashes, a library of 500 keys": lambda: foreign.find_foreign(
+        "-" * 4_000, known_keys=[f"smith{year}deep" for year in range(1500, 2000)]
+    ),
+    "16 kB of digits, a library of 500 keys": lambda: foreign.find_foreign(
+        "1" * 16_000, known_keys=[f"smith{year}deep" for year in range(1500, 2000)]
+    ),
+    "a megabyte of parentheses": lambda: chunking.chunk_paper(
+        "a", markdown.parse_markdown("(" * 1_000_000), lambda texts: [len(text) for text in texts]
+    ),
+    "2 MB of results": lambda: checks.check_draft(
+        Draft("The baseline explains 72.5% of the edges (Lee, 2020) [12]."),
+        SOURCES,
+        kind="discussion",
+        experiment=Experiment(results="The baseline explains 72.5% of the edges. " * 48_000),
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "seconds"), [(name, 15.0 if "MB" in name else 2.0) for name in NAMED])
+def test_what_took_minutes_takes_seconds(name: str, seconds: float) -> None:
+    assert _cpu(NAMED[name]) < seconds
+
+
+def test_every_key_of_a_library_is_found_wherever_it_is_glued() -> None:
+    keys = ("smith2021deep", "Özil_2020")
+    text = "As SMITH2021deep-x and preözil_2020 say, smith2021deepsmith2021deep."
+
+    found = [text[item.start : item.end] for item in foreign.find_foreign(text, known_keys=keys)]
+
+    assert found == ["SMITH2021deep-x", "preözil_2020", "smith2021deepsmith2021deep"]
+
+
+def _uses_patterns(path: Path) -> bool:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return any(
+        isinstance(node, ast.Import) and any(name.name == "re" for name in node.names) for node in ast.walk(tree)
+    )
+
+
+# Modules with patterns that no reader reaches, and why none has to.
+ELSEWHERE = {
+    "citations/csl.py": "reads the styles of the extra",
+    "citations/report_view.py": "replaces single line breaks of passages",
+    "citations/formats.py": "writes for pandoc, which has limits of its own",
+    "documents/conversion.py": "reads what pandoc wrote, within its limits",
+    "documents/blocks.py": "reached through parse_markdown",
+    "graph/conversation_graph.py": "reads a question, of 4,000 characters at most",
+    "models/conversation.py": "reads what is committed to the journal",
+    "models/dialect.py": "reads a message that was shortened",
+    "models/endpoint.py": "reads an address from the settings",
+    "models/weights.py": "reads its own package",
+    "models/extractive/matching.py": "reads passages of at most 30 words",
+    "models/extractive/answerer.py": "reads passages of at most 30 words",
+    "models/extractive/question_reader.py": "reads a question, of 4,000 characters at most",
+    "prompts/loader.py": "reads prompt files of the package and the user",
+    "commands/shell/screen.py": "reads addresses of a shown answer",
+    "commands/shell/keeping.py": "reads a question, of 4,000 characters at most",
+}
+
+
+def test_every_module_with_patterns_is_reached() -> None:
+    """A new module that searches text has to be tried on the table, or say why not."""
+    rooms = ("citations", "documents", "models", "tools", "graph", "prompts", "commands")
+    known = (ROOT / "tests" / "support" / "text_readers.py").read_text(encoding="utf-8")
+    missed = [
+        place
+        for room in rooms
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if _uses_patterns(path)
+        and (place := path.relative_to(ROOT).as_posix()) not in ELSEWHERE
+        and not place.startswith("documents/pdf/")  # in a process of its own, with limits
+        and path.stem not in known
+    ]
+    assert missed == []
