@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ async def aresearch(
         question, sources, length, min_year, max_year, venue, tuple(papers), single_shot=single_shot, fresh=fresh
     )
     if strict is not None:
-        library = replace(library, settings=library.settings.model_copy(update={"strict": strict}))
+        library = library.with_settings(strict=strict)
     if out is not None:
         await asyncio.to_thread(prepare_folder, Path(out))
     finished = await (run_research(request, library, on_event=on_event) if on_event else run_research(request, library))

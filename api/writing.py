@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +89,7 @@ async def _written(
     if out is not None:
         await asyncio.to_thread(prepare_folder, Path(out))
     if strict is not None:
-        library = replace(library, settings=library.settings.model_copy(update={"strict": strict}))
+        library = library.with_settings(strict=strict)
     request = SectionRequest(kind, given, source, fresh)
     finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
     if out is None:

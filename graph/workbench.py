@@ -112,6 +112,10 @@ class Workbench:
         """The same for an answer to a question."""
         return ANSWER_NOTICE if self.extractive else ""
 
+    def with_settings(self, **changes: Any) -> Workbench:
+        """The same workbench under changed settings, with graphs of its own: those are bound to their workbench."""
+        return replace(self, settings=self.settings.model_copy(update=changes), graphs={})
+
     def close(self) -> None:
         """Let go of library and journal."""
         self.library.close()

@@ -78,7 +78,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -
         "repairs": 0,
         "repairing": False,
         "findings": [],
-        "verdicts": [],
+        "verdicts": Overwrite([]),
         "text": "",
         "result": {},
         "answered": False,

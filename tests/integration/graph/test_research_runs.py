@@ -345,7 +345,8 @@ async def test_a_thread_that_is_asked_again_judges_anew(bench: Opened, server: F
     graph = build_research_graph(provide).compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "one"}}
     for question in (QUESTION, f"{QUESTION[:-1]}, and why?"):
-        values = await graph.ainvoke({"question": question}, config)
+        await graph.ainvoke({"question": question}, config)
+        values = (await graph.aget_state(config)).values
         said = [(record["sentence"], record["evidence_id"]) for record in values["verdicts"]]
         assert said and len(said) == len(set(said)) == len(values["result"]["citations"])
         judged = [body for body in server.requests if "to be judged" in shown(body)]
