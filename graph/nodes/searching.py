@@ -22,6 +22,7 @@ from citeloom.graph.gathering import (
     near_titles,
     need_records,
     needs_planned,
+    numbered_on,
     purpose_of,
     recorded,
 )
@@ -81,7 +82,7 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], bench: Workbench) -
     roles = await bench.roles(runtime)
     brief, _ = await brief_of(state, bench)
     titles = await near_titles(bench, purpose_of(state).text)
-    needs = await roles.needs.needs(brief, titles)
+    needs = numbered_on(await roles.needs.needs(brief, titles), state)
     runtime.stream_writer(needs_planned(needs))
     return {"needs": need_records(needs)}
 
