@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from bench import (
+    cases,
     checks,
     checks_on_papers,
     conversation,
@@ -38,7 +39,7 @@ from citeloom.stores.home import Home
 
 PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
-    *("pdf", "embedder", "retrieval", "checks"),
+    *("pdf", "embedder", "retrieval", "checks", "cases"),
 )
 ASKED_FOR = ("judge", "questions", "rerank")  # take minutes
 
@@ -76,6 +77,9 @@ def main() -> None:
         _tell("checks: the labelled cases ...")
         checks.measure()
         checks_on_papers.measure()
+    if "cases" in parts:
+        _tell("cases: numbers in words, passages with markup ...")
+        cases.measure()
     _tell(f"{time.perf_counter() - began:.0f} s in all; load at the end: {_load()}")
 
 

@@ -1,0 +1,164 @@
+"""How today's code does on the cases of `tests/unit/cases`, as far as that takes no model: `python -m bench cases`.
+
+The sentences with several markers need a judge: `support_cases` gives them, and `score_support` counts its verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from bench.checks import Score
+from bench.papers import ROOT
+from citeloom.citations.quantities import Number, claimed_numbers
+from citeloom.documents.sentences import sentence_spans
+
+CASES = ROOT / "tests/unit/cases"
+_SAME = Decimal("0.001")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSentence:
+    """What a judge says of a sentence with several markers: a label, and the markers at fault."""
+
+    label: str
+    idle: frozenset[str] = frozenset()
+    contradicting: frozenset[str] = frozenset()
+
+
+def support_cases() -> list[dict[str, Any]]:
+    """Sentences with two or three markers, as README.md beside them says."""
+    return _cases("support_cases.json")
+
+
+def score_support(judged: Mapping[str, JudgedSentence]) -> dict[str, Score]:
+    """Labels, idle and contradicting markers, of the verdicts by the ids of the cases."""
+    labels, idle, contradicting = [], [], []
+    for case in support_cases():
+        said = judged.get(case["id"], JudgedSentence("unjudged"))
+        labels.append((case["id"], [case["label"]], [said.label]))
+        idle.append((case["id"], case["idle"], sorted(said.idle)))
+        contradicting.append((case["id"], case["contradicting"], sorted(said.contradicting)))
+    return {
+        "labels of sentences": _score(labels),
+        "idle markers": _score(idle),
+        "contradicting markers": _score(contradicting),
+    }
+
+
+def score_counting() -> dict[str, Score]:
+    """Words that must be traced against those that only count, and whether their values are read rightly."""
+    right, missed, false, values, misread = 0, [], [], 0, []
+    for case in _cases("counting_cases.json"):
+        text = case["text"]
+        claimed = claimed_numbers(text)
+        for words, value in case["traced"].items():
+            here = _inside(claimed, text, words)
+            right += bool(here)
+            if not here:
+                missed.append(f"{words} | {text}")
+            if any(abs(_value(number) - Decimal(value)) < _SAME for number in here):
+                values += 1
+            else:
+                misread.append(f"{words} as {', '.join(str(_value(number)) for number in here) or 'nothing'} | {text}")
+        false += [f"{words} | {text}" for words in case["free"] if _inside(claimed, text, words)]
+    return {
+        "numbers in words that must be traced": Score(right, tuple(missed), tuple(false)),
+        "their values": Score(values, tuple(misread), ()),
+    }
+
+
+def shown_today(passage: str) -> list[str]:
+    """What a reader is shown of a passage, one line each: the same rule as in `models/chat/reader.py`."""
+    spans = [(start, end) for start, end in sentence_spans(passage) if any(map(str.isalpha, passage[start:end]))]
+    return [" ".join(passage[start:end].split()) for start, end in spans]
+
+
+def score_markup() -> dict[str, Score]:
+    """Units that are shown as they should be, by kind of markup and together; `false` are units beside them."""
+    found: dict[str, list[tuple[str, list[str], list[str]]]] = {"all": []}
+    for case in _cases("markup_cases.json"):
+        row = (
+            case["id"],
+            [_plain(unit) for unit in case["shown"]],
+            [_plain(unit) for unit in shown_today(case["passage"])],
+        )
+        found["all"].append(row)
+        found.setdefault(case["kind"], []).append(row)
+    return {f"units of passages, {kind}": _score(rows) for kind, rows in found.items()}
+
+
+def whole_passages() -> tuple[int, int]:
+    """How many passages are shown exactly as they should be, of how many."""
+    cases = _cases("markup_cases.json")
+    return sum(
+        list(map(_plain, shown_today(case["passage"]))) == list(map(_plain, case["shown"])) for case in cases
+    ), len(cases)
+
+
+def noise_shown() -> float:
+    """The part of the shown letters and digits that should have been cut."""
+    shown = wanted = 0
+    for case in _cases("markup_cases.json"):
+        shown += sum(len(_plain(unit)) for unit in shown_today(case["passage"]))
+        wanted += sum(len(_plain(unit)) for unit in case["shown"])
+    return 1 - wanted / shown
+
+
+def measure() -> None:
+    """Print the table of `docs/benchmarks.md`."""
+    scores = {**score_counting(), **score_markup()}
+    print("| cases | labelled | precision | recall |\n|---|---|---|---|")
+    for name, score in scores.items():
+        shares = f"{_share(score.right, score.false)} | {_share(score.right, score.missed)}"
+        print(f"| {name} | {score.right + len(score.missed)} | {shares} |")
+    whole, count = whole_passages()
+    print(
+        f"passages shown exactly as they should be: {whole} of {count}; noise among what is shown: {noise_shown():.2f}"
+    )
+    print(f"sentences with several markers: {len(support_cases())}, to be judged by a model")
+    for name, score in score_counting().items():
+        for words in score.missed:
+            print(f"missed ({name}): {words}")
+        for words in score.false:
+            print(f"wrong ({name}): {words}")
+
+
+def _share(right: int, wrong: Sequence[str]) -> str:
+    return f"{right / (right + len(wrong)):.3f}" if right or wrong else "-"
+
+
+def _inside(claimed: Sequence[Number], text: str, words: str) -> list[Number]:
+    start = text.index(words)
+    return [number for number in claimed if number.start < start + len(words) and start < number.end]
+
+
+def _value(number: Number) -> Decimal:
+    return number.value / 100 if number.scale == "percent" else number.value
+
+
+def _score(rows: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> Score:
+    right, missed, false = 0, [], []
+    for name, expected, found in rows:
+        left = list(found)
+        for unit in expected:
+            if unit in left:
+                left.remove(unit)
+                right += 1
+            else:
+                missed.append(f"{name}: {unit}")
+        false += [f"{name}: {unit}" for unit in left]
+    return Score(right, tuple(missed), tuple(false))
+
+
+def _plain(text: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _cases(name: str) -> list[dict[str, Any]]:
+    cases: list[dict[str, Any]] = json.loads((CASES / name).read_text(encoding="utf-8"))["cases"]
+    return cases
