@@ -59,7 +59,8 @@ def _strict(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, An
     if "$ref" in schema:
         return _strict(definitions[schema["$ref"].rpartition("/")[2]], definitions)
     if "properties" not in schema:
-        return {part: schema[part] for part in _SCHEMA_FIELDS if part in schema}
+        plain = {part: schema[part] for part in _SCHEMA_FIELDS if part in schema}
+        return plain | {"items": _strict(schema["items"], definitions)} if "items" in schema else plain
     fields = schema["properties"]
     return {
         "type": "object",
