@@ -66,6 +66,11 @@ def own_coverage(state: RunState) -> list[NeedCoverage]:
     return coverage(needs_of(state), evidence, queries)
 
 
+def searched_in_vain(state: RunState) -> list[str] | None:
+    """The needs for which the library was searched in vain; None for a run that planned none."""
+    return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
+
+
 async def near_titles(bench: Workbench, text: str) -> list[str]:
     """The number of papers, and the titles of those whose summaries are nearest to a text."""
     vector = await bench.library.embedding.embed_query(text)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final, Literal, cast
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
@@ -82,6 +83,9 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], bench: Workbench) -
     brief, _ = await brief_of(state, bench)
     titles = await near_titles(bench, purpose_of(state).text)
     needs = await roles.needs.needs(brief, titles)
+    # In a paper the needs of all sections have ids of their own: evidence says by them what it is for.
+    before = sum(len(written.get("needs", ())) for written in cast(SectionState, state).get("written", ()))
+    needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
     runtime.stream_writer(needs_planned(needs))
     return {"needs": need_records(needs)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +22,7 @@ from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
 from citeloom.stores.runs import RunRegister
+from tests.support.judging_model import failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json, Raw
 from tests.support.protocol_answers import completion, envelope
 from tests.support.scripted_agent import ScriptedAgent
@@ -48,6 +50,12 @@ class Librarian:
             self.reading.append(body)
             content = f'{{"summary": "It says so.", "score": {self.score}, "first_sentence": 1, "last_sentence": 1}}'
             return envelope(body, content=content)
+        if form == "RepairedSentences":
+            self.writing.append(body)
+            following = self.answers.pop(0)
+            failing = failing_sentences(str(body["messages"][-1]["content"]))
+            repaired = {name: sentence if sentence in following else "" for name, sentence in failing.items()}
+            return envelope(body, content=json.dumps(repaired))
         if form:
             return completion(body, tool_turns=0)
         self.writing.append(body)
