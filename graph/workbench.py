@@ -73,7 +73,9 @@ class Workbench:
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
         if "reader" not in self.extractive:
             return replace(limits, top_k_final=None, per_paper=None)
-        return replace(limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, paper_share=1.0)
+        return replace(
+            limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, abstracts=0, paper_share=1.0
+        )
 
     @property
     def answer_style(self) -> CitationStyle:

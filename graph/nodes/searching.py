@@ -98,7 +98,7 @@ async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
     windows = await propose_windows(bench.library, purpose.needs, Scope(), proposed, limits.retrieval)
     said = f"{len(windows)} passages of {len({window.paper.key for window in windows})} papers to read"
     runtime.stream_writer(progress("found", said, total=len(windows)))
-    searched = await read_in_waves(roles.reader, purpose, windows, limits)
+    searched = await read_in_waves(roles.reader, purpose, windows, limits, bench.library)
     said = f"{len(searched.found)} findings from {len(searched.read)} chunks"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     searches = first_searches(purpose.needs, searched, {})
