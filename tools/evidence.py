@@ -31,9 +31,9 @@ class EvidenceLimits:
     """How much a search reads and keeps, and how the scores are weighed (see `config.Settings`).
 
     `read_tokens` is what the first search for all needs reads at most, `search_tokens` each later one; `call_tokens`
-    what one call of the reader is shown; `waves` in how many parts the first search is read, and `abstracts` of how many
-    papers the abstract is read at its end. `top_k_final` and
-    `per_paper` bound what is kept for each need and of each paper for it; None keeps all that was read and is useful.
+    what one call of the reader is shown; `waves` in how many parts the first search is read, and `abstracts` of how
+    many papers the abstract is read at its end. `top_k_final` and `per_paper` bound what is kept for each need and of
+    each paper for it; None keeps all that was read and is useful.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
