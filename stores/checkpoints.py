@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citeloom.models.write_ahead import make_write_ahead
+from citeloom.stores.checkpoint_order import continue_ids
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -29,6 +30,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         await connection.execute("PRAGMA synchronous=FULL")
         saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(pickle_fallback=False))
         await saver.setup()
+        await continue_ids(connection)
         yield saver
 
 
