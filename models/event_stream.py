@@ -7,6 +7,7 @@ takes nothing away from what was paid for.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, Final
@@ -18,6 +19,7 @@ from citeloom.models.safe_answer import MOST_CALLS, text_of
 # A token comes in a chunk of some 300 bytes: room for 100,000 of them.
 MOST_BYTES_OF_STREAM: Final = 32_000_000
 MOST_BYTES_OF_LINE: Final = 4_000_000
+_DATA: Final = re.compile(rb"^data:([^\n]*)", re.M)
 # Seconds for usage and [DONE] after the reason why an answer ended, and for the end of the body after [DONE]: a
 # connection that is read to its end can be used again.
 PATIENCE_AFTER_REASON = 3.0
@@ -101,9 +103,7 @@ async def answer_pieces(response: Any, answer: StreamedAnswer) -> AsyncGenerator
     try:
         async with aclosing(_lines(response)) as lines:
             while (line := await _next(lines, until)) is not None:
-                if not line.startswith(b"data:"):
-                    continue  # a comment that keeps the connection open, or a field of no use
-                data = line[5:].strip()
+                data = line.strip()
                 if data == b"[DONE]":
                     answer.ended, until = True, now() + PATIENCE_AFTER_DONE
                     continue  # to the end of the body
@@ -121,7 +121,7 @@ async def answer_pieces(response: Any, answer: StreamedAnswer) -> AsyncGenerator
 
 
 async def _next(lines: AsyncIterator[bytes], until: float | None) -> bytes | None:
-    """The next line; None at the end, and when the answer is whole but no end has come `until` then."""
+    """The next line of data; None at the end, and when the answer is whole but no end has come `until` then."""
     if until is None:
         return await anext(lines, None)
     try:
@@ -134,20 +134,22 @@ async def _next(lines: AsyncIterator[bytes], until: float | None) -> bytes | Non
 
 
 async def _lines(response: Any) -> AsyncGenerator[bytes, None]:
+    """Lines of data; others are comments that keep the connection open, or fields of no use."""
     left: list[bytes] = []
     size = 0
     async with aclosing(body_parts(response, MOST_BYTES_OF_STREAM)) as parts:
         async for part in parts:
-            first, *others = part.split(b"\n")
-            left.append(first)
-            size += len(first)
-            if size > MOST_BYTES_OF_LINE:
+            left.append(part)
+            size += len(part)
+            if b"\n" in part:
+                block, _, rest = b"".join(left).rpartition(b"\n")
+                left, size = [rest], len(rest)
+                for line in _DATA.findall(block):
+                    yield line
+            elif size > MOST_BYTES_OF_LINE:
                 raise BrokenAnswerError(f"a line of more than {MOST_BYTES_OF_LINE // 1_000_000} MB")
-            for following in others:
-                yield b"".join(left).rstrip(b"\r")
-                left, size = [following], len(following)
-    if size:
-        yield b"".join(left)
+    for line in _DATA.findall(b"".join(left)):
+        yield line
 
 
 def _chunk(data: bytes) -> dict[str, Any]:
