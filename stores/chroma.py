@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
 
-# With Chroma's 16 neighbours a record, a few of 2,000 near duplicates are left without an edge that leads to them, with
-# 32 none. A folder made before keeps its 16.
-_CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200, "max_neighbors": 32}}
+_CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
 _openings = itertools.count(1)
 MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on memory
 

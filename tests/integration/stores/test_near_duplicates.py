@@ -9,6 +9,7 @@ import pytest
 
 from citeloom.documents import Category, Chunk, Paper, chunk_id
 from citeloom.models.embedding import Vectors
+from citeloom.stores import chroma
 from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.library import Library
 from tests.support.word_embedding import DIMENSIONS
@@ -40,8 +41,12 @@ def carry_out(library: Library, changes: Sequence[Change]) -> None:
 
 
 @pytest.fixture
-def edited(open_library: Callable[..., Library]) -> Written:
-    """The vectors of a library in which every second paper was edited three times."""
+def edited(open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch) -> Written:
+    """The vectors of a library in which every second paper was edited three times.
+
+    Its index has so many edges that no chunk is without one before an edit takes it away.
+    """
+    monkeypatch.setitem(chroma._CONFIGURATION["hnsw"], "max_neighbors", 32)
     library = open_library()
     library.finish_staged()
     random = np.random.default_rng(3)
