@@ -121,6 +121,7 @@ class Library:
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Bring staged changes to the other stores and mark them as done; doing it twice does no harm."""
+        self.records()  # what another process has written is seen after reopening only, and must not be written over
         bring_over(changes, self.catalog, self.store, self.fulltext)
         self.catalog.commit(changes)
 

@@ -149,12 +149,12 @@ class Nearest:
 
     def _unchanged(self, search: Callable[[Mapping[str, PaperRecord]], Found]) -> Found:
         """What a search finds while the library stays the same, so that what it sees is of one state."""
-        for _ in range(_TRIES):
+        for _ in range(_TRIES - 1):
             records = self._library.records()
             found = search(records)
             if self._library.records() is records:
-                break
-        return found
+                return found
+        return search(self._library.records())
 
     def _ids(
         self,

@@ -47,7 +47,7 @@ class VectorStore(ChromaFolder):
     """The three collections of a home."""
 
     def __init__(self, home: Home) -> None:
-        super().__init__(home.chroma)
+        super().__init__(home.chroma, home.locks / "chroma.lock", _NAMES)
 
     def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
         """Write chunks with their vectors, one each, [d]; what stood under an id is replaced."""
@@ -63,7 +63,14 @@ class VectorStore(ChromaFolder):
         self._put("notes", {identifier: _Record(*passage) for identifier, passage in passages.items()})
 
     def _put(self, name: str, records: Mapping[str, _Record]) -> None:
-        """Write records; no vector is replaced in place, which would cut its neighbours off (see `stores/reach.py`)."""
+        """Write records, all or none of a page of them for whoever opens the folder meanwhile.
+
+        No vector is replaced in place, which would cut its neighbours off (see `stores/reach.py`).
+        """
+        with self.held():
+            self._put_held(name, records)
+
+    def _put_held(self, name: str, records: Mapping[str, _Record]) -> None:
         old = self._records_of(name, list(records))
         same = {identifier: record for identifier, record in records.items() if record.same_as(old.get(identifier))}
         self._set_metadata(
@@ -117,9 +124,10 @@ class VectorStore(ChromaFolder):
 
     def _delete(self, name: str, ids: Sequence[str]) -> None:
         if ids:
-            collection = self.collection(name)
-            for page in self.pages(ids):
-                collection.delete(ids=[ids[i] for i in page])
+            with self.held():
+                collection = self.collection(name)
+                for page in self.pages(ids):
+                    collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The chunks that are there, by id."""
