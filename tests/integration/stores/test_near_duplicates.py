@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from citeloom.documents import Category, Chunk, Paper, chunk_id
+from citeloom.documents import chunk_id
 from citeloom.models.embedding import Vectors
 from citeloom.stores import chroma
-from citeloom.stores.changes import Change, PaperRecord
 from citeloom.stores.library import Library
-from tests.support.word_embedding import DIMENSIONS
+from tests.support.made_papers import carry_out, change, similar
 
 PAPERS, PER_PAPER = 12, 50
 Written = dict[str, Vectors]
 
 
-def similar(random: np.random.Generator, count: int) -> Vectors:
-    """Vectors of a few passages with a number changed here and there, as tables and forms have them."""
-    forms = np.random.default_rng(2).integers(-2, 3, (4, DIMENSIONS))
-    steps = (random.random((count, DIMENSIONS)) < 0.06) * random.choice([-1, 1], (count, DIMENSIONS))
-    rows = forms[random.integers(0, 4, count)] + steps + 1e-3
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-
-
-def change(key: str, vectors: Vectors, text: str) -> Change:
-    chunks = [
-        Chunk(chunk_id(key, place), key, place, f"{text} {place}", "A", "", Category.METHOD, 1, None, 0, 9, 9)
-        for place in range(len(vectors))
-    ]
-    record = PaperRecord(Paper(key, key), "", "", f"{text} {key}", "extractive", len(chunks))
-    return Change(key, record, (), tuple(chunks), vectors, vectors[0])
-
-
-def carry_out(library: Library, changes: Sequence[Change]) -> None:
-    library.catalog.stage(changes)
-    library.carry_out(changes)
-
-
 @pytest.fixture
-def edited(open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch) -> Written:
-    """The vectors of a library in which every second paper was edited three times.
-
-    Its index has so many edges that no chunk is without one before an edit takes it away.
-    """
-    monkeypatch.setitem(chroma._CONFIGURATION["hnsw"], "max_neighbors", 32)
+def edited(open_library: Callable[..., Library]) -> Written:
+    """The vectors of a library in which every second paper was edited three times."""
     library = open_library()
     library.finish_staged()
     random = np.random.default_rng(3)
@@ -60,11 +34,31 @@ def edited(open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
     return written
 
 
-def test_an_edit_cuts_no_chunk_off_from_the_index(edited: Written, open_library: Callable[..., Library]) -> None:
-    for _ in range(4):  # each client builds the index anew
-        library = open_library()
-        found = library.store.nearest_ids(edited["paper01"][0], PAPERS * PER_PAPER + 1)
-        assert len(found) == PAPERS * PER_PAPER
+def test_an_edit_replaces_no_vector_in_place(
+    open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In place it would cut its neighbours off; and what is the same is not written again."""
+    called = chroma._Guarded.__getattr__
+    written: list[list[str]] = []
+
+    def watched(self: chroma._Guarded, name: str) -> Any:
+        function = called(self, name)
+
+        def noted(**named: Any) -> Any:
+            assert self._collection.get(ids=named["ids"], include=[])["ids"] == []
+            written.append(sorted(named["ids"]))
+            return function(**named)
+
+        return noted if name in {"add", "upsert"} else function
+
+    random = np.random.default_rng(5)
+    first, second = similar(random, 4), similar(random, 4)
+    library = open_library()
+    library.finish_staged()
+    carry_out(library, [change("a", first, "first")])
+    monkeypatch.setattr(chroma._Guarded, "__getattr__", watched)
+    carry_out(library, [change("a", np.stack([first[0], second[1], first[2], second[3]]), "first")])
+    assert written == [["a:00001", "a:00003"]]
 
 
 @pytest.mark.parametrize("whole_limit", [5_000, 0])
