@@ -46,9 +46,9 @@ class Writer:
             return envelope(body, content=json.dumps(mended if self._mends else failing))
         if body.get("response_format"):
             return completion(body, tool_turns=0)
-        passage = re.search(r"Marker: \[E1\].*?Passage:\n(.+?)\n", request, re.DOTALL)
+        passage = re.search(r"^\[E1\] .*?words: (.+?)\n", request, re.DOTALL | re.MULTILINE)
         assert passage is not None
-        self.copied = " ".join(re.findall(r"[\w'-]+", passage[1])[:18])
+        self.copied = " ".join(re.findall(r"[^\W\d][\w'-]*", passage[1])[:18])
         return envelope(body, content=f"{INVENTED}. It is so that {self.copied} [E1]. {UNCITED}")
 
 
