@@ -48,7 +48,7 @@ class Writer:
             return completion(body, tool_turns=0)
         passage = re.search(r"^\[E1\] .*?words: (.+?)\n", request, re.DOTALL | re.MULTILINE)
         assert passage is not None
-        self.copied = " ".join(re.findall(r"[^\W\d][\w'-]*", passage[1])[:18])
+        self.copied = " ".join(re.findall(r"[\w'-]+", passage[1])[:18])
         return envelope(body, content=f"{INVENTED}. It is so that {self.copied} [E1]. {UNCITED}")
 
 
@@ -91,7 +91,8 @@ async def test_what_is_not_mended_is_listed_with_its_place(
     server.behaviour = writer = Writer(mends=False)
     record = await record_of(home, server, experiment)
     assert len(writer.repairs) == 1, "a repair that changed nothing is not asked for again"
-    found = {item["rule"]: record["text"][item["start"] : item["end"]] for item in record["findings"]}
+    # The first of each kind: the copied words may hold numbers that lost their points.
+    found = {item["rule"]: record["text"][item["start"] : item["end"]] for item in reversed(record["findings"])}
     assert found["number-not-found"] == "0.4242"
     assert writer.copied.endswith(found["copied-run"][-30:])
     assert found["citation-missing"] == UNCITED.replace(".", " [citation needed].")
