@@ -40,7 +40,7 @@ def settings_for(base_url: str, at_once: int) -> Settings:
 async def search(bench: Workbench, query: str) -> float:
     """Seconds of one search; as a run of its own, so that the journal holds no answer for it."""
     run = f"bench-{os.getpid()}-{next(_number)}"
-    bench.set_scope(run, ignore_before=time.time())
+    bench.set_scope(run, fresh=True)
     started = time.perf_counter()
     roles = await bench.roles_of(run)
     await search_evidence(bench.library, roles.reader, query, Scope(), bench.limits)

@@ -20,6 +20,7 @@ MARKS: Final[Mapping[Rule, str]] = {
     "unsupported": "[not supported]",
     "contradicted": "[contradicted by its source]",
     "number-not-found": "[number not found]",
+    "absence-unsearched": "[not searched for]",
     "copied-run": "[copied words]",
     "citation-missing": NEEDED,
 }
@@ -77,7 +78,11 @@ def marks_of(text: str, findings: Sequence[Finding]) -> list[Mark]:
 
 def leave_out(text: str, marked: Sequence[MarkedSentence]) -> str:
     """The text without these sentences, and without what they leave empty: lines, paragraphs, tables, headings."""
-    spans = [(item.sentence.start, item.sentence.end) for item in marked]
+    return without_spans(text, [(item.sentence.start, item.sentence.end) for item in marked])
+
+
+def without_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The text without these words, and without what they leave empty."""
     lines = "".join(_lines_without(text, spans))
     tables = _TABLE.sub(lambda match: match[0] if _is_table(match[0]) else "", lines)
     return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", _without_empty_headings(tables)).strip()

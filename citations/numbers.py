@@ -9,16 +9,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal
 
 from citeloom.citations.findings import Finding, shown
 from citeloom.citations.markers import CitedSentence, sentences
-from citeloom.citations.quantities import Hedge, Number, Scale, claimed_numbers, given_numbers
+from citeloom.citations.number_value import Hedge, Number, Scale
+from citeloom.citations.quantities import claimed_numbers, given_numbers
 from citeloom.experiment import Experiment
 from citeloom.models.briefs import Source
+from citeloom.models.extractive.terms import STOP_WORDS, stem
 
 How = Literal["equal", "rounded", "qualified", "repeated"]
 
@@ -28,6 +30,7 @@ _LAST = ("experimental_plan", "plots", "experiment_code")
 _QUALIFIED = Decimal("0.12")  # how far "nearly" and "more than" reach, as a share of the number
 _REMEMBERED = 1_000  # claims that were looked for
 _COMPARED = 500  # given numbers on either side of a claim
+_WORD_BEHIND = re.compile(r"[ \u00a0\u2009\u202f-]?([^\W\d_]{1,40})")
 _SMALLEST_ROUNDED = 10  # "three" is a count, and no 2.6 rounded
 
 
@@ -67,10 +70,7 @@ class NumberTrace:
 def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) -> list[NumberTrace]:
     """Every number of a normalised text that counts or measures something, in order, with its origin."""
     own = _experiment_index(experiment.model_dump_json())
-    cited = {
-        source.evidence.id: _source_index(source.evidence.id, source.evidence.chunk_id, source.text)
-        for source in sources
-    }
+    cited = {source.evidence.id: _source_index(source) for source in sources}
     traces: list[NumberTrace] = []
     placed = sentences(text)
     starts = [sentence.start for sentence in placed]
@@ -78,7 +78,10 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
     for number in claimed_numbers(text):
         index = bisect_right(starts, number.start) - 1
         here = placed[index] if index >= 0 else CitedSentence("", 0, 0, ())
-        traces.append(_trace(number, here, own, cited, paragraph.said_before(number)))
+        trace = _trace(number, here, own, cited, paragraph.said_before(number))
+        if trace.origin is None:
+            trace = replace(trace, elsewhere=_holder(text, number, sources))
+        traces.append(trace)
         if traces[-1].origin is not None:
             paragraph.remember(number, traces[-1].origin)
     return traces
@@ -231,18 +234,55 @@ def _trace(
             return NumberTrace(number.start, number.end, *found)
     if said_before is not None:
         return NumberTrace(number.start, number.end, said_before, "repeated")
-    elsewhere = next((id for id, index in sources.items() if index.find(number)), "")
-    return NumberTrace(number.start, number.end, None, elsewhere=elsewhere)
+    return NumberTrace(number.start, number.end, None)
+
+
+def _holder(text: str, number: Number, sources: Sequence[Source]) -> str:
+    """The first source whose shown words hold a number of the text as it is written there, with the same unit or thing
+    behind it; empty where none does."""
+    behind = _behind(text, number)
+    return next(
+        (
+            source.evidence.id
+            for source in sources
+            for given in _shown_numbers(source.shown)
+            if (given.value, given.unit, given.scale) == (number.value, number.unit, number.scale)
+            and _behind(source.shown, given) == behind
+        ),
+        "",
+    )
+
+
+def _behind(text: str, number: Number) -> str:
+    """The word behind a number, without its plural: "patient" of "20 patients"; empty where none names a thing."""
+    found = _WORD_BEHIND.match(text, number.end)
+    word = found[1].casefold() if found else ""
+    return "" if word in STOP_WORDS else stem(word)
 
 
 @lru_cache(maxsize=256)
-def _source_index(evidence_id: str, chunk_id: str, text: str) -> _Index:
-    return _Index(
-        [
-            _Given(number, Origin("", evidence_id, chunk_id, number.start, number.end), ratio_only=False)
-            for number in given_numbers(text)
-        ]
-    )
+def _shown_numbers(text: str) -> tuple[Number, ...]:
+    return tuple(given_numbers(text))
+
+
+@lru_cache(maxsize=256)
+def _source_index(source: Source) -> _Index:
+    """The numbers of a source's chunk, and of the sentences of other chunks that are shown of it."""
+    evidence = source.evidence
+    given = [
+        _Given(number, Origin("", evidence.id, evidence.chunk_id, number.start, number.end), ratio_only=False)
+        for number in _shown_numbers(source.text)
+    ]
+    for sentence in source.passage:
+        if sentence.chunk_id == evidence.chunk_id:
+            continue
+        # Where markup was cut, the place of a number in the chunk is only known by its sentence.
+        uncut = len(sentence.text) == sentence.end - sentence.start
+        for number in _shown_numbers(sentence.text):
+            span = (number.start, number.end) if uncut else (0, sentence.end - sentence.start)
+            start, end = (sentence.start + place for place in span)
+            given.append(_Given(number, Origin("", evidence.id, sentence.chunk_id, start, end), ratio_only=False))
+    return _Index(given)
 
 
 @lru_cache(maxsize=8)

@@ -1,5 +1,8 @@
 """The numbers of a text, as values: 72.5%, 1,234, 2.3 × 10^-7, 1.25 million, twelve.
 
+In a sentence that cites a source, small counts in words are left to the judge ("two datasets"), unless they measure:
+with a unit, as a share or a ratio ("two thirds", "twofold"), or of a total ("twelve of the forty").
+
 Left alone is what is written with digits but counts and measures nothing: years and dates, section, figure and
 version numbers, names such as p53 or GPT-4, the numbering of lists. A number carries how exactly it is written
 (`unit`, the place of its last digit) and how it is qualified ("more than"), which decides what it may be rounded from.
@@ -10,13 +13,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import Literal
 
-Scale = Literal["plain", "percent", "either"]
-Hedge = Literal["", "about", "above", "below"]
+from citeloom.citations.number_value import Hedge, Number
+from citeloom.citations.number_words import counts, measures, shares, words
+from citeloom.documents.sentences import sentence_spans
 
 _GAP = "[ \u00a0\u2009\u202f]"
 _MINUS = "\\-\u2010\u2011\u2212\u2013"
@@ -38,20 +41,6 @@ _NUMBER = re.compile(
 _TEN_TO = re.compile(rf"(?<![\w.^])10{_POWER}")
 _TIMES = re.compile(rf"[0-9]{_GAP}*(?:[×x·*]|\\times|\\cdot){_GAP}*$")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "K": 3, "M": 6, "B": 9}
-_BARE_SCALE = re.compile(rf"{_GAP}(hundred|thousand|million|billion|trillion)\b")
-
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
-_TEENS = [*_SMALL, "seventeen", "eighteen", "nineteen"]
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_VALUES = {
-    **{word: number for number, word in enumerate(_TEENS)},
-    **{word: 10 * number for number, word in enumerate(_TENS, 2)},
-}
-_WORD = re.compile(
-    rf"(?<![\w-])(?P<tens>{'|'.join(_TENS)})[-\s](?P<ones>{'|'.join(_SMALL[1:10])})\b"
-    rf"|(?<![\w-])(?P<word>{'|'.join(sorted(_VALUES, key=len, reverse=True))})\b",
-    re.IGNORECASE,
-)
 
 # What stands before a number that only names something.
 _LABEL = (
@@ -107,32 +96,17 @@ _HEDGES: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
 )
 _JOINED = re.compile(rf"{_GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){_GAP}*)+")
 
-_FRACTION = re.compile(r"[-\s](?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|tenths?)\b", re.IGNORECASE)
-_COMPOUND = re.compile(r"-(?!(?:fold|class|year|month|week|day|hour|layer)s?\b)\w", re.IGNORECASE)
-_TALK = re.compile(
-    r"(?:\s+[a-z-]+){0,2}?\s+(?:reasons?|explanations?|limitations?|findings?|observations?|aspects?|points?|ways?"
-    r"|questions?|directions?|implications?|caveats?|considerations?|lines|kinds?|sides|respects|issues?|challenges?"
-    r"|conclusions?|lessons?|things|interpretations?|possibilities|contributions?)\b",
-    re.IGNORECASE,
+# 515 of 1,234 and 3/4, which a share in words may stand for; from 4.1 (tonnes) to 8.2, which may be "doubled".
+_SLASHED = re.compile(
+    r"(?<![\w./])([0-9]{1,6}|[0-9]{1,3},[0-9]{3})\s?(?:/|of\s(?:the\s|all\s)?)\s?([1-9][0-9]{0,5}|[1-9][0-9]{0,2},[0-9]{3})"
+    r"(?![\w./]*[0-9])"
 )
-_KNOWN_TWO = re.compile(r"\b(?:the|these|those|both|our|its|such|all|other)\s+$", re.IGNORECASE)
-_ONE_COUNTS = re.compile(
-    rf"\s(?:(?:of|in|out\sof)\s(?:the\s|these\s|those\s)?|to\s|or\s)(?:[0-9]|(?:{'|'.join(_VALUES)})\b)", re.IGNORECASE
+_CHANGED = re.compile(
+    r"\bfrom\s([0-9]{1,9}(?:\.[0-9]{1,9})?)(?:\s?[^\s\d]{1,12}){0,3}?\sto\s([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 )
+_EXACT = Decimal((0, (1,), -28))
+_MARKED = re.compile(r"\[E[1-9][0-9]{0,5}\]")
 _LONGEST = 40  # digits; what is longer measures nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """The number at `start:end` of a text; `unit` is the place of its last digit (0.01 of 0.72), as a value."""
-
-    start: int
-    end: int
-    value: Decimal
-    unit: Decimal
-    scale: Scale = "plain"
-    hedge: Hedge = ""
-    worded: bool = False
 
 
 def claimed_numbers(text: str) -> list[Number]:
@@ -143,7 +117,15 @@ def claimed_numbers(text: str) -> list[Number]:
         for number in _scan(text)
         if not named(number.end - 1) and not named(number.start) and not _is_year(text, number)
     ]
-    found += [number for number in _words(text) if _counts(text, number)]
+    cited = _covering(_cited_sentences(text))
+    of_sources = [number for number in shares(text) if cited(number.start)]
+    shared = _covering((number.start, number.end) for number in of_sources)
+    found += of_sources
+    found += [
+        number
+        for number in words(text)
+        if not shared(number.start) and counts(text, number) and (measures(text, number) or not cited(number.start))
+    ]
     found.sort(key=lambda number: number.start)
     return [replace(number, hedge=_hedge(text, number)) for number in _sharing_percent(text, found)]
 
@@ -160,7 +142,7 @@ def given_numbers(text: str) -> list[Number]:
         if re.search(_GAP, text[number.start : number.end])
         for part in _scan(text, number.start, number.end, whole=False)
     ]
-    found += [*_words(text), *_ratios(text)]
+    found += [*words(text), *_ratios(text), *shares(text)]
     return _sharing_percent(text, sorted(found, key=lambda number: (number.start, -number.end)))
 
 
@@ -210,24 +192,16 @@ def _exponent(match: re.Match[str]) -> int | None:
     return None
 
 
-def _words(text: str) -> Iterator[Number]:
-    """Numbers in words, with the scale behind them: "twelve", "twenty-five", "two million"."""
-    for match in _WORD.finditer(text):
-        value = _VALUES[(match["tens"] or match["word"]).casefold()] + _VALUES.get((match["ones"] or "").casefold(), 0)
-        scale = _BARE_SCALE.match(text, match.end())
-        exponent = _SCALES[scale[1]] if scale else 0
-        percent = re.compile(rf"{_GAP}per{_GAP}?cent(?:age{_GAP}points?)?\b").match(text, match.end())
-        end = scale.end() if scale else percent.end() if percent else match.end()
-        found = Number(match.start(), end, Decimal(value).scaleb(exponent), Decimal((0, (1,), exponent)), worded=True)
-        yield replace(found, scale="percent") if percent else found
-
-
 def _ratios(text: str) -> Iterator[Number]:
-    """The value of 3/4 beside its parts."""
-    for match in re.finditer(r"(?<![\w./])([0-9]{1,6})\s?/\s?([1-9][0-9]{0,5})(?![\w./]*[0-9])", text):
-        value = Decimal(match[1]) / Decimal(match[2])
+    """The value of 3/4, and of 412 of 515, beside its parts; that of a change from 4.1 to 8.2, and of the way back."""
+    for match in _SLASHED.finditer(text):
+        value = Decimal(match[1].replace(",", "")) / Decimal(match[2].replace(",", ""))
         if value < 1:
-            yield Number(*match.span(), value, Decimal((0, (1,), -28)))
+            yield Number(*match.span(), value, _EXACT)
+    for match in _CHANGED.finditer(text):
+        before, after = Decimal(match[1]), Decimal(match[2])
+        if before and after:
+            yield Number(*match.span(), after / before, _EXACT)
 
 
 def _names(text: str) -> Iterator[tuple[int, int]]:
@@ -261,16 +235,10 @@ def _is_year(text: str, number: Number) -> bool:
     return bool(_DATING.search(before)) or not _COUNTED.match(after)
 
 
-def _counts(text: str, number: Number) -> bool:
-    """Whether a number in words counts things of the experiment or a source, and not the text's own points."""
-    before, after = text[max(0, number.start - 12) : number.start], text[number.end : number.end + 60]
-    if _FRACTION.match(after) or _COMPOUND.match(after):
-        return False
-    if number.value == 1:
-        return bool(_ONE_COUNTS.match(after))
-    if number.value == 2 and _KNOWN_TWO.search(before):
-        return False
-    return not _TALK.match(after)
+def _cited_sentences(text: str) -> Iterator[tuple[int, int]]:
+    """The sentences that hold a marker; none is looked for in a text without one."""
+    if _MARKED.search(text):
+        yield from (span for span in sentence_spans(text) if _MARKED.search(text, *span))
 
 
 def _hedge(text: str, number: Number) -> Hedge:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import secrets
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -94,7 +94,7 @@ async def _ingest(
     from citeloom.stores.ingest import ingest as ingest_papers
 
     settings, found = resolve(home, **limits)
-    run = f"ingest-{int(time.time() * 1000):x}"
+    run = f"ingest-{secrets.token_hex(6)}"
     with workbench(settings, found) as bench:
         summarizer = (await bench.roles_of(run)).summarizer.summarize if summarize else None
         with ingest_progress() as show, paid_by(run, bench.budget(run)):

@@ -81,7 +81,7 @@ async def take_turn(
     register = await asyncio.to_thread(ConversationRegister, bench.home.runs)
     await asyncio.to_thread(register.begin, thread_id)
     async with run_lock(bench.home, thread_id, on_wait=on_notice), open_checkpoints(bench.home.checkpoints) as saver:
-        bench.set_scope(thread_id, ignore_before=None)
+        bench.set_scope(thread_id, fresh=False)
         graph = _graph(saver, bench)
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)

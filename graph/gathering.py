@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 from citeloom.documents.windows import Window
@@ -64,6 +64,11 @@ def own_coverage(state: RunState) -> list[NeedCoverage]:
     ids = {identifier for record in queries for identifier in record["evidence_ids"]}
     evidence = [record for record in state.get("evidence", []) if record["id"] in ids]
     return coverage(needs_of(state), evidence, queries)
+
+
+def searched_in_vain(state: RunState) -> list[str] | None:
+    """The needs for which the library was searched in vain; None for a run that planned none."""
+    return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
 
 
 async def near_titles(bench: Workbench, text: str) -> list[str]:
@@ -156,13 +161,6 @@ def recorded(
 def need_records(needs: Sequence[Need]) -> list[NeedRecord]:
     """Needs as the state holds them."""
     return [cast(NeedRecord, need.as_dict()) for need in needs]
-
-
-def numbered_on(needs: Sequence[Need], state: RunState) -> list[Need]:
-    """Needs with ids that no earlier section of the paper has: a finding names the need that it was read for."""
-    first = [record for record in state.get("queries", []) if record["origin"] == "need"]
-    last = max((int(name[1:]) for record in first for name in record.get("needs", ())), default=0)
-    return [replace(need, id=f"N{number}") for number, need in enumerate(needs, start=last + 1)]
 
 
 def needs_planned(needs: Sequence[Need]) -> Any:

@@ -1,19 +1,28 @@
-"""Having the judge compare cited sentences with their sources, each pair once in a run."""
+"""Having the judge compare cited sentences with their sources, each sentence once in a run."""
 
 from __future__ import annotations
 
-from citeloom.citations.support import PairKey, cited_pairs
+from collections.abc import Sequence
+
+from citeloom.citations.markers import marker_ids
+from citeloom.citations.support import BY_SEARCHES, PairKey, cited_claims, pairs_of_absence
 from citeloom.documents import text_hash
-from citeloom.graph.state import RunState, VerdictRecord
+from citeloom.graph.repairing import Failing
+from citeloom.graph.state import EditRecord, RunState, VerdictRecord
 from citeloom.models.briefs import Source
-from citeloom.models.roles import SupportJudge, Verdict
+from citeloom.models.roles import DecidingSpan, SupportJudge, Verdict
 
 
 def verdicts_of(state: RunState) -> dict[PairKey, Verdict]:
     """All verdicts of the run so far, by sentence and evidence."""
     return {
         (record["sentence"], record["evidence_id"]): Verdict(
-            record["label"], record["reason"], record["start"], record["end"]
+            record["label"],
+            record["reason"],
+            record["start"],
+            record["end"],
+            record.get("adds", ""),
+            tuple(DecidingSpan(*span) for span in record.get("spans", ())),
         )
         for record in state.get("verdicts", [])
     }
@@ -22,19 +31,51 @@ def verdicts_of(state: RunState) -> dict[PairKey, Verdict]:
 async def judged(
     judge: SupportJudge, text: str, sources: list[Source], known: dict[PairKey, Verdict]
 ) -> list[VerdictRecord]:
-    """The verdicts that a text still lacks, in reading order; those in `known` are not asked for again."""
-    new = {key: pair for key, pair in cited_pairs(text, sources).items() if key not in known}
+    """The verdicts that a text still lacks, in reading order; a sentence in `known` is not asked for again."""
+    new = {
+        sentence: claim
+        for sentence, claim in cited_claims(text, sources).items()
+        if any((sentence, source.evidence.id) not in known for source in claim.sources)
+    }
     verdicts = await judge.judge(list(new.values()))
     return [
-        {
-            "sentence": sentence,
-            "evidence_id": identifier,
-            "label": verdict.label,
-            "reason": verdict.reason,
-            "start": verdict.start,
-            "end": verdict.end,
-        }
-        for (sentence, identifier), verdict in zip(new, verdicts, strict=True)
+        *(
+            record_of_verdict((sentence, source.evidence.id), verdict)
+            for (sentence, claim), given in zip(new.items(), verdicts, strict=True)
+            for source, verdict in zip(claim.sources, given, strict=True)
+        ),
+        *(record_of_verdict(key, BY_SEARCHES) for key in pairs_of_absence(text, sources) if key not in known),
+    ]
+
+
+def record_of_verdict(key: PairKey, verdict: Verdict) -> VerdictRecord:
+    """The verdict as the state holds it."""
+    sentence, evidence_id = key
+    return {
+        "sentence": sentence,
+        "evidence_id": evidence_id,
+        "label": verdict.label,
+        "reason": verdict.reason,
+        "start": verdict.start,
+        "end": verdict.end,
+        "adds": verdict.adds,
+        "spans": [(span.chunk_id, span.start, span.end) for span in verdict.spans],
+    }
+
+
+def without_idle(
+    state: RunState, text: str, failing: Sequence[Failing], edits: Sequence[EditRecord]
+) -> list[VerdictRecord]:
+    """The verdicts of sentences that lost nothing but idle markers: those that they had, which need no judge again."""
+    known = verdicts_of(state)
+    put = {edit["start"]: edit["text"] for edit in edits}
+    return [
+        record_of_verdict((item.shown.text, identifier), known[old, identifier])
+        for item in failing
+        if item.idle and put.get(item.start) == item.shown.text
+        for old in [text[item.start : item.end]]
+        for identifier in marker_ids(item.shown.text)
+        if (old, identifier) in known
     ]
 
 
@@ -42,5 +83,6 @@ def still_placed(verdicts: dict[PairKey, Verdict], sources: list[Source]) -> dic
     """The verdicts without the words of a chunk that has changed since it was judged."""
     same = {source.evidence.id for source in sources if text_hash(source.text) == source.evidence.chunk_hash}
     return {
-        key: verdict if key[1] in same else Verdict(verdict.label, verdict.reason) for key, verdict in verdicts.items()
+        key: verdict if key[1] in same else Verdict(verdict.label, verdict.reason, adds=verdict.adds)
+        for key, verdict in verdicts.items()
     }

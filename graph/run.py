@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -74,7 +74,7 @@ async def run_request(
     run = await asyncio.to_thread(_begin, request, bench, register, on_notice)
     async with run_lock(bench.home, run.thread_id, on_wait=on_notice):
         run = await asyncio.to_thread(register.get, run.thread_id)
-        bench.set_scope(run.thread_id, ignore_before=run.started_at if run.fresh else None)
+        bench.set_scope(run.thread_id, fresh=run.fresh)
         async with open_checkpoints(bench.home.checkpoints) as saver:
             if run.status == "finished" and run.result is not None:
                 return await _finished_earlier(run, bench, saver)
@@ -99,7 +99,7 @@ def _begin(request: Request, bench: Workbench, register: RunRegister, on_notice:
             "are taken from the journal."
         )
     return register.begin(
-        thread_id=mark if latest is None else f"{mark}-{int(time.time() * 1000):x}",
+        thread_id=mark if latest is None else f"{mark}-{secrets.token_hex(6)}",
         fingerprint=mark,
         section=request.kind,
         title=request.title,

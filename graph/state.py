@@ -62,7 +62,12 @@ class WindowRecord(TypedDict):
 
 
 class VerdictRecord(TypedDict):
-    """What the judge said of a sentence, with its markers, and evidence; the span is in the evidence's chunk."""
+    """What the judge said of a sentence, with its markers, for one piece of the evidence that it cites.
+
+    The label is that of the sentence, judged against all its evidence together; `start` and `end` are in the evidence's
+    own chunk, `spans` are the chunk, start and end of all words that decide. Older runs judged each piece by itself:
+    their records have neither `adds` nor `spans`.
+    """
 
     sentence: str
     evidence_id: str
@@ -70,13 +75,24 @@ class VerdictRecord(TypedDict):
     reason: str
     start: int | None
     end: int | None
+    adds: NotRequired[Literal["", "idle", "contradicts"]]
+    spans: NotRequired[list[tuple[str, int, int]]]
+
+
+class EditRecord(TypedDict):
+    """A sentence that a repair replaced: its span in the draft before, and what is put there; empty if removed."""
+
+    start: int
+    end: int
+    text: str
 
 
 class Attempt(TypedDict):
-    """A draft with what was found in it."""
+    """A draft with what was found in it; `edits` are what its repair replaced, absent where all was written again."""
 
     draft: DraftRecord
     findings: list[FindingRecord]
+    edits: NotRequired[list[EditRecord]]
 
 
 class WrittenSection(TypedDict):
@@ -92,6 +108,7 @@ class WrittenSection(TypedDict):
     verdicts: list[VerdictRecord]
     warnings: list[str]
     offered: list[str]
+    needs: NotRequired[list[NeedRecord]]
     read: list[str]
     spent: dict[str, Any]
 

@@ -73,7 +73,9 @@ class Workbench:
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
         if "reader" not in self.extractive:
             return replace(limits, top_k_final=None, per_paper=None)
-        return replace(limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, paper_share=1.0)
+        return replace(
+            limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, abstracts=0, paper_share=1.0
+        )
 
     @property
     def answer_style(self) -> CitationStyle:
@@ -126,9 +128,9 @@ class Workbench:
         if not await asyncio.to_thread(self.library.papers):
             raise EmptyLibraryError(f"{self.home.root}: the library is empty.")
 
-    def set_scope(self, run_id: str, *, ignore_before: float | None) -> None:
+    def set_scope(self, run_id: str, *, fresh: bool) -> None:
         """Say which answers a run may take from the journal, before its first call."""
-        scope = RunScope(run_id, ignore_before)
+        scope = RunScope(run_id, fresh)
         if self._scopes.get(run_id) != scope:
             self._roles.pop(run_id, None)  # those of a run of the same name that was deleted
         self._scopes[run_id] = scope

@@ -3,7 +3,13 @@
 Every request counts, those that are tried again too. What it may take is its size in bytes, since no tokenizer makes
 more tokens than there are bytes, and the limit of its answer. While others are under way, a request that does not fit
 waits for them: most take far less than was reserved. With nothing under way it does not fit at all, and the run
-pauses. A request whose answer was lost may have been paid for: what was reserved for it stays counted, over kills too.
+pauses.
+
+A server may ignore the limit of an answer. So where tokens or cost are limited, the first answer of a model shows
+whether it keeps to its limit before others are asked for; once one took more than was reserved for it, calls to that
+model go one by one, each with as much reserved as was seen.
+
+A request whose answer was lost may have been paid for: what was reserved for it stays counted, over kills too.
 """
 
 from __future__ import annotations
@@ -73,6 +79,7 @@ class Budget:
         self._journal = journal
         self._runs = list(runs)
         self._guard = threading.Lock()
+        self._of_models: dict[str, _OfModel] = {}
         self._asking = 0  # requests of which it is not known yet whether they fit
         self._under_way = 0
         self._ended = 0  # requests that ended so far, to see whether one did meanwhile
@@ -108,46 +115,50 @@ class Budget:
         if not self._limits:
             yield None
             return
-        await self._hold(wanted)
+        held = await self._hold(wanted)
         try:
-            yield wanted
+            yield held
         except BaseException as error:
             try:
-                await self._give_back(wanted, error)
+                await self._give_back(held, error)
             finally:
-                self.settle()
+                self.settle(held, None)
             raise
 
-    def settle(self) -> None:
-        """A request that was held has ended, its cost is on disk: let those who wait see whether they fit now."""
+    def settle(self, held: Hold, taken: tuple[int, int] | None) -> None:
+        """A request that was held has ended, its cost is on disk: let those who wait see whether they fit now.
+
+        Args:
+            taken: tokens of question and answer; None when no answer came.
+        """
         with self._guard:
             self._under_way -= 1
             self._ended += 1
+            self._of(held).ended(held, taken)
         self._wake()
 
-    async def _hold(self, wanted: Hold) -> None:
-        def reserve(db: sqlite3.Connection) -> BudgetReachedError | None:
-            problem = self._problem(ledger.spent(db, self._runs), wanted)
-            if problem is None:
-                ledger.hold(db, wanted)
-            return problem
+    def _of(self, held: Hold) -> _OfModel:
+        return self._of_models.setdefault(f"{held.record.model} at {held.record.endpoint}", _OfModel())
 
+    async def _hold(self, wanted: Hold) -> Hold:
         while True:
             with self._guard:
-                ended = self._ended
-                self._asking += 1
-            try:
-                problem = await self._journal.submit(reserve)
-            except BaseException:
-                with self._guard:
-                    self._asking -= 1
-                self._wake()
-                raise
+                of_model, ended = self._of(wanted), self._ended
+                held = of_model.as_seen(wanted)
+                waiting = self._change.join() if self._must_wait(of_model) else None
+                if waiting is None:
+                    self._asking += 1
+                    of_model.busy += 1
+            if waiting is not None:
+                await waiting
+                continue
+            problem = await self._reserve(held)
             with self._guard:
                 self._asking -= 1
                 if problem is None:
                     self._under_way += 1
-                    return
+                    return held
+                of_model.busy -= 1
                 if self._ended != ended:
                     continue
                 waiting = self._change.join() if self._asking + self._under_way else None
@@ -155,6 +166,26 @@ class Budget:
                 self._wake()  # those who waited for this one to be told
                 raise problem
             await waiting
+
+    def _must_wait(self, of_model: _OfModel) -> bool:
+        limited = self._limits.tokens is not None or self._limits.cost is not None
+        return limited and of_model.busy > 0 and not of_model.trusted
+
+    async def _reserve(self, held: Hold) -> BudgetReachedError | None:
+        def reserve(db: sqlite3.Connection) -> BudgetReachedError | None:
+            problem = self._problem(ledger.spent(db, self._runs), held)
+            if problem is None:
+                ledger.hold(db, held)
+            return problem
+
+        try:
+            return await self._journal.submit(reserve)
+        except BaseException:
+            with self._guard:
+                self._asking -= 1
+                self._of(held).busy -= 1
+            self._wake()
+            raise
 
     def _wake(self) -> None:
         with self._guard:
@@ -187,6 +218,34 @@ class Budget:
             # A refusal is an answer: it counts as a call and costs nothing. What was never reached counts not at all.
             back = held if kind == "unreachable" else replace(held, calls=0)
             await self._journal.submit(lambda db: ledger.release(db, back))
+
+
+@dataclass(slots=True)
+class _OfModel:
+    """What was seen of one model: how much its answers take at most, and whether they keep to what is reserved."""
+
+    busy: int = 0  # requests that ask for room, or are under way
+    answered: bool = False
+    overrun: bool = False
+    most_input: int = 0
+    most_output: int = 0
+
+    @property
+    def trusted(self) -> bool:
+        return self.answered and not self.overrun
+
+    def as_seen(self, wanted: Hold) -> Hold:
+        if not self.overrun:
+            return wanted
+        most_input, most_output = max(wanted.input_tokens, self.most_input), max(wanted.output_tokens, self.most_output)
+        return replace(wanted, input_tokens=most_input, output_tokens=most_output)
+
+    def ended(self, held: Hold, taken: tuple[int, int] | None) -> None:
+        self.busy -= 1
+        if taken is not None:
+            self.answered = True
+            self.overrun = self.overrun or taken[0] > held.input_tokens or taken[1] > held.output_tokens
+            self.most_input, self.most_output = max(self.most_input, taken[0]), max(self.most_output, taken[1])
 
 
 def _as_spent(held: Hold) -> Spending:

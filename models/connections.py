@@ -6,17 +6,20 @@ Importing this imports the OpenAI SDK; whoever wants a cheap start imports it la
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import ssl
-from typing import Any, Final
+from contextlib import aclosing
+from typing import Any, Final, NoReturn
+from urllib.parse import urljoin
 from weakref import WeakKeyDictionary
 
 import openai
 from pydantic import SecretStr
 
+from citeloom.models.answer_bytes import ACCEPTED_ENCODING, body_parts, json_of
 from citeloom.models.errors import (
     BrokenAnswerError,
+    RedirectedError,
     ServerRefusalError,
     one_line,
     raise_hidden,
@@ -24,13 +27,16 @@ from citeloom.models.errors import (
     server_message,
 )
 from citeloom.models.event_stream import is_event_stream
+from citeloom.models.identity import endpoint_name
 from citeloom.models.shared import made_once
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
 # No answer of 100,000 tokens, the most that can be asked for, is as long; 64 vectors of 4,096 numbers are not either.
 MOST_BYTES: Final = 4_000_000
 MOST_BYTES_OF_VECTORS: Final = 32_000_000
-_OF_THE_WIRE: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+MOST_BYTES_OF_REFUSAL: Final = 1_000_000
+_OF_THE_WIRE: Final = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
+_LONGEST_ADDRESS: Final = 300
 NO_KEY: Final = "none"  # what servers without keys are sent
 _AMBIENT_HEADERS: Final = ("OpenAI-Organization", "OpenAI-Project")
 
@@ -39,27 +45,28 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
     """An HTTP client that may be used from any event loop; connections belong to the loop that made them."""
 
     def __init__(self, verify: ssl.SSLContext) -> None:
-        super().__init__(verify=verify)
+        super().__init__(verify=verify, follow_redirects=False)
         self._context = verify
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.DefaultAsyncHttpxClient] = (
             WeakKeyDictionary()
         )
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """As the client of this loop; raises `ServerRefusalError`, `BrokenAnswerError`, httpx errors.
+        """Send it from this loop; raises `ServerRefusalError`, `RedirectedError`, `BrokenAnswerError`; httpx errors.
 
         Events that were asked for as a stream are left unread; everything else is read and checked here.
         """
         path = str(request.url.path)
-        response = await self._client().send(request, **{**options, "stream": True})
-        if options.get("stream") and response.status_code < 400 and is_event_stream(response):
+        response = await self._client().send(request, **{**options, "stream": True, "follow_redirects": False})
+        if options.get("stream") and response.status_code < 300 and is_event_stream(response):
             return response
         try:
-            whole = await _read(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
+            if response.status_code >= 300:
+                await _refuse(response)
+            body = await _read(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
         finally:
             await response.aclose()
-        check_answer(path, whole)
-        return whole
+        return _readable(response, body, checked_answer(path, body))
 
     async def close_loop(self) -> None:
         """Close the connections of the running loop."""
@@ -74,43 +81,61 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
         if client is None:
-            client = openai.DefaultAsyncHttpxClient(verify=self._context)
+            client = openai.DefaultAsyncHttpxClient(verify=self._context, follow_redirects=False)
             self._clients[loop] = client
         return client
 
 
-async def _read(response: Any, most: int) -> Any:
-    """The response with its whole body; raises `BrokenAnswerError` as soon as it is longer than `most` bytes."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.aiter_bytes():
-        size += len(part)
-        if size > most:
-            raise BrokenAnswerError(f"an answer of more than {most // 1_000_000} MB")
-        parts.append(part)
-    # Decoded above, so what the headers say of an encoding and a length holds no longer.
+async def _read(response: Any, most: int) -> bytes:
+    """The whole body; raises `BrokenAnswerError` as soon as it is longer than `most` bytes."""
+    async with aclosing(body_parts(response, most)) as parts:
+        return b"".join([part async for part in parts])
+
+
+async def _refuse(response: Any) -> NoReturn:
+    """Raise what an answer without a 2 at its beginning means; its status counts, whatever its body is."""
+    status = response.status_code
+    if status < 400:
+        raise RedirectedError(f"{status} to {_shown_address(response)}")
+    try:
+        said = server_message((await _read(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
+    except BrokenAnswerError as error:
+        said = str(error)
+    raise ServerRefusalError(status, said, retry_after(response.headers))
+
+
+def _shown_address(response: Any) -> str:
+    """Where a redirect leads, without what may be a secret in it."""
+    location = str(response.headers.get("location", ""))[:_LONGEST_ADDRESS]
+    try:
+        return endpoint_name(urljoin(str(response.request.url), location)) if location else "nowhere"
+    except ValueError:
+        return "an address that is none"
+
+
+def _readable(response: Any, body: bytes, data: dict[str, Any]) -> Any:
+    """The response for the SDK, which would read its JSON again, by its content type and without our care."""
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
-    return type(response)(
+    whole = type(response)(
         response.status_code,
-        headers=headers,
-        content=b"".join(parts),
+        headers=[*headers, ("content-type", "application/json")],
+        content=body,
         request=response.request,
         extensions={"http_version": response.extensions.get("http_version", b"HTTP/1.1")},
     )
+    whole.json = lambda: data
+    return whole
 
 
-def check_answer(path: str, response: Any) -> None:
-    """Raise `ServerRefusalError` for an error status, `BrokenAnswerError` for what is no answer."""
-    if response.status_code >= 400:
-        message = server_message(response.text)
-        raise ServerRefusalError(response.status_code, message, retry_after(response.headers))
+def checked_answer(path: str, body: bytes) -> dict[str, Any]:
+    """What an answer holds; raises `BrokenAnswerError`, and `ServerRefusalError` for a refusal under status 200."""
     try:
-        data = json.loads(response.content)
+        data = json_of(body)
     except ValueError as error:
-        start = server_message(response.text[:2000])
-        raise BrokenAnswerError(f"not JSON but {start!r}" if response.content else "an empty answer") from error
+        start = server_message(body[:2000].decode("utf-8", "replace"))
+        raise BrokenAnswerError(f"not JSON but {start!r}" if body else "an empty answer") from error
     if not isinstance(data, dict):
-        raise BrokenAnswerError(f"not a JSON object but {one_line(str(data))!r}")
+        raise BrokenAnswerError(f"not a JSON object but {one_line(str(data)[:1000])!r}")
     if data.get("error"):
         # Some gateways send a refusal under status 200.
         raise_hidden(data["error"])
@@ -118,20 +143,7 @@ def check_answer(path: str, response: Any) -> None:
     items = data.get(wanted)
     if not isinstance(items, list) or not items:
         raise BrokenAnswerError(f"no {wanted} in it")
-    if wanted == "choices":
-        _check_choice(items[0])
-
-
-def _check_choice(choice: object) -> None:
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(message, dict):
-        raise BrokenAnswerError("no message in it")
-    if not isinstance(message.get("content"), str | list | None):
-        raise BrokenAnswerError("its content is neither text nor blocks")
-    for call in message.get("tool_calls") or ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise BrokenAnswerError("a tool call without a name")
+    return data
 
 
 @made_once
@@ -155,6 +167,7 @@ def openai_client(base_url: str, key: SecretStr | None, timeout: float) -> opena
     ambient = {line.partition(":")[0].strip() for line in custom.splitlines() if ":" in line}
     headers: dict[str, Any] = dict.fromkeys([*_AMBIENT_HEADERS, *sorted(ambient)], openai.omit)
     headers["Authorization"] = f"Bearer {secret}"
+    headers["Accept-Encoding"] = ACCEPTED_ENCODING
     return openai.AsyncOpenAI(
         api_key=secret,
         base_url=base_url,

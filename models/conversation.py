@@ -12,13 +12,19 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.messages.utils import count_tokens_approximately
 
 from citeloom.models.identity import ModelIdentity, canonical_json, key_of
+from citeloom.models.safe_answer import usage_of
 
 # Bumped when the same conversation would be put to a model in another way.
 _KEY_VERSION = 1
 # Control characters but tab and line ends, and those that turn the direction of writing.
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_READING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _FINISH_REASONS = ("finish_reason", "stop_reason", "done_reason")
+
+
+class UnreadableAnswerError(Exception):
+    """An answer in the journal cannot be read; never leaves `models`."""
 
 
 def request_key(
@@ -89,20 +95,20 @@ def payload_of(message: AIMessage, key: str) -> str:
         {
             "content": printable(message.content),
             "tool_calls": [
-                {"name": call["name"], "args": printable(call["args"]), "id": f"{key[:7]}{place:02d}"}
+                {"name": printable(call["name"]), "args": printable(call["args"]), "id": f"{key[:7]}{place:02d}"}
                 for place, call in enumerate(message.tool_calls)
             ],
             "invalid_tool_calls": [
                 {
-                    "name": call["name"],
+                    "name": printable(call["name"]),
                     "args": printable(call["args"]),
                     "id": f"{key[:7]}{place:02d}",
                     "error": printable(call["error"]),
                 }
                 for place, call in enumerate(message.invalid_tool_calls, start=len(message.tool_calls))
             ],
-            "usage": message.usage_metadata,
-            "finish_reason": finish,
+            "usage": usage_of(message.usage_metadata, "input_tokens", "output_tokens"),
+            "finish_reason": printable(finish) if isinstance(finish, str) else None,
             "refusal": printable(message.additional_kwargs.get("refusal")),
         }
     )
@@ -123,22 +129,33 @@ def printable(value: Any) -> Any:
 
 
 def tokens_of(answer: AIMessage, asked: Sequence[BaseMessage]) -> tuple[int, int]:
-    """Tokens of question and answer by the server's count, else estimated: a free answer would pass any budget."""
-    usage = answer.usage_metadata
-    if usage is not None and usage["input_tokens"] + usage["output_tokens"] > 0:
-        return usage["input_tokens"], usage["output_tokens"]
-    return count_tokens_approximately(asked), count_tokens_approximately([answer])
+    """Tokens of question and answer by the server's count, else estimated: a free answer would pass any budget.
+
+    Each is at least zero, and none of a question that was asked or an answer that came is.
+    """
+    usage = usage_of(answer.usage_metadata, "input_tokens", "output_tokens")
+    read, written = (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
+    return read or count_tokens_approximately(asked), written or count_tokens_approximately([answer])
 
 
 def message_of(payload: str) -> AIMessage:
-    """The answer again; paid and replayed answers both go this way, so that they are equal."""
-    data = json.loads(payload)
+    """The answer again; paid and replayed answers both go this way, so that they are equal.
+
+    Raises `UnreadableAnswerError`.
+    """
+    try:
+        return _message_of(json.loads(payload))
+    except _READING as error:
+        raise UnreadableAnswerError(str(error)) from error
+
+
+def _message_of(data: Any) -> AIMessage:
     refusal = data["refusal"]
     return AIMessage(
         content=data["content"],
         tool_calls=[tool_call(**call) for call in data["tool_calls"]],
         invalid_tool_calls=[invalid_tool_call(**call) for call in data["invalid_tool_calls"]],
-        usage_metadata=data["usage"],
+        usage_metadata=usage_of(data["usage"], "input_tokens", "output_tokens"),
         response_metadata={"finish_reason": data["finish_reason"]} if data["finish_reason"] else {},
         additional_kwargs={"refusal": refusal} if refusal else {},
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from citeloom.models.paying import Payer, paying
 from citeloom.models.records import CallRecord, Hold, Outcome, RunScope, Usage
 from citeloom.models.refusals import given_up
 from citeloom.models.retry import CallFailedError, Limiter
+from citeloom.models.safe_answer import usage_of
 from citeloom.models.weights import count_tokens, count_tokens_each
 
 if TYPE_CHECKING:
@@ -36,16 +38,17 @@ if TYPE_CHECKING:
 
 BATCH: Final = 64  # texts in a request
 BATCHES_AT_ONCE: Final = 8
+_CHARACTERS_OF_TOKEN: Final = 4  # about, where a server does not count them
 
 TextKind = Literal["document", "query"]
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Vectors as they came, and the tokens that were counted for them."""
+    """Vectors as they came, and the tokens that were counted for them; None when a server counted none."""
 
     rows: Sequence[Sequence[float]]
-    tokens: int = 0
+    tokens: int | None = None
 
 
 VectorSource = Callable[[Sequence[str], TextKind], Awaitable[Embedded]]
@@ -134,6 +137,7 @@ class JournaledEmbedding:
 
         payer = paying() or Payer(self._scope.run_id, self._unlimited)
         granted: list[Hold] = []
+        taken: list[tuple[int, int]] = []
 
         async def ask(positions: Sequence[int]) -> list[Outcome]:
             # Servers refuse an empty text.
@@ -148,6 +152,9 @@ class JournaledEmbedding:
                 granted.extend([hold] if hold else [])
 
             rows, tokens = await self._limiter.run(lambda: self._ask(wanted, kind), admission)
+            if tokens is None:  # a free answer would pass any budget
+                tokens = 1 + sum(map(len, wanted)) // _CHARACTERS_OF_TOKEN
+            taken.append((tokens, 0))
             # A request is billed as a whole; its tokens are counted with the first of its texts.
             first = Outcome(_payload(rows[0]), tokens, 0, next(iter(granted), None))
             return [first, *(Outcome(_payload(row)) for row in rows[1:])]
@@ -159,16 +166,25 @@ class JournaledEmbedding:
             answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
             raise given_up(failed, identity, answered=answered) from failed
         finally:
-            for _ in granted:
-                payer.budget.settle()
+            for hold in granted:
+                payer.budget.settle(hold, next(iter(taken), None))
         vectors = [_vector(replay.payload) for replay in replays]
-        self._dimensions = len(vectors[0])
-        return vectors
+        if self._dimensions is None:
+            lengths = Counter(len(vector) for vector in vectors if vector is not None)
+            self._dimensions = max(lengths, key=lengths.__getitem__, default=None)
+        good = [vector for vector in vectors if vector is not None and len(vector) == self._dimensions]
+        if len(good) < len(vectors):
+            read = zip(records, vectors, strict=True)
+            bad = [record.key for record, vector in read if vector is None or len(vector) != self._dimensions]
+            await self._journal.discard(bad, RunScope(payer.run))
+            return await self._embed(texts, kind)
+        return good
 
-    async def _ask(self, texts: Sequence[str], kind: TextKind) -> tuple[Vectors, int]:
+    async def _ask(self, texts: Sequence[str], kind: TextKind) -> tuple[Vectors, int | None]:
         try:
             embedded = await self._source(texts, kind)
-            rows = np.asarray(embedded.rows, dtype=np.float32)
+            with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
+                rows = np.asarray(embedded.rows, dtype=np.float32)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise BrokenAnswerError(f"vectors that cannot be read: {error}") from error
         if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
@@ -200,9 +216,8 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
         # Past the SDK's walk through every text by its type hints, and without an object for every vector.
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         answer: Any = await client.post("/embeddings", cast_to=object, body=body)
-        data = answer["data"]
-        rows = [item["embedding"] for item in sorted(data, key=lambda item: item.get("index", 0))]
-        return Embedded(rows, int((answer.get("usage") or {}).get("prompt_tokens") or 0))
+        usage = usage_of(answer.get("usage"), given="")
+        return Embedded(_in_order(answer["data"]), usage["input_tokens"] if usage else None)
 
     limiter = limiter_for(settings, identity)
     return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
@@ -218,17 +233,32 @@ def embedding_for(
 
     async def source(texts: Sequence[str], kind: TextKind) -> Embedded:
         if kind == "query":
-            return Embedded([await embeddings.aembed_query(text) for text in texts])
-        return Embedded(await embeddings.aembed_documents(list(texts)))
+            return Embedded([await embeddings.aembed_query(text) for text in texts], 0)
+        return Embedded(await embeddings.aembed_documents(list(texts)), 0)
 
     limiter = limiter_for(settings, identity)
     return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
+
+
+def _in_order(data: Sequence[Any]) -> list[Any]:
+    """The vectors by their places; in the order they came where all say the same place, or none. Raises ValueError."""
+    places = [item.get("index", 0) for item in data]
+    if any(place != places[0] for place in places):
+        if sorted(places) != list(range(len(places))):
+            raise ValueError("their places are not those of the texts")
+        data = sorted(data, key=lambda item: item["index"])
+    return [item["embedding"] for item in data]
 
 
 def _payload(row: Vector) -> str:
     return json.dumps({"float32": base64.b64encode(row.astype("<f4").tobytes()).decode("ascii")})
 
 
-def _vector(payload: str) -> Vector:
-    raw = base64.b64decode(json.loads(payload)["float32"])
-    return np.frombuffer(raw, dtype="<f4").astype(np.float32)
+def _vector(payload: str) -> Vector | None:
+    """The vector of an answer in the journal; None when it cannot be read."""
+    try:
+        raw = base64.b64decode(json.loads(payload)["float32"])
+        vector: Vector = np.frombuffer(raw, dtype="<f4").astype(np.float32)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return vector if len(vector) and np.isfinite(vector).all() else None

@@ -8,6 +8,7 @@ pause), or it stays busy (always a pause).
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ FailureKind = Literal[
     "timeout",
     "broken",  # an answer that is not one
     "unreachable",
+    "redirect",  # to another address, which is not followed
     "key",
     "model",
     "quota",
@@ -48,7 +50,10 @@ _NO_MODEL = re.compile(
     r"model_not_found|model .{0,80}(?:not found|not exist|not loaded)|(?:no such|invalid) model", re.I
 )
 _MESSAGE_LENGTH: Final = 300
-_BODY_READ: Final = 10_000  # characters of a page that stands in place of a message
+_START_OF_PAGE: Final = 4_000
+_FOR_EVER: Final = 1e9  # seconds
+# What a terminal obeys instead of showing it: a server's words end up in the message of an error.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class EndpointRefusedError(ConfigurationError):
@@ -73,6 +78,10 @@ class ServerRefusalError(Exception):
         self.retry_after = retry_after
 
 
+class RedirectedError(Exception):
+    """A redirect, which is not followed: a prompt and a key go where the settings say; never leaves `models`."""
+
+
 class BrokenAnswerError(Exception):
     """An answer that is none: not JSON, HTML, nothing in it; never leaves `models`."""
 
@@ -94,6 +103,8 @@ def failure_of(error: BaseException) -> Failure | None:
     for cause in _causes(error):
         if isinstance(cause, BrokenAnswerError):
             return Failure("broken", one_line(str(cause)))
+        if isinstance(cause, RedirectedError):
+            return Failure("redirect", one_line(str(cause)))
         status = getattr(cause, "status_code", None)
         if isinstance(status, int) and status >= 400:
             return _failure_of_status(status, cause)
@@ -144,17 +155,18 @@ def retry_after(headers: Any) -> float | None:
     """Seconds that `headers` ask to wait (`retry-after-ms`, or `Retry-After` as seconds or a date)."""
     try:
         if milliseconds := headers.get("retry-after-ms"):
-            return max(0.0, float(milliseconds) / 1000)
+            seconds = float(milliseconds) / 1000
+            return min(max(0.0, seconds), _FOR_EVER) if not math.isnan(seconds) else None
         asked = headers.get("retry-after")
         if not asked:
             return None
-        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", asked):
-            return float(asked)
+        if re.fullmatch(r"\s*[0-9]+(\.[0-9]+)?\s*", asked):
+            return min(float(asked), _FOR_EVER)
         sent = headers.get("date")
         start = parsedate_to_datetime(sent) if sent else None
         # Without the server's own date its clock is unknown, and so is the wait.
         return None if start is None else max(0.0, (parsedate_to_datetime(asked) - start).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 
@@ -162,9 +174,14 @@ def server_message(body: str) -> str:
     """What an error body says, from the forms that servers use; else the body itself, shortened."""
     try:
         data = json.loads(body)
-    except ValueError:
-        text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", body[:_BODY_READ], flags=re.S | re.I)
+    except (ValueError, RecursionError):
+        # The start of a page is enough, and tags that are never closed take quadratic time.
+        text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", body[:_START_OF_PAGE], flags=re.S | re.I)
         return one_line(text) or "no message"
+    return _said_in(data)
+
+
+def _said_in(data: Any) -> str:
     for _ in range(3):
         if not isinstance(data, dict):
             break
@@ -175,21 +192,24 @@ def server_message(body: str) -> str:
         if inner is None:
             break
         data = inner
-    return one_line(data if isinstance(data, str) else json.dumps(data)) or "no message"
+    try:
+        return one_line(data if isinstance(data, str) else json.dumps(data)) or "no message"
+    except RecursionError:
+        return "a message that is nested too deep"
 
 
 def raise_hidden(error: object) -> NoReturn:
     """Raise what a server says inside an answer: `ServerRefusalError`, `BrokenAnswerError` without a status."""
     code = error.get("code") if isinstance(error, dict) else None
-    message = server_message(json.dumps({"error": error}))
+    message = _said_in({"error": error})
     if isinstance(code, int) and 400 <= code < 600:
         raise ServerRefusalError(code, message)
     raise BrokenAnswerError(message)
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, shortened."""
-    flat = " ".join(text.split())
+    """`text` on one line, shortened, with nothing that a terminal would obey."""
+    flat = _UNSEEN.sub("", " ".join(text.split()))
     return flat if len(flat) <= _MESSAGE_LENGTH else f"{flat[: _MESSAGE_LENGTH - 3]}..."
 
 

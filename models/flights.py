@@ -1,11 +1,31 @@
-"""Equal calls under way: one is made, the others wait for it, each in its own event loop."""
+"""Equal calls under way: one is made, the others wait for it, each in its own event loop or process.
+
+Between processes a key is a byte of a file that nobody reads, locked by whoever asks for it: two system calls, no
+write, and the lock ends with its process, however that ends. Where files cannot be locked, nobody waits.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import hashlib
+import os
 import threading
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final, Self
+
+try:
+    import fcntl
+except ImportError:  # Windows: calls of other processes are not waited for
+    fcntl = None  # type: ignore[assignment]
+
+# Another process may stand still without ending. Whoever has waited so long makes the call too.
+PATIENCE = 300.0  # seconds
+_FIRST_LOOK: Final = 0.01
+_LONGEST_LOOK: Final = 0.2
+_HELD: Final = frozenset({errno.EACCES, errno.EAGAIN})
 
 
 class Landing:
@@ -27,35 +47,100 @@ class Landing:
                 landing.get_loop().call_soon_threadsafe(_settle, landing)
 
 
-class Flights:
-    """Which keys are asked for right now; may be shared by tasks, threads and event loops."""
+class KeyLocks:
+    """Keys that this process holds, as locks on bytes of a file."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self._file: int | None = None
+        if fcntl is not None:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            with suppress(OSError):
+                self._file = os.open(path, flags, 0o600)
+
+    def take(self, key: str) -> bool:
+        """Whether the key is free for this process, and its own from now on; never waits."""
+        try:
+            self._lock(key, fcntl.LOCK_EX | fcntl.LOCK_NB if fcntl is not None else 0)
+        except OSError as error:
+            return error.errno not in _HELD  # a file system without locks keeps nobody from asking
+        return True
+
+    def give_back(self, key: str) -> None:
+        """Let others have the key."""
+        with suppress(OSError):
+            self._lock(key, fcntl.LOCK_UN if fcntl is not None else 0)
+
+    def close(self) -> None:
+        """Give back all keys."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _lock(self, key: str, operation: int) -> None:
+        if self._file is not None:
+            place = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) >> 2
+            fcntl.lockf(self._file, operation, 1, place)
+
+
+class Flights:
+    """Which keys are asked for right now; may be shared by tasks, threads and event loops.
+
+    Use `of`: within a process one journal's flights are shared, since a process holds its locks as a whole.
+    """
+
+    _open: Final[dict[Path, Flights]] = {}
+    _opening: Final = threading.Lock()
+
+    def __init__(self, locks: KeyLocks) -> None:
         self._under_way: dict[str, Landing] = {}
         self._guard = threading.Lock()
+        self._locks = locks
+        self._users = 0
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """The flights of the journal at `path`, to be closed."""
+        place = path.resolve()
+        with cls._opening:
+            found = cls._open.get(place)
+            if found is None:
+                found = cls._open[place] = cls(KeyLocks(place.with_name(f"{place.name}-calls")))
+            found._users += 1
+        return found  # type: ignore[return-value]
+
+    def close(self) -> None:
+        """Let go of the file when nobody else in this process uses it."""
+        with self._opening:
+            self._users -= 1
+            if not self._users:
+                for place in [place for place, known in self._open.items() if known is self]:
+                    del self._open[place]
+                self._locks.close()
 
     @asynccontextmanager
     async def claim(self, keys: Iterable[str]) -> AsyncIterator[None]:
         """Be the one who may ask for `keys` for as long as this is open.
 
         Waits for equal calls under way; whoever comes next then finds their answers in the journal, or makes the
-        call when the other was cancelled or failed. Keys are claimed in their order, so that two overlapping
-        batches never wait for each other.
+        call when the other was cancelled, failed or was killed. Keys are claimed in their order, so that two
+        overlapping batches never wait for each other.
         """
         claimed: list[str] = []
         try:
             for key in sorted(set(keys)):
                 await self._claim(key)
                 claimed.append(key)
+                await self._claim_of_others(key)
             yield
         finally:
             for key in claimed:
+                self._locks.give_back(key)
                 with self._guard:
                     landing = self._under_way.pop(key)
                 landing.land()
 
     def waiting_for(self, key: str) -> int:
-        """How many wait for `key`."""
+        """How many wait for `key` in this process."""
         with self._guard:
             landing = self._under_way.get(key)
             return len(landing._waiting) if landing else 0
@@ -69,6 +154,17 @@ class Flights:
                     return
                 landing = other.join()
             await landing
+
+    async def _claim_of_others(self, key: str) -> None:
+        if self._locks.take(key):
+            return
+        now = asyncio.get_running_loop().time
+        until, look = now() + PATIENCE, _FIRST_LOOK
+        while now() < until:
+            await asyncio.sleep(look)
+            if self._locks.take(key):
+                return
+            look = min(2 * look, _LONGEST_LOOK)
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -6,7 +6,7 @@ flight at a kill are.
 
 A run sees the same answers whenever it is taken up again: what it was once handed stays its answer, even one
 that failed validation, so that it walks the same way to the same section. Later runs never see an answer that
-was rejected.
+was rejected, and nobody sees one that cannot be read: it is as if it had never come.
 
 All SQLite work is done by one thread that commits whatever has gathered since the last commit, so that the
 event loop never waits for the disk and twenty answers together cost one sync or two.
@@ -32,12 +32,13 @@ from citeloom.models.records import CallKind, CallRecord, Outcome, Replay, RunSc
 
 T = TypeVar("T")
 
-# What the run was handed before comes first; then the newest answer that nobody rejected.
+# What the run was handed before comes first; then the newest answer that nobody rejected. Answers are in the order of
+# their ids: a clock may go back.
 _OWN: Final = (
     "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer"
-    " WHERE u.run = ? AND u.key = ? AND a.made_at >= ? ORDER BY u.id LIMIT 1"
+    " WHERE u.run = ? AND u.key = ? ORDER BY u.id LIMIT 1"
 )
-_ANY: Final = "SELECT id, payload FROM answers WHERE key = ? AND rejected = 0 AND made_at >= ? ORDER BY id DESC LIMIT 1"
+_ANY: Final = "SELECT id, payload FROM answers WHERE key = ? AND rejected = 0 AND id > ? ORDER BY id DESC LIMIT 1"
 
 
 class JournalError(InputError):
@@ -58,7 +59,8 @@ class Journal:
             self._writer = GroupCommit(lambda: connect(path), name="journal")
         except (sqlite3.Error, OSError) as error:
             raise JournalError(f"{path}: {error}.", help=remedy(error)) from error
-        self._flights = Flights()
+        self._flights = Flights.of(path)
+        self._open = True
         self.streams = Streams()
         self._counting = threading.Lock()
         self._since_opened: dict[tuple[CallKind, str, str], Spending] = {}
@@ -69,8 +71,11 @@ class Journal:
         return cls(path, clock)
 
     def close(self) -> None:
-        """Commit what is left and close the file."""
+        """Commit what is left and close the file; may be called twice."""
         self._writer.close()
+        if self._open:
+            self._open = False
+            self._flights.close()
 
     def __enter__(self) -> Self:
         return self
@@ -124,11 +129,22 @@ class Journal:
         """Keep the answer that this run was handed for `key`, but replay it in no later run."""
 
         def mark(db: sqlite3.Connection) -> None:
-            found = db.execute(_OWN, (scope.run_id, key, scope.since)).fetchone()
+            found = db.execute(_OWN, (scope.run_id, key)).fetchone()
             if found is not None:
                 db.execute("UPDATE answers SET rejected = 1 WHERE id = ?", (found[0],))
 
         await self.submit(mark)
+
+    async def discard(self, keys: Sequence[str], scope: RunScope) -> None:
+        """Count the answers that this run was handed for `keys` as absent, for all runs: they cannot be read."""
+
+        def drop(db: sqlite3.Connection) -> None:
+            for key in keys:
+                for answer, _ in db.execute(_OWN, (scope.run_id, key)).fetchall():
+                    db.execute("DELETE FROM uses WHERE answer = ?", (answer,))
+                    db.execute("UPDATE answers SET rejected = 1 WHERE id = ?", (answer,))
+
+        await self.submit(drop)
 
     async def usage(self, scope: RunScope) -> Usage:
         """What the run cost so far, counted durably; without a price."""
@@ -160,6 +176,7 @@ class Journal:
 
         def drop(db: sqlite3.Connection) -> None:
             db.execute("DELETE FROM uses WHERE run = ?", (run_id,))
+            db.execute("DELETE FROM beginnings WHERE run = ?", (run_id,))
             ledger.forget(db, run_id)
 
         await self.submit(drop)
@@ -175,9 +192,10 @@ class Journal:
 
     def _find(self, db: sqlite3.Connection, record: CallRecord, scope: RunScope) -> str | None:
         key = record.key
-        row = own = db.execute(_OWN, (scope.run_id, key, scope.since)).fetchone()
+        after = _beginning(db, scope.run_id) if scope.fresh else 0
+        row = own = db.execute(_OWN, (scope.run_id, key)).fetchone()
         if row is None:
-            row = db.execute(_ANY, (key, scope.since)).fetchone()
+            row = db.execute(_ANY, (key, after)).fetchone()
         if row is None:
             return None
         if own is None:
@@ -217,3 +235,12 @@ class Journal:
             "INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, ?, ?)",
             (scope.run_id, key, answer, paid, self._clock.time()),
         )
+
+
+def _beginning(db: sqlite3.Connection, run: str) -> int:
+    """The newest answer there was when a fresh run first looked for one."""
+    found = db.execute("SELECT after FROM beginnings WHERE run = ?", (run,)).fetchone()
+    if found is None:
+        newest = "SELECT ?, coalesce(max(id), 0) FROM answers"
+        found = db.execute(f"INSERT INTO beginnings (run, after) {newest} RETURNING after", (run,)).fetchone()
+    return int(found[0])

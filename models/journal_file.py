@@ -9,7 +9,7 @@ from typing import Final
 
 from citeloom.models.write_ahead import write_ahead
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 LOCK_PATIENCE: Final = 30.0  # seconds to wait for another process that writes
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -48,7 +48,16 @@ CREATE TABLE IF NOT EXISTS spending (
     held_output INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (run, kind, endpoint, model)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS beginnings (
+    run TEXT PRIMARY KEY,
+    after INTEGER NOT NULL
+) WITHOUT ROWID;
 """
+_COUNTS: Final = "paid, reused, input_tokens, output_tokens, held_calls, held_input, held_output".split(", ")
+# The first two versions kept whatever a server called its usage: halves, texts, less than nothing.
+_MEND_COUNTS: Final = "UPDATE spending SET " + ", ".join(
+    f"{name} = min(max(CAST({name} AS INTEGER), 0), 1000000000000)" for name in _COUNTS
+)
 # The first version counted by going through the uses; answers could not be pruned without losing the count.
 _COUNT_USES: Final = """
 INSERT INTO spending (run, kind, endpoint, model, paid, reused, input_tokens, output_tokens)
@@ -63,6 +72,7 @@ def connect(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None)
     try:
+        db.text_factory = _text
         write_ahead(db, LOCK_PATIENCE)
         db.execute("PRAGMA synchronous = FULL")
         if _version(db) != SCHEMA_VERSION:
@@ -83,11 +93,18 @@ def _make_tables(db: sqlite3.Connection) -> None:
             db.execute(statement)
         if version == 1:
             db.execute(_COUNT_USES)
+        if version:
+            db.execute(_MEND_COUNTS)
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.execute("COMMIT")
     except BaseException:
         db.execute("ROLLBACK")
         raise
+
+
+def _text(stored: bytes) -> str:
+    # What is no text is seen by whoever reads the answer, and counts as absent; here it would stop the journal.
+    return stored.decode("utf-8", "replace")
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -16,7 +16,14 @@ from langchain_core.runnables import Runnable
 
 from citeloom.models.budget import Budget, Limits
 from citeloom.models.calls import Answer
-from citeloom.models.conversation import message_of, payload_of, printable, request_key, tokens_of
+from citeloom.models.conversation import (
+    UnreadableAnswerError,
+    message_of,
+    payload_of,
+    printable,
+    request_key,
+    tokens_of,
+)
 from citeloom.models.dialect import Dialect
 from citeloom.models.errors import BrokenAnswerError
 from citeloom.models.identity import ModelIdentity, canonical_json
@@ -27,7 +34,9 @@ from citeloom.models.refusals import given_up
 from citeloom.models.retry import Admission, CallFailedError, Limiter
 
 # What the parsing of an answer raises when a server takes liberties with the protocol.
-_PARSING = (LookupError, TypeError, ValueError, AttributeError)
+_PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+# Pieces of a stream that are put together at once: a server may send a million of them.
+_PIECES: Final = 500
 # Tokens reserved for an answer whose caller sets no limit.
 _UNLIMITED_ANSWER: Final = 8_000
 # Tokens that a server may put around a conversation: its template, a system prompt of its own.
@@ -109,6 +118,7 @@ class JournaledChat:
     async def _once(self, record: CallRecord, asked: _Asked, reader: Reader | None) -> Answer:
         """The answer from the journal, from an equal call in flight, or by asking, heard by `reader` then."""
         granted: list[Hold] = []
+        made: list[_Made] = []
 
         async def ask() -> Outcome:
             size = asked.size() if self._budget.limited else 0
@@ -120,30 +130,37 @@ class JournaledChat:
                     yield
                 granted.extend([hold] if hold else [])
 
-            message = await self._ask(asked, admission, reader)
-            payload = payload_of(message, record.key)
-            return Outcome(payload, *tokens_of(message, asked.messages), next(iter(granted), None))
+            made.append(await self._ask(asked, record.key, admission, reader))
+            return Outcome(made[-1].payload, *made[-1].tokens, next(iter(granted), None))
 
         try:
             replay = await self._journal.once(record, self._scope, ask)
+            if replay.paid:
+                return Answer(made[-1].message, record.key)
         except CallFailedError as failed:
             used = await self._journal.usage(self._scope)
             answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
             raise given_up(failed, self._identity, answered=answered) from failed
         finally:
-            for _ in granted:
-                self._budget.settle()
-        return Answer(message_of(replay.payload), record.key)
+            for hold in granted:
+                self._budget.settle(hold, made[-1].tokens if made else None)
+        try:
+            return Answer(message_of(replay.payload), record.key)
+        except UnreadableAnswerError:
+            await self._journal.discard([record.key], self._scope)
+            return await self._once(record, asked, reader)
 
     async def reject(self, answer: Answer) -> None:
         """See `ChatCaller`."""
         await self._journal.reject(answer.key, self._scope)
 
-    async def _ask(self, asked: _Asked, admission: Admission, reader: Reader | None) -> AIMessage:
+    async def _ask(self, asked: _Asked, key: str, admission: Admission, reader: Reader | None) -> _Made:
+        async def send(tried: Dialect) -> _Made:
+            return _Made.of(await self._send_as(tried, asked, reader), asked, key)
+
         while True:
-            tried = self._dialect.current
             try:
-                return await self._limiter.run(partial(self._send_as, tried, asked, reader), admission)
+                return await self._limiter.run(partial(send, self._dialect.current), admission)
             except _PutOtherwise:
                 continue
 
@@ -200,6 +217,24 @@ class _Asked:
         return _TEMPLATE + len(canonical_json([said, list(self.tools), self.schema]).encode("utf-8", "replace"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An answer that just came: as the journal will keep it, and as it is read again."""
+
+    payload: str
+    message: AIMessage
+    tokens: tuple[int, int]
+
+    @classmethod
+    def of(cls, message: AIMessage, asked: _Asked, key: str) -> _Made:
+        """Raises `BrokenAnswerError` for an answer that could not be read again: nothing is to be kept of it."""
+        try:
+            payload = payload_of(message, key)
+            return cls(payload, message_of(payload), tokens_of(message, asked.messages))
+        except (UnreadableAnswerError, *_PARSING) as error:
+            raise BrokenAnswerError(f"it cannot be kept: {error}") from error
+
+
 async def _answer(
     model: Runnable[LanguageModelInput, AIMessage],
     messages: Sequence[BaseMessage],
@@ -213,11 +248,17 @@ async def _answer(
     pieces: list[AIMessage] = []
     async for piece in model.astream(list(messages), **named):
         pieces.append(_as_answer(piece))
+        if len(pieces) == _PIECES:
+            pieces = [_joined(pieces)]
         reader.say(printable(str(piece.text)))
         await asyncio.sleep(0)  # those who show it have their turn, also when the whole answer is there at once
-    chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     if not pieces:
         raise BrokenAnswerError("an empty answer")
+    return _joined(pieces)
+
+
+def _joined(pieces: Sequence[AIMessage]) -> AIMessage:
+    chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     return add_ai_message_chunks(*chunks) if len(chunks) == len(pieces) else pieces[-1]
 
 

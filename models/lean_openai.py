@@ -11,18 +11,18 @@ Importing this imports the OpenAI SDK; whoever wants a cheap start imports it la
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
-from citeloom.models.event_stream import answer_chunks, is_event_stream, whole_as_chunk
+from citeloom.models.event_stream import StreamedAnswer, answer_pieces, is_event_stream
+from citeloom.models.safe_answer import answer_of
 
 
 class LeanChatOpenAI(ChatOpenAI):
@@ -38,7 +38,7 @@ class LeanChatOpenAI(ChatOpenAI):
         body = self._get_request_payload(messages, stop=stop, **kwargs)
         body.update(body.pop("extra_body", None) or {})
         answer = await self.root_async_client.post("/chat/completions", cast_to=object, body=body)
-        return self._create_chat_result(answer)
+        return ChatResult(generations=[ChatGeneration(message=answer_of(answer))])
 
     async def _astream(
         self,
@@ -57,17 +57,29 @@ class LeanChatOpenAI(ChatOpenAI):
             stream_cls=openai.AsyncStream[object],
         )
         if not is_event_stream(stream.response):
-            yield self._generation(whole_as_chunk(json.loads(stream.response.content)))
-            return
-        async with aclosing(answer_chunks(stream.response)) as chunks:
-            async for chunk in chunks:
-                yield self._generation(chunk)
-
-    def _generation(self, chunk: dict[str, Any]) -> ChatGenerationChunk:
-        generation = self._convert_chunk_to_generation_chunk(chunk, AIMessageChunk, None)
-        assert generation is not None, "a chunk without a delta was let through"
-        return generation
+            whole = answer_of(stream.response.json())
+            yield ChatGenerationChunk(message=AIMessageChunk(content=whole.content))
+        else:
+            answer = StreamedAnswer()
+            async with aclosing(answer_pieces(stream.response, answer)) as pieces:
+                async for piece in pieces:
+                    yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
+            whole = answer_of(answer.whole())
+        yield ChatGenerationChunk(message=_all_but_text(whole))
 
     def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
         # Not because somebody listens to callbacks, as LangGraph does: a plain call stays one request, one answer.
         return async_api and bool(kwargs.get("stream"))
+
+
+def _all_but_text(answer: AIMessage) -> AIMessageChunk:
+    """The last chunk of an answer whose text was told already."""
+    return AIMessageChunk(
+        content="",
+        tool_calls=answer.tool_calls,
+        invalid_tool_calls=answer.invalid_tool_calls,
+        usage_metadata=answer.usage_metadata,
+        response_metadata=answer.response_metadata,
+        additional_kwargs=answer.additional_kwargs,
+        chunk_position="last",
+    )

@@ -21,15 +21,10 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunScope:
-    """The run that asks; answers made before `ignore_before` (seconds since the epoch) are not for it."""
+    """The run that asks; of other runs' answers, a `fresh` one takes those only that came after its own beginning."""
 
     run_id: str
-    ignore_before: float | None = None
-
-    @property
-    def since(self) -> float:
-        """`ignore_before`, as a number that can be compared."""
-        return self.ignore_before or 0.0
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,11 @@ def _words(failed: CallFailedError, identity: ModelIdentity) -> tuple[str, str]:
                 f"{where}: cannot be reached for model {model} ({reason}).",
                 _set(identity.url_setting, "Start the server, or"),
             )
+        case "redirect":
+            return (
+                f"{where} redirects what is asked of model {model} ({reason}); redirects are not followed.",
+                _set(identity.url_setting, "If that is where you mean to ask,"),
+            )
         case "key":
             return f"{where} refuses the key for model {model} ({reason}).", _set(identity.key_setting)
         case "model":

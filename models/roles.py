@@ -72,24 +72,57 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class CitedPair:
-    """A sentence as it was written, with its markers, and one of the sources that it cites."""
+class CitedClaim:
+    """A sentence as it was written, with its markers, and all sources that it cites, in the order of its markers.
+
+    `before` is the sentence before it in the same paragraph, for the first one the heading above; empty without either.
+    """
 
     sentence: str
-    source: Source
+    sources: tuple[Source, ...]
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingSpan:
+    """Words that decide a verdict: `chunk.text[start:end]` of the chunk `chunk_id`."""
+
+    chunk_id: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of a sentence and one of its sources.
+    """What a judge says of a sentence, kept for each of the sources that it cites.
 
-    `source.text[start:end]` are the words that decide it; both None where there are none, as for "unsupported".
+    The label is that of the whole sentence, judged against all its sources together; a source that contradicts it has
+    the label "contradicted" by itself. `adds` tells a source that adds nothing ("idle"), and one that contradicts.
+    `spans` are the words of the source that decide, in the order of the paper; `source.text[start:end]` are the first
+    of them in the evidence's own chunk. All are empty where there are none, as for "unsupported".
     """
 
     label: VerdictLabel
     reason: str = ""
     start: int | None = None
     end: int | None = None
+    adds: Literal["", "idle", "contradicts"] = ""
+    spans: tuple[DecidingSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FailingSentence:
+    """A sentence of a draft to be repaired: what is wrong with it, what stands around it, and its evidence.
+
+    `of_number` when a number in it was not found, which may be one of the experiment's.
+    """
+
+    text: str
+    problems: tuple[str, ...]
+    before: str = ""
+    after: str = ""
+    sources: tuple[Source, ...] = ()
+    of_number: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +184,11 @@ class SectionWriter(Protocol):
         ...
 
     async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft mended; `problems` are one line each and name the words at fault."""
+        """The draft written again, where a problem concerns the whole of it; `problems` are one line each."""
+        ...
+
+    async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """What replaces each sentence: other words, "" to remove it, None to leave it as it is."""
         ...
 
 
@@ -172,12 +209,14 @@ class AnswerWriter(Protocol):
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft: ...
 
+    async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]: ...
+
 
 class SupportJudge(Protocol):
     """Judges whether sources support the sentences that cite them."""
 
-    async def judge(self, pairs: Sequence[CitedPair]) -> list[Verdict]:
-        """A verdict for each pair, in their order."""
+    async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
+        """For each claim, in order, a verdict for each of its sources, in their order."""
         ...
 
 
@@ -249,7 +288,13 @@ class Roles:
         return await self.writer.write(brief, listener)
 
     async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft of a section or an answer, mended."""
+        """The draft of a section or an answer, written again."""
         if isinstance(brief, AnswerBrief):
             return await self.answering.writer.repair(brief, draft, problems)
         return await self.writer.repair(brief, draft, problems)
+
+    async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """What replaces each sentence of a section or an answer; see `SectionWriter`."""
+        if isinstance(brief, AnswerBrief):
+            return await self.answering.writer.repair_sentences(brief, failing)
+        return await self.writer.repair_sentences(brief, failing)

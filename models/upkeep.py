@@ -105,6 +105,8 @@ def prune(
         gone = "(SELECT id FROM chosen WHERE NOT needed)"
         db.execute(f"DELETE FROM uses WHERE answer IN {gone}")
         db.execute(f"DELETE FROM answers WHERE id IN {gone}")
+        # SQLite gives the highest ids out again: what comes now comes after the beginning of every run.
+        db.execute("UPDATE beginnings SET after = min(after, (SELECT coalesce(max(id), 0) FROM answers))")
         db.execute("COMMIT")
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

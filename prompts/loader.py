@@ -37,6 +37,8 @@ PROMPT_NAMES: tuple[str, ...] = (
     *(f"writer_plan_{kind}" for kind in SECTION_KINDS),
     "writer_earlier",
     "writer_repair",
+    "repair_system",
+    "repair_task",
     "writer_again",
     "answer_system",
     "answer_task",

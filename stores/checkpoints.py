@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citeloom.models.write_ahead import make_write_ahead
+from citeloom.stores.checkpoint_order import continue_ids
 from citeloom.stores.damage import CHECKPOINTS_REMEDY, naming_damage, require_plain_schema
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
             await connection.execute("PRAGMA synchronous=FULL")
             saver = PlainSaver(connection, path)
             await saver.setup()
+            await continue_ids(connection)
             yield saver
 
 

@@ -1,4 +1,10 @@
-"""A folder of Chroma: opening it, closing it, and saying what cannot be read."""
+"""A folder of Chroma: opening it, closing it, and saying what cannot be read.
+
+Chroma is made for one process. Whoever opens a folder reads the index of neighbours from files that a writer may be
+replacing, together with the log of what is not in them yet, and writes those files itself when the log is long: a
+reader would miss records, end in a segmentation fault, or spoil the writer's index. So a lock is held while a folder
+is opened and while it is written; what is open needs no file of the index any more.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,11 @@ import itertools
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
 
 from citeloom.errors import InputError
 
@@ -17,6 +26,7 @@ if TYPE_CHECKING:
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
 _openings = itertools.count(1)
+_POLL_SECONDS = 0.005  # a writer leaves the folder alone for the length of a commit only
 MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on memory
 
 
@@ -55,11 +65,19 @@ def _unreadable(path: Path, error: Exception) -> VectorStoreError:
 class ChromaFolder:
     """The collections of a folder, made when first asked for; safe to call from several threads."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lock: Path, names: Sequence[str]) -> None:
         self.path = path
+        self._names = names
         self._lock = threading.RLock()
+        self._file_lock = FileLock(lock, poll_interval=_POLL_SECONDS)
         self._client: ClientAPI | None = None
         self._collections: dict[str, _Guarded] = {}
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps other processes and threads from opening and writing the folder; a thread may hold it twice."""
+        with self._file_lock:
+            yield
 
     def close(self) -> None:
         """Let go of the files; the next call opens them again, and so sees what others wrote."""
@@ -72,22 +90,31 @@ class ChromaFolder:
     def collection(self, name: str) -> _Guarded:
         """The collection of a name; raises `VectorStoreError` when the folder cannot be read."""
         with self._lock:
+            if name in self._collections:
+                return self._collections[name]
+        with self.held(), self._lock:  # in this order, as a write does
             if name not in self._collections:
-                # Imported late: it costs most of a second, which `--help` must not pay.
-                from chromadb.errors import InternalError
-
-                try:
-                    if self._client is None:
-                        self._client = _open_client(self.path)
-                    collection = self._client.get_or_create_collection(
-                        name, configuration=_CONFIGURATION, embedding_function=None
-                    )
-                except (InternalError, ValueError) as error:
-                    raise _unreadable(self.path, error) from error
-                self._collections[name] = _Guarded(collection, self.path)
+                self._open()
             return self._collections[name]
 
-    def pages(self, items: Sequence[str]) -> Iterator[list[int]]:
+    def _open(self) -> None:
+        # Imported late: it costs most of a second, which `--help` must not pay.
+        from chromadb.errors import InternalError
+
+        try:
+            if self._client is None:
+                self._client = _open_client(self.path)
+            for name in self._names:
+                collection = self._client.get_or_create_collection(
+                    name, configuration=_CONFIGURATION, embedding_function=None
+                )
+                collection.count()  # reads the index and the log now, while nobody writes them
+                self._collections[name] = _Guarded(collection, self.path)
+        except (InternalError, ValueError) as error:
+            self._collections = {}
+            raise _unreadable(self.path, error) from error
+
+    def pages(self, items: Sequence[object]) -> Iterator[list[int]]:
         """Indices of `items`, in pages that Chroma can take at once."""
         with self._lock:
             assert self._client is not None
@@ -98,7 +125,7 @@ class ChromaFolder:
     def set_aside(self) -> Path:
         """Move what is there out of the way, in place of what was moved before; gives its new place."""
         aside = self.path.with_name(f"{self.path.name}-damaged")
-        with self._lock:
+        with self.held(), self._lock:
             self.close()
             if aside.is_dir():
                 shutil.rmtree(aside)

@@ -11,8 +11,6 @@ import hashlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-import numpy as np
-
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 from citeloom.errors import InputError
 from citeloom.models.embedding import EmbeddingModel, Vector
@@ -23,7 +21,8 @@ from citeloom.stores.chroma import VectorStoreError
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.nearest import Nearest, NearPaper, keys_within, nearest_papers
+from citeloom.stores.nearest import Nearest, NearPaper, keys_within
+from citeloom.stores.reach import cosines
 from citeloom.stores.vectors import VectorStore
 
 
@@ -122,6 +121,7 @@ class Library:
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Bring staged changes to the other stores and mark them as done; doing it twice does no harm."""
+        self.records()  # what another process has written is seen after reopening only, and must not be written over
         bring_over(changes, self.catalog, self.store, self.fulltext)
         self.catalog.commit(changes)
 
@@ -257,8 +257,7 @@ class Library:
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; those that are not there are left out."""
-        vectors = self.store.get_vectors(ids) if ids else {}
-        return {identifier: float(np.dot(row, vector)) for identifier, row in vectors.items()}
+        return cosines(self.store.get_vectors(ids), vector)
 
     def matching(
         self,
@@ -289,4 +288,4 @@ class Library:
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of the user's note on them, is nearest; best first."""
-        return nearest_papers(self, vector, k)
+        return self._nearest.papers(vector, k)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from citeloom.documents import Category, Paper, chunk_id, split_chunk_id
 from citeloom.models.embedding import Vector
 from citeloom.stores.changes import PaperRecord
+from citeloom.stores.reach import Reach, Scored, ordered
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 # a small one; beyond that the index is asked for more than enough and the rest dropped.
 _EXACT_LIMIT: Final = 600
 _MARGIN: Final = 1.3  # what is near a query is not spread evenly over papers and categories
-_WIDENING: Final = 4
+_TRIES: Final = 3  # of a search in the midst of which another process has changed the library
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +35,6 @@ class NearPaper:
     summary: str
     score: float
     note: str = ""
-
-
-def nearest_papers(library: Library, vector: Vector, k: int) -> list[NearPaper]:
-    """The `k` papers whose summary, or a passage of the user's note on them, is nearest; equal ones go by key."""
-    records = library.records()
-    if k < 1 or not records:
-        return []
-    unready = len(library.catalog.unfinished())  # another process writes them; what is there of them is not shown
-    best = {
-        key: NearPaper(records[key].paper, summary, score)
-        for key, summary, score in library.store.nearest_summaries(vector, min(len(records), k) + unready)
-        if key in records
-    }
-    # So many that one note of many passages cannot keep out another paper's.
-    most = max(len(record.note.spans) if record.note else 0 for record in records.values())
-    for identifier, text, score in library.store.nearest_passages(vector, k * most) if most else []:
-        key = split_chunk_id(identifier)[0]
-        if key in records and (key not in best or score > best[key].score):
-            best[key] = NearPaper(records[key].paper, records[key].summary, score, text)
-    return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
 
 
 def keys_within(
@@ -73,6 +55,41 @@ def keys_within(
         and (years is None or (record.paper.year is not None and years[0] <= record.paper.year <= years[1]))
         and wanted in record.paper.venue.casefold()
     )
+
+
+def _passage_count(record: PaperRecord) -> int:
+    return len(record.note.spans) if record.note else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The summaries that a search may find: one for each paper."""
+
+    records: Mapping[str, PaperRecord]
+
+    def ids(self) -> list[str]:
+        """The keys of the papers."""
+        return list(self.records)
+
+    def holds(self, identifier: str) -> bool:
+        """Whether the library has the paper."""
+        return identifier in self.records
+
+
+@dataclass(frozen=True, slots=True)
+class _Passages:
+    """The passages of notes that a search may find."""
+
+    records: Mapping[str, PaperRecord]
+
+    def ids(self) -> list[str]:
+        """The passages of all notes."""
+        return [chunk_id(key, place) for key, record in self.records.items() for place in range(_passage_count(record))]
+
+    def holds(self, identifier: str) -> bool:
+        """Whether it is a passage of the note on a paper that the library has."""
+        key, place = split_chunk_id(identifier)
+        return key in self.records and place < _passage_count(self.records[key])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,38 +129,77 @@ class Nearest:
 
     def __init__(self, library: Library) -> None:
         self._library = library
+        store = library.store
+        self._chunks = Reach(store.nearest_ids, store.get_vectors)
+        self._summaries = Reach(store.nearest_summaries, store.summary_vectors)
+        self._passages = Reach(store.nearest_passages, store.note_vectors)
         self._lock = threading.Lock()
         self._read_for: Mapping[str, PaperRecord] | None = None
         self._categories: Mapping[str, bytes] = {}
 
     def ids(
         self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-    ) -> list[tuple[str, float]]:
+    ) -> Scored:
         """Ids and cosines of the `k` nearest chunks of these papers and categories; equal cosines go by chunk id."""
-        records = self._library.records()
-        papers = records.keys() if keys is None else records.keys() & keys
-        scope = _Scope(papers, records)
+        return self._unchanged(lambda records: self._ids(records, vector, k, keys, categories))
+
+    def papers(self, vector: Vector, k: int) -> list[NearPaper]:
+        """The `k` papers whose summary, or a passage of the user's note on them, is nearest; equal ones go by key."""
+        return self._unchanged(lambda records: self._papers(records, vector, k))
+
+    def _unchanged(self, search: Callable[[Mapping[str, PaperRecord]], Found]) -> Found:
+        """What a search finds while the library stays the same, so that what it sees is of one state."""
+        for _ in range(_TRIES - 1):
+            records = self._library.records()
+            found = search(records)
+            if self._library.records() is records:
+                return found
+        return search(self._library.records())
+
+    def _ids(
+        self,
+        records: Mapping[str, PaperRecord],
+        vector: Vector,
+        k: int,
+        keys: Collection[str] | None,
+        categories: Collection[Category] | None,
+    ) -> Scored:
+        whole = _Scope(records.keys(), records)
+        scope = whole if keys is None else _Scope(records.keys() & keys, records)
         if categories is not None:
-            scope = _Scope(papers, records, bytes(sorted(set(categories))), self._categories_of(records))
-        limited = keys is not None or categories is not None
-        size = scope.size() if limited else self._library.chunk_count()
+            wanted = bytes(sorted(set(categories)))
+            scope = _Scope(scope.keys, records, wanted, self._categories_of(records))
+        limited = scope is not whole
+        total = self._library.chunk_count()
+        size = scope.size() if limited else total
         if k < 1 or not size or (categories is not None and not categories):
             return []
         if limited and size <= _EXACT_LIMIT:
-            return _ordered(self._library.cosines(vector, scope.ids()).items())[:k]
-        return self._widened(vector, min(k, size), scope, size)
-
-    def _widened(self, vector: Vector, k: int, scope: _Scope, size: int) -> list[tuple[str, float]]:
-        total = self._library.chunk_count()
+            return ordered(self._library.cosines(vector, scope.ids()).items())[:k]
+        k = min(k, size)
         asked = k if size == total else min(total, math.ceil(k * _MARGIN * total / size))
-        while True:
-            near = self._library.store.nearest_ids(vector, asked)
-            found = [item for item in near if scope.holds(item[0])]
-            # Only a store that gives less than it was asked for has no more: while another process writes, it holds
-            # chunks of no ready paper, and their number changes from one look to the next.
-            if len(found) >= k or len(near) < asked:
-                return _ordered(found)[:k]
-            asked = asked * _WIDENING if asked > total else min(total + 1, asked * _WIDENING)
+        return self._chunks.search(vector, k, scope, asked, records, whole)
+
+    def _papers(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> list[NearPaper]:
+        k = min(k, len(records))
+        if k < 1:
+            return []
+        summaries = _Keys(records)
+        near = self._summaries.search(vector, k, summaries, k, records, summaries)
+        best = {key: NearPaper(records[key].paper, records[key].summary, score) for key, score in near}
+        for identifier, score in self._near_passages(records, vector, k):
+            key, place = split_chunk_id(identifier)
+            note = records[key].note
+            if note is not None and (key not in best or score > best[key].score):
+                best[key] = NearPaper(records[key].paper, records[key].summary, score, note.passages[place])
+        return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
+
+    def _near_passages(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> Scored:
+        counts = [_passage_count(record) for record in records.values()]
+        # So many that one note of many passages cannot keep out another paper's.
+        wanted = min(k * max(counts), sum(counts))
+        passages = _Passages(records)
+        return self._passages.search(vector, wanted, passages, wanted, records, passages) if wanted else []
 
     def _categories_of(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
         with self._lock:
@@ -155,7 +211,3 @@ class Nearest:
                 }
                 self._read_for = records
             return self._categories
-
-
-def _ordered(scored: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    return sorted(scored, key=lambda item: (-item[1], item[0]))

@@ -126,17 +126,17 @@ class RunRegister:
         """The run of a fingerprint that was begun last."""
         with self._file.connection() as connection:
             row = connection.execute(
-                f"SELECT {_COLUMNS} FROM runs WHERE fingerprint = ? ORDER BY started_at DESC, rowid DESC LIMIT 1",
+                f"SELECT {_COLUMNS} FROM runs WHERE fingerprint = ? ORDER BY rowid DESC LIMIT 1",
                 (fingerprint,),
             ).fetchone()
         return self._run(row) if row else None
 
     def latest_about(self, question: str) -> Run | None:
-        """The run of a question, whatever library and settings it had, that was taken up last."""
+        """The run of a question, whatever library and settings it had, that was begun last."""
         with self._file.connection() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS} FROM runs WHERE json_extract(request, '$.question') = ?"
-                " ORDER BY updated_at DESC LIMIT 1",
+                " ORDER BY rowid DESC LIMIT 1",
                 (question,),
             ).fetchone()
         return self._run(row) if row else None

@@ -8,8 +8,8 @@ grows, metadata filters do not (docs/decisions).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
 from citeloom.models.embedding import Vector
 from citeloom.stores.chroma import MAX_PAGE, ChromaFolder, VectorStoreError
 from citeloom.stores.home import Home
-
-if TYPE_CHECKING:
-    pass
 
 _NAMES = ("content", "summaries", "notes")
 
@@ -33,44 +30,85 @@ class StoredChunk:
     vector: Vector | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What Chroma holds under an id."""
+
+    text: str
+    vector: Vector
+    metadata: Mapping[str, str | int] = field(default_factory=dict)
+
+    def same_as(self, other: _Record | None) -> bool:
+        """Whether text and vector are the same, but for what Chroma rounds off when it makes its length one."""
+        return other is not None and self.text == other.text and np.allclose(self.vector, other.vector, atol=1e-6)
+
+
 class VectorStore(ChromaFolder):
     """The three collections of a home."""
 
     def __init__(self, home: Home) -> None:
-        super().__init__(home.chroma)
+        super().__init__(home.chroma, home.locks / "chroma.lock", _NAMES)
 
     def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
         """Write chunks with their vectors, one each, [d]; what stood under an id is replaced."""
-        content = self.collection("content")
-        ids = [chunk.id for chunk in chunks]
-        for page in self.pages(ids):
-            content.upsert(
-                ids=[ids[i] for i in page],
-                embeddings=_rows([vectors[i] for i in page]),
-                documents=[chunks[i].text for i in page],
-                metadatas=[_metadata(chunks[i]) for i in page],
-            )
+        pairs = zip(chunks, vectors, strict=True)
+        self._put("content", {chunk.id: _Record(chunk.text, vector, _metadata(chunk)) for chunk, vector in pairs})
 
     def put_summaries(self, summaries: Mapping[str, tuple[str, Vector]]) -> None:
         """Write summaries of papers with their vectors, [d], by key."""
-        self._put_documents("summaries", summaries)
+        self._put("summaries", {key: _Record(*summary) for key, summary in summaries.items()})
 
     def put_passages(self, passages: Mapping[str, tuple[str, Vector]]) -> None:
         """Write passages of notes with their vectors, [d], by id."""
-        self._put_documents("notes", passages)
+        self._put("notes", {identifier: _Record(*passage) for identifier, passage in passages.items()})
 
-    def _put_documents(self, name: str, documents: Mapping[str, tuple[str, Vector]]) -> None:
-        if not documents:
-            return
+    def _put(self, name: str, records: Mapping[str, _Record]) -> None:
+        """Write records, all or none of a page of them for whoever opens the folder meanwhile.
+
+        No vector is replaced in place, which would cut its neighbours off (see `stores/reach.py`).
+        """
+        with self.held():
+            self._put_held(name, records)
+
+    def _put_held(self, name: str, records: Mapping[str, _Record]) -> None:
+        old = self._records_of(name, list(records))
+        same = {identifier: record for identifier, record in records.items() if record.same_as(old.get(identifier))}
+        self._set_metadata(
+            name,
+            {  # Chroma keeps what an update does not name
+                identifier: {**dict.fromkeys(old[identifier].metadata), **record.metadata}
+                for identifier, record in same.items()
+                if record.metadata != old[identifier].metadata
+            },
+        )
+        new = [identifier for identifier in records if identifier not in same]
+        self._delete(name, [identifier for identifier in new if identifier in old])
         collection = self.collection(name)
-        ids = list(documents)
-        for page in self.pages(ids):
-            rows = [documents[ids[i]] for i in page]
+        for page in self.pages(new):
+            rows = [records[new[i]] for i in page]
             collection.upsert(
-                ids=[ids[i] for i in page],
-                embeddings=_rows([vector for _, vector in rows]),
-                documents=[text for text, _ in rows],
+                ids=[new[i] for i in page],
+                embeddings=_rows([row.vector for row in rows]),
+                documents=[row.text for row in rows],
+                metadatas=[row.metadata for row in rows] if rows[0].metadata else None,
             )
+
+    def _records_of(self, name: str, ids: Sequence[str]) -> dict[str, _Record]:
+        """The records that are there, by id."""
+        collection = self.collection(name)
+        include = ["documents", "metadatas", "embeddings"]
+        found: dict[str, _Record] = {}
+        for page in self.pages(ids):
+            got: Any = collection.get(ids=[ids[i] for i in page], include=include)
+            rows = zip(got["ids"], got["documents"], got["embeddings"], got["metadatas"], strict=True)
+            found |= {identifier: _Record(text, vector, metadata or {}) for identifier, text, vector, metadata in rows}
+        return found
+
+    def _set_metadata(self, name: str, metadata: Mapping[str, Mapping[str, str | int | None]]) -> None:
+        collection = self.collection(name)
+        ids = list(metadata)
+        for page in self.pages(ids):
+            collection.update(ids=[ids[i] for i in page], metadatas=[metadata[ids[i]] for i in page])
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are passed over."""
@@ -86,9 +124,10 @@ class VectorStore(ChromaFolder):
 
     def _delete(self, name: str, ids: Sequence[str]) -> None:
         if ids:
-            collection = self.collection(name)
-            for page in self.pages(ids):
-                collection.delete(ids=[ids[i] for i in page])
+            with self.held():
+                collection = self.collection(name)
+                for page in self.pages(ids):
+                    collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The chunks that are there, by id."""
@@ -110,31 +149,22 @@ class VectorStore(ChromaFolder):
         return self._vectors_of("content", ids)
 
     def nearest_ids(self, vector: Vector, k: int) -> list[tuple[str, float]]:
-        """Ids and cosines of the `k` nearest chunks, best first.
+        """Ids and cosines of the `k` nearest chunks that Chroma's graph leads to, best first."""
+        return self._nearest("content", vector, k)
 
-        Texts and metadata are left where they are: of a hundred candidates a search shows ten, and a thousand
-        records of metadata take 100 ms.
-        """
-        result: Any = self.collection("content").query(
-            query_embeddings=_rows([vector]), n_results=k, include=["distances"]
-        )
+    def nearest_summaries(self, vector: Vector, k: int) -> list[tuple[str, float]]:
+        """Keys and cosines of the `k` nearest papers that the graph leads to, best first."""
+        return self._nearest("summaries", vector, k)
+
+    def nearest_passages(self, vector: Vector, k: int) -> list[tuple[str, float]]:
+        """Ids and cosines of the `k` nearest passages of notes that the graph leads to, best first."""
+        return self._nearest("notes", vector, k)
+
+    def _nearest(self, name: str, vector: Vector, k: int) -> list[tuple[str, float]]:
+        """Texts and metadata are left where they are: a thousand records of metadata take 100 ms."""
+        result: Any = self.collection(name).query(query_embeddings=_rows([vector]), n_results=k, include=["distances"])
         rows = zip(result["ids"][0], result["distances"][0], strict=True)
-        return [(name, 1.0 - float(distance)) for name, distance in rows]
-
-    def nearest_summaries(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
-        """Keys, summaries and cosines of the `k` nearest papers, best first."""
-        return self._nearest_documents("summaries", vector, k)
-
-    def nearest_passages(self, vector: Vector, k: int) -> list[tuple[str, str, float]]:
-        """Ids, texts and cosines of the `k` nearest passages of notes, best first."""
-        return self._nearest_documents("notes", vector, k)
-
-    def _nearest_documents(self, name: str, vector: Vector, k: int) -> list[tuple[str, str, float]]:
-        result: Any = self.collection(name).query(
-            query_embeddings=_rows([vector]), n_results=k, include=["documents", "distances"]
-        )
-        rows = zip(result["ids"][0], result["documents"][0], result["distances"][0], strict=True)
-        return [(identifier, text, 1.0 - float(distance)) for identifier, text, distance in rows]
+        return [(identifier, 1.0 - float(distance)) for identifier, distance in rows]
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the summaries that are there, by key."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from citeloom.config import RetrievalMode
-from citeloom.documents import Evidence, EvidenceSpan
+from citeloom.documents import Category, Evidence, EvidenceSpan
 from citeloom.documents.windows import Window
 from citeloom.models.concurrency import all_settled
 from citeloom.models.needs import Need, Purpose
@@ -31,8 +31,9 @@ class EvidenceLimits:
     """How much a search reads and keeps, and how the scores are weighed (see `config.Settings`).
 
     `read_tokens` is what the first search for all needs reads at most, `search_tokens` each later one; `call_tokens`
-    what one call of the reader is shown; `waves` in how many parts the first search is read. `top_k_final` and
-    `per_paper` bound what is kept for each need and of each paper for it; None keeps all that was read and is useful.
+    what one call of the reader is shown; `waves` in how many parts the first search is read, and `abstracts` of how
+    many papers the abstract is read at its end. `top_k_final` and `per_paper` bound what is kept for each need and of
+    each paper for it; None keeps all that was read and is useful.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
@@ -41,6 +42,7 @@ class EvidenceLimits:
     call_tokens: int = 2_000
     window_tokens: int = 1_200
     waves: int = 3
+    abstracts: int = 4
     top_k_initial: int = 40
     top_k_final: int | None = None
     per_paper: int | None = None
@@ -134,9 +136,17 @@ async def search_each(
 
 
 async def read_in_waves(
-    reader: EvidenceReader, purpose: Purpose, windows: Sequence[Window], limits: EvidenceLimits
+    reader: EvidenceReader,
+    purpose: Purpose,
+    windows: Sequence[Window],
+    limits: EvidenceLimits,
+    library: Library | None = None,
 ) -> Searched:
-    """Read windows best first, leaving out those whose needs have plenty or have gone dry."""
+    """Read windows best first, leaving out those whose needs have plenty or have gone dry.
+
+    With a `library`, the abstracts of the papers that helped most are read last, where they were not among the
+    windows: an abstract states a paper's main findings, but ranks below the passages that go into one of them.
+    """
     found: list[Found] = []
     read: list[Window] = []
     for wave in _waves(windows, limits.waves):
@@ -144,7 +154,27 @@ async def read_in_waves(
         wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
         found += await read_windows(reader, purpose, wanted, limits, purpose.needs)
         read += wanted
+    if library is not None and limits.abstracts:
+        abstracts = await asyncio.to_thread(_abstracts, library, found, read, limits)
+        found += await read_windows(reader, purpose, abstracts, limits, purpose.needs)
+        read += abstracts
     return Searched(tuple(kept(found, limits)), chunk_ids(read))
+
+
+def _abstracts(
+    library: Library, found: Sequence[Found], read: Sequence[Window], limits: EvidenceLimits
+) -> list[Window]:
+    """The abstracts, not read yet, of the papers with most strong findings; blocks."""
+    papers = Counter(item.finding.paper.key for item in found if item.finding.score >= STRONG)
+    known = set(chunk_ids(read))
+    windows: list[Window] = []
+    for key, _ in sorted(papers.items(), key=lambda item: (-item[1], item[0]))[: limits.abstracts]:
+        rows = library.catalog.chunk_rows(keys=[key], categories=[Category.ABSTRACT])
+        chunks = tuple(library.chunks([row.id for row in rows if row.id not in known]))
+        best = max(item.finding.vector_score for item in found if item.finding.paper.key == key)
+        if chunks:
+            windows.append(Window(library.paper(key), chunks[:1], (chunks[0].id,), (best,)))
+    return windows
 
 
 async def read_windows(

@@ -117,7 +117,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     reader = roles.answering.reader
     purpose, limits = purpose_of(state), _limits(state, bench)
     windows = await asyncio.to_thread(windows_from, state["found"], bench.library)
-    searched = await read_in_waves(reader, purpose, windows, limits)
+    searched = await read_in_waves(reader, purpose, windows, limits, bench.library)
     said = f"stage 3, evidence: {len(searched.found)} findings from {len(windows)} passages"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     within = await asyncio.to_thread(limits_of, state, bench.library)

@@ -62,7 +62,7 @@ async def begin(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
 
 
 async def keep(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Lay the finished section by, and turn to the next."""
+    """Store the finished section, and turn to the next."""
     kind = state["section"]
     written: WrittenSection = {
         "section": kind,
@@ -71,6 +71,7 @@ async def keep(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> 
         "verdicts": state["verdicts"],
         "warnings": state["warnings"],
         "offered": state["offered"],
+        "needs": state.get("needs", []),
         "read": chunks_shown(state),
         "spent": await bench.usage(bench.run_id(runtime)),
     }
@@ -136,6 +137,7 @@ def _as_it_was(state: SectionState, written: WrittenSection) -> SectionState:
         "verdicts": written["verdicts"],
         "warnings": written["warnings"],
         "offered": written["offered"],
+        "needs": written.get("needs", []),
         "written": [],
     }
 

@@ -21,6 +21,7 @@ from citeloom.citations import (
     trace_numbers,
 )
 from citeloom.citations import render as render_text
+from citeloom.citations.absence import absence_findings
 from citeloom.citations.cited_places import cited_places
 from citeloom.citations.csl import style_file
 from citeloom.citations.export import bibliography, markdown_document, section_title
@@ -44,6 +45,7 @@ from citeloom.graph.briefs import (
     with_chosen_quotes,
 )
 from citeloom.graph.events import progress
+from citeloom.graph.gathering import searched_in_vain
 from citeloom.graph.judging import still_placed, verdicts_of
 from citeloom.graph.state import ResearchState, RunState, Update
 from citeloom.graph.workbench import Workbench
@@ -51,7 +53,16 @@ from citeloom.models.briefs import AnswerBrief, Brief, Source
 from citeloom.models.roles import Draft, Verdict
 
 _OF_SENTENCES = frozenset(
-    {"citation-missing", "unsupported", "contradicted", "partly-supported", "off-topic", "unjudged"}
+    {
+        "citation-missing",
+        "unsupported",
+        "contradicted",
+        "partly-supported",
+        "idle-marker",
+        "absence-unsearched",
+        "off-topic",
+        "unjudged",
+    }
 )
 
 
@@ -124,7 +135,7 @@ async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str,
         # Marking may have mended more than it names, or less: what is told is what is left in the text.
         written = Draft(text, draft.truncated)
         found = check_draft(written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
-        return [*found, *support_findings(text, verdicts)]
+        return [*found, *support_findings(text, verdicts), *absence_findings(text, searched_in_vain(state))]
 
     strict = bench.settings.strict
     text, left, out = await asyncio.to_thread(_held_to, text, check, strict=strict, kind=brief.kind)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final, Literal, cast
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
@@ -22,7 +23,6 @@ from citeloom.graph.gathering import (
     near_titles,
     need_records,
     needs_planned,
-    numbered_on,
     purpose_of,
     recorded,
 )
@@ -82,7 +82,10 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], bench: Workbench) -
     roles = await bench.roles(runtime)
     brief, _ = await brief_of(state, bench)
     titles = await near_titles(bench, purpose_of(state).text)
-    needs = numbered_on(await roles.needs.needs(brief, titles), state)
+    needs = await roles.needs.needs(brief, titles)
+    # In a paper the needs of all sections have ids of their own: evidence says by them what it is for.
+    before = sum(len(written.get("needs", ())) for written in cast(SectionState, state).get("written", ()))
+    needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
     runtime.stream_writer(needs_planned(needs))
     return {"needs": need_records(needs)}
 
@@ -95,7 +98,7 @@ async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
     windows = await propose_windows(bench.library, purpose.needs, Scope(), proposed, limits.retrieval)
     said = f"{len(windows)} passages of {len({window.paper.key for window in windows})} papers to read"
     runtime.stream_writer(progress("found", said, total=len(windows)))
-    searched = await read_in_waves(roles.reader, purpose, windows, limits)
+    searched = await read_in_waves(roles.reader, purpose, windows, limits, bench.library)
     said = f"{len(searched.found)} findings from {len(searched.read)} chunks"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     searches = first_searches(purpose.needs, searched, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
@@ -17,21 +18,30 @@ from citeloom.citations import (
     normalise_markers,
     render,
 )
+from citeloom.citations.absence import absence_findings
 from citeloom.citations.csl import style_file
-from citeloom.citations.support import cited_pairs, support_findings
+from citeloom.citations.findings import FindingRecord
+from citeloom.citations.support import cited_claims, support_findings
 from citeloom.config import CitationStyle
 from citeloom.documents.processes import in_thread
 from citeloom.graph.briefs import brief_of, draft_of, record_of, with_chosen_quotes
 from citeloom.graph.drafts import ToldDraft
 from citeloom.graph.events import progress
-from citeloom.graph.judging import judged, verdicts_of
+from citeloom.graph.gathering import searched_in_vain
+from citeloom.graph.judging import judged, verdicts_of, without_idle
+from citeloom.graph.repairing import (
+    IDLE,
+    OF_THE_WHOLE,
+    TOLD_BESIDE,
+    apply_edits,
+    edits_of,
+    failing_sentences,
+)
+from citeloom.graph.settling import placed_in, settle
 from citeloom.graph.state import Attempt, ResearchState, RunState, Update, VerdictRecord
 from citeloom.graph.workbench import Workbench
 from citeloom.models.briefs import AnswerBrief, Brief, Source
 from citeloom.models.roles import Draft, VerdictLabel
-
-# Notes that the writer is told of when it repairs, though they ask for no repair by themselves.
-_TOLD_BESIDE = frozenset({"partly-supported"})
 
 
 async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
@@ -59,25 +69,42 @@ async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> 
 async def check(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """What is wrong with the draft: by the checks, and by the judge, who compares each cited sentence with its sources.
 
-    A repair that made the draft worse is taken back, and none is asked for again when it changed nothing: the same
-    request has the same answer.
+    What a repair replaced stays only where it is better: each sentence by itself, or the draft where all of it was
+    written again. No repair is asked for again when it changed nothing: the same request has the same answer.
     """
     brief, warnings = await brief_of(state, bench)
     draft = draft_of(state)
-    found = await asyncio.to_thread(_found, draft, brief)
-    runtime.stream_writer(progress("checked", _counted(found)))
-    new, unsupported = await _judged(state, draft, brief, runtime, bench)
-    now: Attempt = {"draft": state["draft"], "findings": [finding.as_dict() for finding in (*found, *unsupported)]}
+    own = await asyncio.to_thread(_found, draft, brief)
+    runtime.stream_writer(progress("checked", _counted(own)))
+    keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
+    new = await _judged(state, draft, brief, keys, runtime, bench)
+    verdicts = verdicts_of({**state, "verdicts": [*state.get("verdicts", []), *new]})
+    open_needs = searched_in_vain(state)
+
+    def evaluate(text: str) -> list[FindingRecord]:
+        written = replace(draft, text=text)
+        seen = _as_shown(written, brief, keys)
+        judged = [*support_findings(seen, verdicts), *absence_findings(seen, open_needs)]
+        return [*(finding.as_dict() for finding in _found(written, brief)), *placed_in(text, seen, judged)]
+
+    now: Attempt = {"draft": state["draft"], "findings": await asyncio.to_thread(evaluate, draft.text)}
     before = state.get("before_repair")
     stuck = before is not None and now["draft"]["text"] == before["draft"]["text"]
-    if before is not None and _gravity(now) > _gravity(before):
+    if before is not None and "edits" in before:
+        settled = await asyncio.to_thread(settle, before, evaluate)
+        now = {"draft": {**state["draft"], "text": settled.text}, "findings": settled.findings}
+        stuck = not settled.kept
+        if settled.taken_back:
+            repaired = _plural(settled.taken_back, "sentence")
+            warnings.append(f"The repair of {repaired} made nothing better and was taken back.")
+    elif before is not None and _gravity(now) > _gravity(before):
         now, stuck = before, True
         warnings.append("A repair made the draft worse and was taken back.")
-    repairing = bool(_to_mend(now)) and not stuck and state.get("repairs", 0) < bench.settings.max_repairs
+    wanted = bool(_to_mend(now)) or any(finding["rule"] == IDLE for finding in now["findings"])
     return {
         **now,
         "verdicts": new,
-        "repairing": repairing,
+        "repairing": wanted and not stuck and state.get("repairs", 0) < bench.settings.max_repairs,
         "warnings": warnings,
     }
 
@@ -100,31 +127,43 @@ def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
 
 
 async def repair(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
-    """Have the writer mend what the check named."""
+    """Have the writer repair the sentences that fail, or write the whole again where a problem concerns all of it."""
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
-    runtime.stream_writer(progress("repairing", f"mending {_plural(len(_to_mend(before)), 'finding')}"))
-    draft = await roles.repair(brief, draft_of(state), _to_tell(before))
+    wanted = [*_to_mend(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
+    runtime.stream_writer(progress("repairing", f"mending {_plural(len(wanted), 'finding')}"))
+    again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
+    if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
+        draft = await roles.repair(brief, draft_of(state), _to_tell(before))
+        return {**again, "draft": record_of(_normalised(draft)), "before_repair": before}
+    text = before["draft"]["text"]
+    failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
+    asked = [item.shown for item in failing if item.shown.problems]
+    answers = iter(await roles.repair_sentences(brief, asked) if asked else [])
+    given = [next(answers) if item.shown.problems else None for item in failing]
+    edits = await asyncio.to_thread(edits_of, text, failing, given, brief.experiment.words())
     return {
-        "draft": record_of(await asyncio.to_thread(_normalised, draft)),
-        "before_repair": before,
-        "repairs": state.get("repairs", 0) + 1,
-        "warnings": warnings,
+        **again,
+        "draft": {**before["draft"], "text": await asyncio.to_thread(apply_edits, text, edits)},
+        "before_repair": {**before, "edits": edits},
+        "verdicts": without_idle(state, text, failing, edits),
     }
 
 
-async def _judged(
-    state: RunState, draft: Draft, brief: Brief, runtime: Runtime[Any], bench: Workbench
-) -> tuple[list[VerdictRecord], list[Finding]]:
-    """The verdicts that the draft still lacked, and what those on all of it come to.
+def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
+    """The text as it will be shown, without what is no citation of ours: that is what is judged."""
+    sources = with_chosen_quotes(brief.citable, draft)
+    return neutralise(draft.text, sources, brief.experiment.words(), known_keys=keys)[0]
 
-    Judged is the text as it will be shown, without what is no citation of ours.
-    """
+
+async def _judged(
+    state: RunState, draft: Draft, brief: Brief, keys: Sequence[str], runtime: Runtime[Any], bench: Workbench
+) -> list[VerdictRecord]:
+    """The verdicts that the draft still lacked."""
     roles = await bench.roles(runtime)
     sources = with_chosen_quotes(brief.citable, draft)
-    keys = [paper.key for paper in await asyncio.to_thread(bench.library.papers)]
-    text, _ = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
+    text = await asyncio.to_thread(_as_shown, draft, brief, keys)
     style = bench.answer_style if isinstance(brief, AnswerBrief) else bench.settings.cite_style
     # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
     # Those of a paper are made once, when all of it is written.
@@ -138,10 +177,13 @@ async def _judged(
     finally:
         await references
     verdicts = verdicts_of({**state, "verdicts": [*state.get("verdicts", []), *new]})
-    found = support_findings(text, verdicts)
-    here = [verdicts[key].label for key in cited_pairs(text, sources)]
-    runtime.stream_writer(progress("judged", _told_of_verdicts(here, found)))
-    return new, found
+    here = [
+        verdicts[sentence, source.evidence.id].label
+        for sentence, claim in cited_claims(text, sources).items()
+        for source in claim.sources
+    ]
+    runtime.stream_writer(progress("judged", _told_of_verdicts(here, support_findings(text, verdicts))))
+    return new
 
 
 async def _make_references_ready(draft: Draft, sources: list[Source], style: CitationStyle, bench: Workbench) -> None:
@@ -153,16 +195,14 @@ async def _make_references_ready(draft: Draft, sources: list[Source], style: Cit
     await in_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers, csl=csl)
 
 
-def _to_mend(attempt: Attempt) -> list[str]:
-    return [finding["message"] for finding in attempt["findings"] if finding["severity"] != "note"]
+def _to_mend(attempt: Attempt) -> list[FindingRecord]:
+    return [finding for finding in attempt["findings"] if finding["severity"] != "note"]
 
 
 def _to_tell(attempt: Attempt) -> list[str]:
-    """What is to be mended, and what could be better where the section is written again anyway."""
-    return [
-        *_to_mend(attempt),
-        *(finding["message"] for finding in attempt["findings"] if finding["rule"] in _TOLD_BESIDE),
-    ]
+    """What is to be mended, and what could be better where the draft is written again anyway."""
+    beside = [finding for finding in attempt["findings"] if finding["rule"] in TOLD_BESIDE]
+    return [finding["message"] for finding in (*_to_mend(attempt), *beside)]
 
 
 def _gravity(attempt: Attempt) -> tuple[bool, int, int]:

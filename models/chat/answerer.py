@@ -9,9 +9,10 @@ from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answer_layout import present_fresh, present_recalled, present_turns
 from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept
 from citeloom.models.chat.presenting import PresentedSources, fenced, present_lines
+from citeloom.models.chat.sentence_repair import repaired_sentences
 from citeloom.models.chat.streamed_answer import StreamedAnswer, answer_alone
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import Draft
+from citeloom.models.roles import Draft, FailingSentence
 from citeloom.prompts import PromptLibrary
 
 
@@ -33,12 +34,16 @@ class ChatAnswerer:
         return draft
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft mended; the draft itself, with a note, when the model gave no text, twice."""
+        """The draft written again; the draft itself, with a note, when the model gave no text, twice."""
         task, sources = self._task(brief)
         request = self._prompts["answer_repair"].render(
             draft=fenced(draft.text, "draft"), problems=present_lines(problems, "problems")
         )
         return mended_or_kept(draft, answer_alone(await self._drafted(f"{task}\n\n{request}", left_out(sources))))
+
+    async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """See `SectionWriter`."""
+        return await repaired_sentences(self._caller, self._prompts, failing, max_tokens=self._max_tokens)
 
     def _task(self, brief: AnswerBrief) -> tuple[str, PresentedSources]:
         sources = present_fresh(brief)

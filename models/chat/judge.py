@@ -1,105 +1,67 @@
-"""The judge of support on a chat model: several sentences in one call, each with the passage that it cites.
+"""The judge of support on a chat model: several sentences in one call, each with all passages that it cites.
 
-Passages are shown once, their sentences numbered, and the judge answers with numbers: the words that support a sentence
-are sliced from the chunk by them and cannot be invented. What an answer leaves out or garbles is asked again by itself.
+Passages are shown once, their sentences numbered, and the judge answers with numbers (`support_answer.py`). What an
+answer leaves out or garbles is asked again by itself.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from pydantic import Field, ValidationError, create_model, field_validator, model_validator
+from pydantic import ValidationError
 
-from citeloom.models.briefs import Source
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answers import answer_text
 from citeloom.models.chat.presenting import PASSAGE_TOKENS, one_line, present_lines, tokens_of, without_markers
-from citeloom.models.chat.presenting_passages import numbered_sentences, present_numbered
-from citeloom.models.chat.structured import StructuredAnswer, ask, json_objects, schema_of
+from citeloom.models.chat.presenting_passages import present_numbered
+from citeloom.models.chat.structured import ask, json_objects, schema_of
+from citeloom.models.chat.support_answer import (
+    Passage,
+    SupportVerdict,
+    SupportVerdicts,
+    verdict_model,
+    verdicts_from,
+    verdicts_model,
+)
 from citeloom.models.concurrency import all_settled
-from citeloom.models.roles import CitedPair, Verdict
+from citeloom.models.roles import CitedClaim, Verdict
 from citeloom.prompts import PromptLibrary
 
-PAIRS_AT_ONCE: Final = 6
+CLAIMS_AT_ONCE: Final = 6
 # Approximate tokens of passages and sentences in one call: about six chunks.
 _TOKENS_AT_ONCE: Final = 3_200
+_LEAST_PASSAGE_TOKENS: Final = 250
 _ANSWER_TOKENS: Final = 150  # what one verdict may take of an answer
-_LONGEST_REASON: Final = 300  # characters
-_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SHARE_TOKENS: Final = 40  # and what is said of each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
-
-
-class SupportVerdict(StructuredAnswer):
-    """What the judge says of one sentence; the reason comes first, so that the verdict follows from it."""
-
-    reason: str = Field(description="One line: the words of the passage that decide it, or what is missing.")
-    verdict: Literal["supported", "partly", "unsupported", "contradicted"] = Field(
-        description="Whether the passage supports the sentence."
-    )
-    first_sentence: int = Field(ge=0, description="Number of the passage's first sentence that decides it, 0 for none.")
-    last_sentence: int = Field(ge=0, description="Number of the passage's last sentence that decides it, 0 for none.")
-
-    @field_validator("verdict", mode="before")
-    @classmethod
-    def _in_small_letters(cls, value: object) -> object:
-        return value.strip(" .").lower() if isinstance(value, str) else value
-
-
-class SupportVerdicts(StructuredAnswer):
-    """Base of the answers for one sentence and more: a field P1, P2 ... for each, so that none can be left out where
-    a server holds its model to the schema."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _by_id(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        return {"P1": data} if "verdict" in data else {str(name).strip().upper(): data[name] for name in data}
-
-
-@lru_cache(maxsize=PAIRS_AT_ONCE)
-def verdicts_model(count: int) -> type[SupportVerdicts]:
-    """The model of an answer for `count` sentences."""
-    fields: dict[str, Any] = {f"P{number}": (SupportVerdict, ...) for number in range(1, count + 1)}
-    return create_model("SupportVerdicts", __base__=SupportVerdicts, **fields)
+_MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Passage:
-    """A source as the judge sees it: `source.text[start:end]` for each of `spans` is a sentence with a number."""
+class _Asked:
+    """A claim with its place among all, and the passages that it cites, by the id of their evidence."""
 
-    source: Source
-    spans: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def of(cls, source: Source) -> _Passage:
-        evidence = source.evidence
-        return cls(source, tuple(numbered_sentences(source.text, evidence.start, evidence.end, PASSAGE_TOKENS)))
+    place: int
+    claim: CitedClaim
+    passages: Mapping[str, Passage]
 
     @property
-    def tokens(self) -> int:
-        return sum(tokens_of(self.source.text[start:end]) for start, end in self.spans)
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self.passages)
 
-    def verdict(self, answer: SupportVerdict) -> Verdict:
-        """The verdict with the words that decide it; ValueError when it rests on none of the sentences shown."""
-        reason = one_line(answer.reason)[:_LONGEST_REASON]
-        first, last = answer.first_sentence, answer.last_sentence
-        if answer.verdict == "unsupported":
-            return Verdict("unsupported", reason)
-        if 1 <= first <= last <= len(self.spans):
-            return Verdict(answer.verdict, reason, self.spans[first - 1][0], self.spans[last - 1][1])
-        if answer.verdict == "contradicted":
-            return Verdict("contradicted", reason)
-        raise ValueError(
-            f"verdict {answer.verdict} needs the numbers of the sentences that support it, from 1 to {len(self.spans)}"
-        )
+    @property
+    def words(self) -> int:
+        return tokens_of(self.claim.sentence) + tokens_of(self.claim.before)
+
+    def by_letter(self, letters: Mapping[str, str]) -> dict[str, Passage]:
+        return {letters[identifier]: passage for identifier, passage in self.passages.items()}
 
 
-_Asked = tuple[int, CitedPair, _Passage]  # with its place among all pairs
+_Batch = Sequence[_Asked]
 
 
 class ChatJudge:
@@ -110,106 +72,154 @@ class ChatJudge:
         self._prompts = prompts
         self._max_tokens = max_tokens
 
-    async def judge(self, pairs: Sequence[CitedPair]) -> list[Verdict]:
-        """A verdict for each pair, in their order; "unjudged" where no valid answer came, asked three times."""
-        passages: dict[str, _Passage] = {}
-        for pair in pairs:
-            passages.setdefault(pair.source.evidence.id, _Passage.of(pair.source))
-        asked = [(place, pair, passages[pair.source.evidence.id]) for place, pair in enumerate(pairs)]
-        most = max(1, min(PAIRS_AT_ONCE, self._max_tokens // _ANSWER_TOKENS))
-        found: dict[int, Verdict] = {}
-        for verdicts in await all_settled(self._judged(batch) for batch in _batches(asked, most)):
+    async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
+        """A verdict for each source of each claim; "unjudged" where no valid answer came, asked three times."""
+        asked = _asked(claims)
+        found: dict[int, tuple[Verdict, ...]] = {}
+        for verdicts in await all_settled(self._judged(batch) for batch in _batches(asked, self._max_tokens)):
             found.update(verdicts)
-        return [found[place] for place in range(len(pairs))]
+        return [found[place] for place in range(len(claims))]
 
-    async def _judged(self, batch: Sequence[_Asked]) -> dict[int, Verdict]:
+    async def _judged(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
         """Verdicts by place, all of the batch."""
         found = await self._together(batch) if len(batch) > 1 else {}
-        missing = [item for item in batch if item[0] not in found]
+        missing = [item for item in batch if item.place not in found]
         alone = await all_settled(self._alone(item) for item in missing)
-        return {**found, **{item[0]: verdict for item, verdict in zip(missing, alone, strict=True)}}
+        return {**found, **{item.place: verdicts for item, verdicts in zip(missing, alone, strict=True)}}
 
-    async def _together(self, batch: Sequence[_Asked]) -> dict[int, Verdict]:
+    async def _together(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
         """What one answer says of a batch: verdicts by place, without those that cannot be used."""
-        schema = schema_of(verdicts_model(len(batch)))
-        answer = await self._caller.call(self._messages(batch), schema=schema, max_tokens=self._max_tokens)
+        letters = _letters(batch)
+        schema = schema_of(_model(batch, letters))
+        answer = await self._caller.call(self._messages(batch, letters), schema=schema, max_tokens=self._max_tokens)
         for data in json_objects(answer_text(answer.message)):
-            if found := _usable(data, batch):
+            if found := _usable(data, batch, letters):
                 return found
         await self._caller.reject(answer)
         return {}
 
-    async def _alone(self, item: _Asked) -> Verdict:
-        _, _, passage = item
-        model = verdicts_model(1)
+    async def _alone(self, item: _Asked) -> tuple[Verdict, ...]:
+        letters = _letters([item])
+        passages = item.by_letter(letters)
+
+        def verdicts(answer: SupportVerdicts) -> tuple[Verdict, ...]:
+            said: SupportVerdict = getattr(answer, "P1")  # noqa: B009  # a field that the base does not declare
+            return verdicts_from(said, passages)
+
+        def check(answer: SupportVerdicts) -> None:
+            verdicts(answer)
+
         answer = await ask(
             self._caller,
             self._prompts,
-            self._messages([item]),
-            model,
+            self._messages([item], letters),
+            _model([item], letters),
             max_tokens=self._max_tokens,
-            check=lambda answer: _check(passage, answer),
+            check=check,
         )
-        return _NO_ANSWER if answer is None else passage.verdict(_first(answer))
+        return (_NO_ANSWER,) * len(item.ids) if answer is None else verdicts(answer)
 
-    def _messages(self, batch: Sequence[_Asked]) -> list[BaseMessage]:
-        letters: dict[str, str] = {}
-        shown: list[str] = []
-        for _, pair, passage in batch:
-            if pair.source.evidence.id not in letters:
-                letters[pair.source.evidence.id] = letter = _LETTERS[len(letters)]
-                shown.append(present_numbered(pair.source, passage.spans, f"passage {letter}"))
-        sentences = [
-            f"P{number}, cites passage {letters[pair.source.evidence.id]}: {one_line(without_markers(pair.sentence))}"
-            for number, (_, pair, _) in enumerate(batch, 1)
-        ]
+    def _messages(self, batch: _Batch, letters: Mapping[str, str]) -> list[BaseMessage]:
+        passages = {letter: passage for item in batch for letter, passage in item.by_letter(letters).items()}
         task = self._prompts["judge_task"].render(
-            passages="\n\n".join(shown), sentences=present_lines(sentences, "sentences")
+            passages="\n\n".join(
+                present_numbered(passages[letter].source, passages[letter].sentences, f"passage {letter}")
+                for letter in letters.values()
+            ),
+            sentences=present_lines(list(_lines(batch, letters)), "sentences"),
         )
         return [SystemMessage(self._prompts["judge_system"].render()), HumanMessage(task)]
 
 
-def _first(answer: SupportVerdicts) -> SupportVerdict:
-    first: SupportVerdict = getattr(answer, "P1")  # noqa: B009  # a field that the base does not declare
-    return first
+def _asked(claims: Sequence[CitedClaim]) -> list[_Asked]:
+    """The claims with their passages, which share the room of a call where one claim cites many."""
+    room: dict[str, int] = {}
+    for claim in claims:
+        share = max(_LEAST_PASSAGE_TOKENS, min(PASSAGE_TOKENS, _TOKENS_AT_ONCE // max(1, len(claim.sources))))
+        for source in claim.sources:
+            room[source.evidence.id] = min(share, room.get(source.evidence.id, share))
+    sources = {source.evidence.id: source for claim in claims for source in claim.sources}
+    passages = {identifier: Passage.of(source, room[identifier]) for identifier, source in sources.items()}
+    return [
+        _Asked(place, claim, {source.evidence.id: passages[source.evidence.id] for source in claim.sources})
+        for place, claim in enumerate(claims)
+    ]
 
 
-def _check(passage: _Passage, answer: SupportVerdicts) -> None:
-    passage.verdict(_first(answer))
+def _letters(batch: _Batch) -> dict[str, str]:
+    """The letters of the passages of a call, by the id of their evidence: A to Z, then AA, AB ..."""
+    ids = dict.fromkeys(identifier for item in batch for identifier in item.ids)
+    return {identifier: _letter(place) for place, identifier in enumerate(ids)}
 
 
-def _usable(data: Mapping[str, Any], batch: Sequence[_Asked]) -> dict[int, Verdict]:
+def _letter(place: int) -> str:
+    first, last = divmod(place, 26)
+    return (chr(64 + first) if first else "") + chr(65 + last)
+
+
+def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
+    """Each sentence with the letters of its passages, under the sentence before it."""
+    shown: dict[str, int] = {}
+    for number, item in enumerate(batch, 1):
+        claim = item.claim
+        before = one_line(without_markers(claim.before))
+        if before:
+            yield f"Before P{number}: " + (f"P{shown[before]}" if before in shown else before)
+        cited = ", ".join(letters[identifier] for identifier in item.ids)
+        yield f"P{number}, cites passage{'s' if len(item.ids) > 1 else ''} {cited}: {_lettered(item, letters)}"
+        shown[one_line(without_markers(claim.sentence))] = number
+
+
+def _lettered(item: _Asked, letters: Mapping[str, str]) -> str:
+    """The sentence; where it cites several passages, with their letters where their markers stand."""
+    if len(item.ids) == 1:
+        return one_line(without_markers(item.claim.sentence))
+
+    def letter(marker: re.Match[str]) -> str:
+        return f"[{letters[marker[1]]}]" if marker[1] in item.passages else ""
+
+    return one_line(_MARKER.sub(letter, item.claim.sentence))
+
+
+def _model(batch: _Batch, letters: Mapping[str, str]) -> type[SupportVerdicts]:
+    return verdicts_model(tuple(tuple(item.by_letter(letters)) for item in batch))
+
+
+def _usable(data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str]) -> dict[int, tuple[Verdict, ...]]:
     """The verdicts by place that an object holds, each validated by itself."""
     named = {str(name).strip().upper(): value for name, value in data.items()}
-    found: dict[int, Verdict] = {}
-    for number, (place, _, passage) in enumerate(batch, 1):
+    found: dict[int, tuple[Verdict, ...]] = {}
+    for number, item in enumerate(batch, 1):
+        passages = item.by_letter(letters)
         try:
-            found[place] = passage.verdict(SupportVerdict.model_validate(named.get(f"P{number}")))
+            said = verdict_model(tuple(passages)).model_validate(named.get(f"P{number}"))
+            found[item.place] = verdicts_from(said, passages)
         except (ValidationError, ValueError):
             continue
     return found
 
 
-def _batches(asked: Sequence[_Asked], most: int) -> Iterator[list[_Asked]]:
-    """The pairs in calls of about equal length, those that cite one source together."""
+def _batches(asked: _Batch, max_tokens: int) -> Iterator[list[_Asked]]:
+    """The claims in calls of about equal length, those that cite one source together."""
     if not asked:
         return
+    of_answer = _ANSWER_TOKENS + _SHARE_TOKENS * (max(len(item.ids) for item in asked) - 1)
+    most = max(1, min(CLAIMS_AT_ONCE, max_tokens // of_answer))
+    most = -(-len(asked) // -(-len(asked) // most))
     first: dict[str, int] = {}
-    for place, pair, _ in asked:
-        first.setdefault(pair.source.evidence.id, place)
-    calls = -(-len(asked) // most)
-    most = -(-len(asked) // calls)
+    for item in asked:
+        for identifier in item.ids:
+            first.setdefault(identifier, item.place)
     batch: list[_Asked] = []
     known: set[str] = set()
     spent = 0
-    for item in sorted(asked, key=lambda item: (first[item[1].source.evidence.id], item[0])):
-        identifier, claim = item[1].source.evidence.id, tokens_of(item[1].sentence)
-        cost = claim + (0 if identifier in known else item[2].tokens)
+    for item in sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place)):
+        cost = item.words + sum(passage.tokens for name, passage in item.passages.items() if name not in known)
         if batch and (len(batch) == most or spent + cost > _TOKENS_AT_ONCE):
             yield batch
             batch, known, spent = [], set(), 0
-            cost = claim + item[2].tokens
+            cost = item.words + sum(passage.tokens for passage in item.passages.values())
         batch.append(item)
-        known.add(identifier)
+        known.update(item.ids)
         spent += cost
     yield batch

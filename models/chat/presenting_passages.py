@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from citeloom.documents import Chunk
 from citeloom.documents.sentences import sentence_spans
 from citeloom.documents.windows import Window
-from citeloom.models.briefs import Source
+from citeloom.models.briefs import PassageSentence, Source
 from citeloom.models.chat.presenting import (
     PASSAGE_TOKENS,
     fenced,
@@ -64,9 +64,14 @@ def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tup
     return spans[low : high + 1]
 
 
-def present_numbered(source: Source, spans: Sequence[tuple[int, int]], label: str) -> str:
-    """A source for the judge: its section, then each sentence on a line of its own, numbered from 1; without key and
-    authors, so that no name weighs in."""
-    lines = [f"Section: {place_of(source.evidence.section, source.category)}", ""]
-    lines += [f"{number}: {one_line(source.text[start:end])}" for number, (start, end) in enumerate(spans, 1)]
+def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str) -> str:
+    """A source for the judge: title, year and section, then each sentence on a line of its own, numbered from 1;
+    without key and authors, so that no name weighs in."""
+    title = one_line(source.paper.title) or "(no title)"
+    lines = [
+        f"Paper: {title}" + (f" ({source.paper.year})" if source.paper.year else ""),
+        f"Section: {place_of(source.evidence.section, source.category)}",
+        "",
+    ]
+    lines += [f"{number}: {one_line(sentence.text)}" for number, sentence in enumerate(sentences, 1)]
     return fenced("\n".join(lines), label)

@@ -8,6 +8,7 @@ from citeloom.models.briefs import SectionBrief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept
 from citeloom.models.chat.presenting import (
+    PLANNER_FIELD_TOKENS,
     WRITER_FIELD_TOKENS,
     PresentedSources,
     fenced,
@@ -16,8 +17,9 @@ from citeloom.models.chat.presenting import (
     present_findings,
     present_lines,
 )
+from citeloom.models.chat.sentence_repair import repaired_sentences
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import Draft
+from citeloom.models.roles import Draft, FailingSentence
 from citeloom.prompts import PromptLibrary
 
 
@@ -35,7 +37,7 @@ class ChatWriter:
         return await self._answer(self._task(brief, sources), left_out(sources), listener)
 
     async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft mended; the draft itself, with a note, when the model gave no text, twice."""
+        """The draft written again; the draft itself, with a note, when the model gave no text, twice."""
         sources = present_findings(brief.needs, brief.sources)
         request = self._prompts["writer_repair"].render(
             draft=fenced(draft.text, "draft"), problems=present_lines(problems, "problems")
@@ -44,6 +46,14 @@ class ChatWriter:
         # row, and the server has the common part in its cache.
         mended = await self._answer(f"{self._task(brief, sources)}\n\n{request}", left_out(sources))
         return mended_or_kept(draft, mended)
+
+    async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """See `SectionWriter`; the experiment is shown where a number was not found, which may be one of its own."""
+        numbers = any(item.of_number for item in failing)
+        experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS) if numbers else ""
+        return await repaired_sentences(
+            self._caller, self._prompts, failing, max_tokens=self._max_tokens, experiment=experiment
+        )
 
     def _task(self, brief: SectionBrief, sources: PresentedSources) -> str:
         return self._prompts["writer_task"].render(

@@ -17,7 +17,7 @@ from citeloom.models.extractive.relevance import Relevance, odds_of
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.extractive.subjects import subject_words
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import Draft
+from citeloom.models.roles import Draft, FailingSentence
 
 _FAR_BEHIND: Final = 6.0  # of log-odds
 _OF_A_PAPER: Final = 3  # sentences of one paper in a survey
@@ -77,6 +77,10 @@ class ExtractiveAnswerer:
             elif kept and kept[-1].startswith("#"):
                 kept.pop()
         return Draft("\n\n".join(kept), notes=draft.notes)
+
+    async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """Removes the sentences that a problem names."""
+        return ["" if any(_beginning(item.text) in line for line in item.problems) else None for item in failing]
 
 
 def chosen_sources(brief: AnswerBrief, worth: Mapping[str, float]) -> list[list[Source]]:

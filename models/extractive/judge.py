@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from citeloom.models.briefs import Source
 from citeloom.models.reranker import Reranker
-from citeloom.models.roles import CitedPair, Verdict
+from citeloom.models.roles import CitedClaim, Verdict
 
 # Chosen on one half of pairs of real papers and judged on the other (docs/benchmarks.md). Of true pairs one in four is
 # still called off-topic, so nothing is dropped or marked for it.
@@ -29,10 +30,12 @@ class ExtractiveJudge:
     def __init__(self, reranker: Reranker) -> None:
         self._reranker = reranker
 
-    async def judge(self, pairs: Sequence[CitedPair]) -> list[Verdict]:
-        """`on-topic` or `off-topic` for each pair."""
-        return await asyncio.to_thread(lambda: [self._compared(pair) for pair in pairs])
+    async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
+        """`on-topic` or `off-topic` for each source of each claim, by itself."""
+        return await asyncio.to_thread(
+            lambda: [tuple(self._compared(claim.sentence, source) for source in claim.sources) for claim in claims]
+        )
 
-    def _compared(self, pair: CitedPair) -> Verdict:
-        best = topic_score(self._reranker, pair.sentence, [pair.source.evidence.quote, pair.source.text])
+    def _compared(self, sentence: str, source: Source) -> Verdict:
+        best = topic_score(self._reranker, sentence, [source.evidence.quote, source.text])
         return Verdict("on-topic" if best >= ON_TOPIC else "off-topic", f"only the topics were compared: {best:.3f}")

@@ -20,7 +20,7 @@ from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.extractive.shares import share_of
 from citeloom.models.extractive.themes import Theme, experiment_themes, themes_in, vocabulary
 from citeloom.models.listening import TextListener
-from citeloom.models.roles import Draft, QuoteSpan
+from citeloom.models.roles import Draft, FailingSentence, QuoteSpan
 
 
 class ExtractiveWriter:
@@ -72,6 +72,10 @@ class ExtractiveWriter:
             for paragraph in draft.text.split("\n\n")
         ]
         return Draft("\n\n".join(text for text in kept if text), quotes=draft.quotes, notes=draft.notes)
+
+    async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """Removes the sentences that a problem names; the experiment's own statements stay."""
+        return ["" if any(item.text in problem for problem in item.problems) else None for item in failing]
 
     async def _near_topic(
         self, brief: SectionBrief, pairs: Sequence[tuple[Source, Passage, tuple[Theme, ...]]]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from tests.support.word_embedding import WordEmbedding
 SEEDS = range(200)
 HONEST = range(0, 200, 2)  # whose judge says what it sees, whatever the writer does
 LABELS = ("supported", "partly", "unsupported", "contradicted", "unjudged")
-TAKEN_BACK = "A repair made the draft worse and was taken back."
+TAKEN_BACK = "was taken back."
 AT_ONCE = 8
 SEARCHES = 3
 # Turns of the planner: two for each search, two more for mistakes (graph/nodes/agent.py).
@@ -177,9 +178,8 @@ def test_citations_of_the_wrong_evidence_are_seen_by_an_honest_judge(runs: Runs)
             if citation["verdict"] != "unsupported":
                 continue
             assert "[not supported]" in citation["sentence"], f"seed {end.seed}: {citation['sentence']}"
-            told = [
-                line for line in end.record["warnings"] if f"is not supported by [{citation['evidence_id']}]" in line
-            ]
+            names = re.compile(rf"is not supported by (?:\[E\d+\] and )*\[{citation['evidence_id']}\]")
+            told = [line for line in end.record["warnings"] if names.search(line)]
             assert told, f"seed {end.seed}: {citation['sentence']}"
     assert verdicts["unsupported"] > 20 and verdicts["supported"] > 20, verdicts
 
@@ -191,7 +191,8 @@ def test_what_a_lying_judge_says_moves_no_citation_and_garbled_verdicts_are_told
     assert set(verdicts) <= {*LABELS} and len(verdicts) > 2, verdicts
     for record in lied:
         unjudged = [item for item in record["findings"] if item["rule"] == "unjudged"]
-        assert len(unjudged) == sum(citation["verdict"] == "unjudged" for citation in record["citations"])
+        named = [marker for item in unjudged for marker in re.findall(r"\[E\d+\]", item["message"].rpartition('" ')[2])]
+        assert len(named) == sum(citation["verdict"] == "unjudged" for citation in record["citations"])
 
 
 def test_repairs_are_few_and_those_that_make_it_worse_are_taken_back(runs: Runs) -> None:
@@ -199,5 +200,5 @@ def test_repairs_are_few_and_those_that_make_it_worse_are_taken_back(runs: Runs)
     for model, bodies in runs.requests.items():
         written[model] = sum(not body.get("tools") and not body.get("response_format") for body in bodies)
     assert max(written.values()) <= 2 * (1 + 2), "a draft and two repairs, each asked for twice at most"
-    taken_back = [end.seed for end in runs.ended if end.record and TAKEN_BACK in end.record["warnings"]]
+    taken_back = [end.seed for end in runs.ended if end.record and TAKEN_BACK in " ".join(end.record["warnings"])]
     assert taken_back, "no repair made a draft worse"

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.support.judging_model import answer_fields, judged_sentences
 from tests.support.openai_server import Raw
 from tests.support.protocol_answers import (
     Json,
@@ -42,6 +43,9 @@ _FOREIGN = (
     " [E1, E999]",
     " [[E999]]",
 )
+
+# What a repaired sentence must not begin.
+_FORGED = ("", "## References\n\n- Smith", "| a | b |\n|---|---|", '"An open quotation ', "`code ", "- ", "1. ", "\n\n")
 
 
 class Adversary:
@@ -245,12 +249,9 @@ def _judged_wrongly(body: Json, dice: random.Random) -> Json:
     parts = schema.get("properties", {})
     if not parts or any(part.get("type") != "object" for part in parts.values()):
         return _broken_json(body, dice)
-    labels = ("supported", "partly", "unsupported", "contradicted", "SUPPORTED!", "on-topic", "true")
     given: dict[str, Any] = {}
     for name, part in parts.items():
-        said = instance(part, dice, request_words(body))
-        said |= {field: dice.choice(labels) for field, kind in part["properties"].items() if "enum" in kind}
-        said |= {field: dice.randint(-1, 9) for field, kind in part["properties"].items() if kind["type"] == "integer"}
+        said = _by_lot(part, instance(part, dice, request_words(body)), dice)
         way = dice.random()
         if way < 0.6:
             given[name] = said
@@ -261,24 +262,52 @@ def _judged_wrongly(body: Json, dice: random.Random) -> Json:
     return envelope(body, content=dice.choice([json.dumps(given), json.dumps([given]), f"So:\n{json.dumps(given)}"]))
 
 
+def _by_lot(schema: Json, value: Any, dice: random.Random) -> Any:
+    """A value of a schema with its choices and numbers drawn anew, now and then beyond what is allowed."""
+    if "enum" in schema:
+        return dice.choice([*schema["enum"] * 2, "SUPPORTED!", "on-topic", "true"])
+    if schema.get("type") == "object":
+        return {name: _by_lot(schema["properties"].get(name, {}), item, dice) for name, item in value.items()}
+    if schema.get("type") == "array":
+        return dice.choice([[dice.randint(-1, 9) for _ in range(dice.randint(0, 3))], "1-3", None])
+    return dice.randint(-1, 9) if schema.get("type") == "integer" else value
+
+
+def _repaired_wrongly(body: Json, dice: random.Random) -> Json:
+    """Sentences that cite no evidence of ours, run into the next or forge a heading; some are left out."""
+    parts = body["response_format"].get("json_schema", {}).get("schema", {}).get("properties", {})
+    if not parts or any(part.get("type") != "string" for part in parts.values()):
+        return _broken_json(body, dice)
+    words, cited, wrong = request_words(body), [*markers(body), ""], [*_FOREIGN, "", ""]
+    given = {
+        name: f"{dice.choice(_FORGED)}{phrase(dice, words, 4, 12)} {dice.choice(cited)}{dice.choice(wrong)}."
+        for name in parts
+        if dice.random() < 0.8
+    }
+    return envelope(body, content=json.dumps(given | {"S99": "Nobody asked for this."}))
+
+
 def honest_verdicts(body: Json) -> Json | None:
-    """What a judge answers that believes a sentence when its passage has words of it: P1, P2 ... by the passages'
-    letters; None for any other request."""
-    parts = (body.get("response_format") or {}).get("json_schema", {}).get("schema", {}).get("properties", {})
-    if "P1" not in parts:
+    """What a judge answers that believes a sentence when its passages have words of it; None for any other request."""
+    if "P1" not in answer_fields(body):
         return None
     request = body["messages"][-1]["content"]
-    passages = dict(re.findall(r"^`{3,}text passage (\w) [^\n]*\n(.*?)^`{3,}$", request, re.MULTILINE | re.DOTALL))
+    passages = dict(re.findall(r"^`{3,}text passage (\w+) [^\n]*\n(.*?)^`{3,}$", request, re.MULTILINE | re.DOTALL))
     given = {}
-    for name, letter, sentence in re.findall(r"^(P\d+), cites passage (\w): (.*)$", request, re.MULTILINE):
+    for name, letters, sentence in judged_sentences(request):
         words = set(re.findall(r"[a-z]{5,}", sentence.lower()))
-        share = sum(word in passages.get(letter, "").lower() for word in words) / max(1, len(words))
-        label, place = ("supported", 1) if share >= _BELIEVED else ("unsupported", 0)
+        shares = {
+            letter: sum(word in passages.get(letter, "").lower() for word in words) / max(1, len(words))
+            for letter in letters
+        }
+        believed = max(shares.values()) >= _BELIEVED
         given[name] = {
-            "reason": f"{share:.2f} of its words",
-            "verdict": label,
-            "first_sentence": place,
-            "last_sentence": place,
+            "reason": f"{max(shares.values()):.2f} of its words",
+            **{
+                letter: {"does": "supports", "sentences": [1]} if believed else {"does": "idle", "sentences": []}
+                for letter in letters
+            },
+            "verdict": "supported" if believed else "unsupported",
         }
     return envelope(body, content=json.dumps(given))
 
@@ -298,7 +327,15 @@ _WITH_TEXT: tuple[_Way, ...] = (
     _hostile_text,
     _broken_envelope,
 )
-_WITH_SCHEMA: tuple[_Way, ...] = (_broken_json, _judged_wrongly, _judged_wrongly, _empty, _cut_off, _broken_envelope)
+_WITH_SCHEMA: tuple[_Way, ...] = (
+    _broken_json,
+    _judged_wrongly,
+    _judged_wrongly,
+    _repaired_wrongly,
+    _empty,
+    _cut_off,
+    _broken_envelope,
+)
 _WITH_TOOLS: tuple[_Way, ...] = (
     _unknown_tool,
     _bad_arguments,

@@ -37,7 +37,7 @@ async def write(journal: Journal, name: str, thread: int, calls: int) -> None:
                 return Outcome(PAYLOAD, 100, 40, hold)
 
         replay = await journal.once(record, scope, answer)
-        budget.settle()
+        budget.settle(hold, (100, 40))
         assert replay.paid
 
 

@@ -18,7 +18,11 @@ VERDICTS = {"slept": "unsupported", "never": "contradicted", "others": "partly"}
 
 
 class JudgingModel:
-    """Writes `drafts` one after the other, each as the repair of the one before; judges by what a sentence says."""
+    """Writes `drafts` one after the other, each as the repair of the one before; judges by what a sentence says.
+
+    Asked to repair sentences, it leaves those that stand in the next draft and removes the others; the first of them is
+    replaced by what that draft has beyond the last one.
+    """
 
     def __init__(self, *drafts: str) -> None:
         self._drafts = list(drafts)
@@ -29,19 +33,58 @@ class JudgingModel:
         if body.get("tools"):
             return envelope(body, content="Enough.")
         request = body["messages"][-1]["content"]
-        if body.get("response_format"):
-            pairs = re.findall(r"^(P\d+), cites passage \w: (.*)$", request, re.MULTILINE)
-            if not pairs:
-                return completion(body, tool_turns=0)
-            self.judged.append([sentence for _, sentence in pairs])
-            return envelope(body, content=json.dumps({name: self.verdict(sentence) for name, sentence in pairs}))
+        fields = answer_fields(body)
+        if "P1" in fields:
+            asked = judged_sentences(request)
+            self.judged.append([sentence for _, _, sentence in asked])
+            given = {name: self.verdict(sentence, letters) for name, letters, sentence in asked}
+            return envelope(body, content=json.dumps(given))
+        if "S1" in fields:
+            self.repairs.append(request)
+            return envelope(body, content=json.dumps(self.repaired(failing_sentences(request))))
+        if fields:
+            return completion(body, tool_turns=0)
         if "A first draft of this section" in request:
             self.repairs.append(request)
-        return envelope(body, content=self._drafts.pop(0) if len(self._drafts) > 1 else self._drafts[0])
+        return envelope(body, content=self._next())
 
-    def verdict(self, sentence: str) -> Json:
+    def _next(self) -> str:
+        return self._drafts.pop(0) if len(self._drafts) > 1 else self._drafts[0]
+
+    def repaired(self, failing: dict[str, str]) -> dict[str, str]:
+        """Other words for each failing sentence, by the next draft."""
+        following = self._next()
+        put = {name: sentence if sentence in following else "" for name, sentence in failing.items()}
+        new = [
+            part for part in re.split(r"(?<=\.)\s+", following) if part not in DRAFT and part not in failing.values()
+        ]
+        for name in put:
+            if not put[name]:
+                put[name] = " ".join(new)
+                break
+        return put
+
+    def verdict(self, sentence: str, letters: list[str]) -> Json:
         word = next((word for word in VERDICTS if word in sentence), "")
         label = VERDICTS.get(word, "supported")
-        place = 0 if label == "unsupported" else 1
+        does = {"unsupported": "idle", "contradicted": "contradicts"}.get(label, "supports")
+        share = {"does": does, "sentences": [] if does == "idle" else [1]}
         reason = REASONS.get(word, "it says so")
-        return {"reason": reason, "verdict": label, "first_sentence": place, "last_sentence": place}
+        return {"reason": reason, **dict.fromkeys(letters, share), "verdict": label}
+
+
+def answer_fields(body: Json) -> dict[str, Json]:
+    """The fields of the answer that a request asks for, by its schema; none where it asks for text."""
+    form = body.get("response_format") or {}
+    return dict(form.get("json_schema", {}).get("schema", {}).get("properties", {}))
+
+
+def judged_sentences(request: str) -> list[tuple[str, list[str], str]]:
+    """The sentences that a judge is asked about: id, the letters of the passages, words."""
+    found = re.findall(r"^(P\d+), cites passages? ([A-Z, ]+): (.*)$", request, re.MULTILINE)
+    return [(name, letters.split(", "), sentence) for name, letters, sentence in found]
+
+
+def failing_sentences(request: str) -> dict[str, str]:
+    """The sentences that a writer is asked to repair, by id."""
+    return dict(re.findall(r"^(S\d+): (.*)$", request, re.MULTILINE))

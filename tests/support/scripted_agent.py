@@ -15,7 +15,7 @@ Call = tuple[str, Mapping[str, Any]]
 class ScriptedAgent:
     """A behaviour for `FakeOpenAI`: turn n of the planner makes the n-th list of calls, and then no more.
 
-    Counts the tokens that it reported, and keeps apart the requests for needs, for readings, for the planner and for text.
+    Counts the tokens that it reported, and keeps apart the requests for needs, readings, plans and text.
     """
 
     def __init__(self, *turns: Sequence[Call], endless: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ from citeloom.graph.run import run_section
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
+from tests.support.judging_model import answer_fields, failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import completion, envelope
 from tests.support.section_checks import check_section
@@ -36,14 +38,15 @@ class Writer:
     def __call__(self, body: Json) -> Json:
         if body.get("tools"):
             return envelope(body, content="Enough.")
+        request = body["messages"][-1]["content"]
+        if "S1" in answer_fields(body):
+            self.repairs.append(request)
+            failing = failing_sentences(request)
+            mended = dict.fromkeys(failing, "") | {"S1": "A source bears on the question [E1]."}
+            return envelope(body, content=json.dumps(mended if self._mends else failing))
         if body.get("response_format"):
             return completion(body, tool_turns=0)
-        request = body["messages"][-1]["content"]
-        if "A first draft of this section" in request:
-            self.repairs.append(request)
-            if self._mends:
-                return envelope(body, content="A source bears on the question [E1].")
-        passage = re.search(r"Marker: \[E1\].*?Passage:\n(.+?)\n", request, re.DOTALL)
+        passage = re.search(r"^\[E1\] .*?words: (.+?)\n", request, re.DOTALL | re.MULTILINE)
         assert passage is not None
         self.copied = " ".join(re.findall(r"[\w'-]+", passage[1])[:18])
         return envelope(body, content=f"{INVENTED}. It is so that {self.copied} [E1]. {UNCITED}")
@@ -77,7 +80,8 @@ async def test_the_writer_is_told_what_failed(home: Path, server: FakeOpenAI, ex
     (request,) = writer.repairs
     assert "The number 0.4242" in request and "neither in the experiment nor" in request
     assert "words of E1 without quotation marks" in request and writer.copied[:40] in request
-    assert f'"{UNCITED}" speaks of others\' work' in request
+    assert f"S3: {UNCITED}" in request and "problem of S3: It speaks of others' work" in request
+    assert "Marker: [E1]" in request and "Marker: [E9]" not in request
     assert record["findings"] == [] and "0.4242" not in record["text"]
 
 
@@ -86,8 +90,9 @@ async def test_what_is_not_mended_is_listed_with_its_place(
 ) -> None:
     server.behaviour = writer = Writer(mends=False)
     record = await record_of(home, server, experiment)
-    assert len(writer.repairs) == 1, "the same draft again is asked for once, and answered from the journal after that"
-    found = {item["rule"]: record["text"][item["start"] : item["end"]] for item in record["findings"]}
+    assert len(writer.repairs) == 1, "a repair that changed nothing is not asked for again"
+    # The first of each kind: the copied words may hold numbers that lost their points.
+    found = {item["rule"]: record["text"][item["start"] : item["end"]] for item in reversed(record["findings"])}
     assert found["number-not-found"] == "0.4242"
     assert writer.copied.endswith(found["copied-run"][-30:])
     assert found["citation-missing"] == UNCITED.replace(".", " [citation needed].")
@@ -101,18 +106,42 @@ async def test_a_repair_that_makes_it_worse_is_taken_back(
     home: Path, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     def behave(body: Json) -> Json:
-        if body.get("tools") or body.get("response_format"):
-            return writer(body)
+        if body.get("tools"):
+            return envelope(body, content="Enough.")
         worse = "It was 0.4343, then 0.4444, then 0.4545 (Smith et al., 2021)."
-        if "A first draft of this section" in body["messages"][-1]["content"]:
-            return envelope(body, content=worse)
+        if "S1" in answer_fields(body):
+            return envelope(body, content=json.dumps({"S1": worse}))
+        if body.get("response_format"):
+            return completion(body, tool_turns=0)
         return envelope(body, content="A source bears on it [E1]. It was 0.4242.")
 
-    writer = Writer(mends=False)
     server.behaviour = behave
     record = await record_of(home, server, experiment)
     assert record["text"].startswith("A source bears on it (") and record["text"].endswith(
         "It was 0.4242 [number not found]."
     )
     assert [item["rule"] for item in record["findings"]] == ["number-not-found"]
-    assert "A repair made the draft worse and was taken back." in record["warnings"]
+    assert "The repair of 1 sentence made nothing better and was taken back." in record["warnings"]
+
+
+async def test_a_draft_without_a_citation_is_written_again_as_a_whole(
+    home: Path, server: FakeOpenAI, experiment: dict[str, Any]
+) -> None:
+    wholes: list[str] = []
+
+    def behave(body: Json) -> Json:
+        if body.get("tools"):
+            return envelope(body, content="Enough.")
+        assert "S1" not in answer_fields(body), "no sentence alone can mend that"
+        if body.get("response_format"):
+            return completion(body, tool_turns=0)
+        request = body["messages"][-1]["content"]
+        if "text problems" in request:
+            wholes.append(request)
+            return envelope(body, content="A source bears on the question [E1].")
+        return envelope(body, content="We compared wearers. It helped.")
+
+    server.behaviour = behave
+    record = await record_of(home, server, experiment)
+    assert len(wholes) == 1 and "We compared wearers. It helped." in wholes[0]
+    assert record["text"].startswith("A source bears on the question (")

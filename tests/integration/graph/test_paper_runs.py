@@ -21,6 +21,7 @@ from citeloom.graph.saving import save
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
+from tests.support.judging_model import answer_fields, failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import envelope, markers
 from tests.support.scripted_agent import Call, ScriptedAgent
@@ -212,18 +213,19 @@ async def test_a_writer_that_repeats_itself_is_told_and_then_heard_once(
     def answer(body: Json) -> Json | None:
         if body.get("tools"):
             return envelope(body, content="Enough.")
+        asked = str(body["messages"][-1]["content"])
+        if "S1" in answer_fields(body):
+            told.append(asked)
+            return envelope(body, content=json.dumps(failing_sentences(asked)))
         if body.get("response_format"):
             return None
-        asked = str(body["messages"][-1]["content"])
-        if "stands in the" in asked:
-            told.append(asked)
         kind = asked.partition("The section to write: ")[2].partition(",")[0]
         cited = markers(body)[0]
         return envelope(body, content=f"{same} {cited}. Here begins what the {kind} alone has to say {cited}.")
 
     server.behaviour = answer
     record = await written(bench(max_repairs=1), experiment)
-    assert len(told) == 5
+    assert len(told) == 5 and all("stands in the" in asked for asked in told)
     assert record["text"].count(same) == 1
     (first,) = [section for section in record["sections"] if same in section["text"]]
     assert first["section"] == WRITTEN[0]

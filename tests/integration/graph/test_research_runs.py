@@ -22,8 +22,9 @@ from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
 from citeloom.stores.runs import RunRegister
-from tests.support.openai_server import FakeOpenAI, Json, Raw
+from tests.support.judging_model import failing_sentences
 from tests.support.older_runs import begun_before_needs, found_before_needs
+from tests.support.openai_server import FakeOpenAI, Json, Raw
 from tests.support.protocol_answers import completion, envelope, markers, reading
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -65,6 +66,12 @@ class Librarian:
         if form == "PassageReading":
             self.reading.append(body)
             return envelope(body, content=json.dumps(reading("It says so.", self.score)))
+        if form == "RepairedSentences":
+            self.writing.append(body)
+            following = self.answers.pop(0)
+            failing = failing_sentences(str(body["messages"][-1]["content"]))
+            repaired = {name: sentence if sentence in following else "" for name, sentence in failing.items()}
+            return envelope(body, content=json.dumps(repaired))
         if form:
             return completion(body, tool_turns=0)
         self.writing.append(body)

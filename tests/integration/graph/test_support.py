@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,7 +17,7 @@ from citeloom.graph.workbench import open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, WEAK, JudgingModel
-from tests.support.openai_server import FakeOpenAI
+from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.section_checks import check_section
 
 
@@ -55,13 +55,13 @@ async def test_the_writer_is_told_what_the_judge_found(write: Any) -> None:
     model = JudgingModel(DRAFT, GOOD)
     record = (await write(model)).record
     (request,) = model.repairs
-    problems = request.split("text problems")[1]
-    assert f'"{FALSE}" is not supported by [E2]: no word on sleep;' in problems
-    assert f'"{REVERSED}" is contradicted by [E3]: it says that it helps;' in problems
-    assert f'"{WEAK}" is supported in part only by [E1]: for one group only.' in problems, (
-        "told where it repairs anyway"
-    )
-    assert GOOD not in problems
+    problems = request.split("text sentences")[1]
+    told = {FALSE: "not supported by [E2]: no word on sleep;", REVERSED: "contradicted by [E3]: it says that it helps;"}
+    told[WEAK] = "supported in part only by [E1]: for one group only."  # told where it repairs anyway
+    for number, (sentence, said) in enumerate(told.items(), 1):
+        assert f"\nS{number}: {sentence}\n" in problems and f"\nproblem of S{number}: It is {said}" in problems
+    assert f"before S1: {GOOD}" in problems and f"after S2: {WEAK}" in problems
+    assert problems.count(GOOD) == 1
     assert record["findings"] == [] and [item["verdict"] for item in record["citations"]] == ["supported"]
 
 
@@ -109,18 +109,87 @@ async def test_the_words_that_decide_are_sliced_from_the_chunk(write: Any) -> No
         assert len(words) > 10 and words == words.strip()
 
 
-async def test_a_repair_that_is_supported_worse_is_taken_back(write: Any) -> None:
-    worse = DRAFT.replace("compared", "never compared")
-    record = (await write(JudgingModel(DRAFT, worse, GOOD))).record
-    assert "A repair made the draft worse and was taken back." in record["warnings"]
-    assert "never compared" not in record["text"] and record["text"].count("[contradicted by its source]") == 1
+class EachItsOwn(JudgingModel):
+    """Repairs each failing sentence by other words for itself."""
+
+    OTHER: ClassVar = {FALSE: "Every sleeper slept well [E2].", REVERSED: "Calibration helps [E3].", WEAK: WEAK}
+
+    def repaired(self, failing: dict[str, str]) -> dict[str, str]:
+        return {name: self.OTHER[sentence] for name, sentence in failing.items()}
+
+
+async def test_what_is_better_stays_where_what_is_not_goes(write: Any) -> None:
+    model = EachItsOwn(DRAFT)
+    record = (await write(model)).record
+    assert "Calibration helps (" in record["text"] and "never" not in record["text"]
+    assert "Every wearer slept well" in record["text"] and "Every sleeper" not in record["text"]
+    assert "The repair of 1 sentence made nothing better and was taken back." in record["warnings"]
+    assert [finding["rule"] for finding in record["findings"]] == ["unsupported", "partly-supported"]
+    first, last = model.judged[0], model.judged[-1]
+    assert len(first) == 4 and len(last) <= 2, "a sentence that did not change is judged once"
 
 
 async def test_no_more_repairs_than_are_allowed(write: Any) -> None:
-    drafts = [f"{DRAFT} Draft {word} is here." for word in ("one", "two", "three", "four", "five")]
-    model = JudgingModel(*drafts)
-    await write(model)
+    third = "Rats slept too [E2]."
+    model = JudgingModel(f"{DRAFT} {third}", f"{GOOD} {REVERSED} {WEAK} {third}", f"{GOOD} {WEAK} {third}", GOOD)
+    record = (await write(model)).record
     assert len(model.repairs) == 2
+    assert "Every wearer" not in record["text"] and "Calibration" not in record["text"]
+    assert [finding["rule"] for finding in record["findings"]] == ["partly-supported", "unsupported"]
+
+
+JOINT = "Ensembles of seeds were compared and calibrated [E1][E3]."
+
+
+class Jointly(JudgingModel):
+    """Calls the second passage of a sentence idle, or says that it contradicts."""
+
+    def __init__(self, does: str, *drafts: str) -> None:
+        super().__init__(*drafts)
+        self._does = does
+
+    def verdict(self, sentence: str, letters: list[str]) -> Json:
+        said = super().verdict(sentence, letters)
+        for letter in letters[1:]:
+            said[letter] = {"does": self._does, "sentences": [1] if self._does == "contradicts" else []}
+        return said
+
+
+async def test_a_sentence_is_judged_once_against_all_its_sources(write: Any) -> None:
+    model = Jointly("supports", f"{GOOD} {JOINT}")
+    record = (await write(model)).record
+    assert model.judged == [
+        ["Ensembles of seeds were compared with single networks.", JOINT.replace("[E1][E3]", "[A][B]")]
+    ]
+    verdicts = [item["verdict"] for item in record["citations"]]
+    assert verdicts == ["supported"] * 3 and record["findings"] == []
+
+
+async def test_a_marker_that_adds_nothing_is_dropped_and_its_sentence_stays(write: Any) -> None:
+    model = Jointly("idle", f"{GOOD} {JOINT}")
+    record = (await write(model)).record
+    assert model.repairs == [] and len(model.judged) == 1, "that takes no call"
+    assert "Ensembles of seeds were compared and calibrated (" in record["text"]
+    assert [item["evidence_id"] for item in record["citations"]] == ["E1", "E1"]
+    assert [item["verdict"] for item in record["citations"]] == ["supported"] * 2 and record["findings"] == []
+
+
+async def test_a_marker_that_adds_nothing_is_listed_where_no_repair_is_allowed(write: Any) -> None:
+    record = (await write(Jointly("idle", f"{GOOD} {JOINT}"), max_repairs=0)).record
+    (finding,) = record["findings"]
+    assert (finding["rule"], finding["severity"]) == ("idle-marker", "note") and "gains nothing from [E3]" in finding[
+        "message"
+    ]
+    assert [item["evidence_id"] for item in record["citations"]] == ["E1", "E1", "E3"]
+
+
+async def test_a_marker_that_contradicts_is_a_warning_that_names_it(write: Any) -> None:
+    record = (await write(Jointly("contradicts", f"{GOOD} {JOINT}"), max_repairs=0)).record
+    (finding,) = record["findings"]
+    assert finding["rule"] == "contradicted" and "is contradicted by [E3]:" in finding["message"]
+    verdicts = {item["evidence_id"]: item["verdict"] for item in record["citations"]}
+    assert verdicts == {"E1": "supported", "E3": "contradicted"}
+    assert record["text"].count("[contradicted by its source]") == 1
 
 
 async def test_strict_leaves_out_what_is_marked_and_lists_it(write: Any) -> None:

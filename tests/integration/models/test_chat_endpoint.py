@@ -322,7 +322,7 @@ async def test_a_model_that_takes_no_temperature(journal: Journal) -> None:
         ({"choices": [{"message": {"content": 7}}]}, "neither text nor blocks"),
         ({"choices": [{"text": "old protocol"}]}, "no message"),
         ({"choices": [{"message": {"content": "", "tool_calls": [{"id": "1"}]}}]}, "tool call without a name"),
-        ({"choices": [{"message": {"role": "user", "content": "you say?"}}]}, "human message"),
+        ({"choices": [{"message": {"role": "user", "content": "you say?"}}]}, "user message"),
     ],
     ids=["error under 200", "number as content", "no message", "nameless tool", "wrong role"],
 )

@@ -187,7 +187,7 @@ async def test_a_fresh_run_ignores_what_is_older_and_resumes_all_the_same(journa
     model = Model()
     await journal.once(record("a"), RUN, model)
     clock.now += 10
-    fresh = RunScope("fresh", ignore_before=clock.now)
+    fresh = RunScope("fresh", fresh=True)
     clock.now += 1
     assert (await journal.once(record("a"), fresh, model)).payload == '"answer 2"'
     assert (await journal.once(record("a"), fresh, model)).payload == '"answer 2"'
@@ -200,7 +200,7 @@ async def test_a_run_keeps_its_answers_when_a_fresh_one_makes_newer_ones(journal
     await journal.once(record("a"), RunScope("first"), model)
     assert not (await journal.once(record("a"), RUN, model)).paid
     clock.now += 10
-    await journal.once(record("a"), RunScope("fresh", ignore_before=clock.now), model)
+    await journal.once(record("a"), RunScope("fresh", fresh=True), model)
     assert (await journal.once(record("a"), RUN, model)).payload == '"answer 1"'
 
 

@@ -397,6 +397,9 @@ async def test_large_scopes_are_searched_through_the_index(
     query = await library.embedding.embed_query("loom outcome")
     exact = nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021))
     monkeypatch.setattr("citeloom.stores.nearest._EXACT_LIMIT", 0)
+    assert nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021)) == exact
+    monkeypatch.setattr("citeloom.stores.reach.WHOLE_LIMIT", 0)
+    library.catalog.set_meta("seen", "anew")
     widened = nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021))
     assert [chunk.id for chunk, _ in widened] == [chunk.id for chunk, _ in exact]
 

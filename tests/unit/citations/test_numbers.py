@@ -13,6 +13,7 @@ from citeloom.citations.findings import SEVERITY
 from citeloom.citations.numbers import number_findings
 from citeloom.citations.quantities import claimed_numbers, given_numbers
 from citeloom.experiment import Experiment
+from citeloom.models.briefs import PassageSentence
 from citeloom.models.roles import Draft
 from tests.unit.citations.samples import make_source
 
@@ -63,6 +64,51 @@ def test_a_message_names_the_number_and_the_source_that_has_it() -> None:
     elsewhere, nowhere = number_findings("It was 87.3%. It was 0.999.", SOURCES, EXPERIMENT)
     assert "87.3%" in elsewhere.message and "cite [E3]" in elsewhere.message
     assert "0.999" in nowhere.message and "neither in the experiment nor" in nowhere.message
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "holds"),
+    [
+        ("It took 12 hours [E3].", "It took 12 hours.", True),
+        ("It took 12 hours [E3].", "It was 12 patients.", False),
+        ("It fell by 12% [E3].", "It was 12 patients.", False),
+        ("It fell by 12% [E3].", "It was 0.12 in all.", False),
+        ("It reached 0.82 [E3].", "AUROC of 0.82.", True),
+        ("It reached 0.82 [E3].", "AUROC of 0.8211.", False),
+    ],
+)
+def test_a_hint_names_a_source_only_where_the_number_is_so_written_there(text: str, source: str, holds: bool) -> None:
+    sources = (SOURCES[0], replace(SOURCES[1], text=source))
+    (finding,) = number_findings(text, sources, EXPERIMENT)
+    assert ("[E4]" in finding.message) is holds
+
+
+def test_a_number_in_a_sentence_that_is_shown_of_another_chunk_is_found_there() -> None:
+    shown = PassageSentence("other:00008", 40, 70, "It rose to 55.5% in the end.")
+    uncut = PassageSentence("other:00009", 5, 23, "It fell to 44 mice")
+    source = replace(SOURCES[0], passage=(shown, uncut))
+    first, second = trace_numbers("It rose to 55.5% and fell to 44 mice [E3].", [source], EXPERIMENT)
+    assert first.origin is not None and second.origin is not None
+    assert (first.origin.chunk_id, first.origin.start, first.origin.end) == ("other:00008", 40, 70)
+    assert (second.origin.chunk_id, second.origin.start, second.origin.end) == ("other:00009", 16, 18)
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("A third of them relapsed [E3].", "33% relapsed."),
+        ("Two thirds of them relapsed [E3].", "In 80 of 120 there was a relapse."),
+        ("Yields doubled [E3].", "Yields rose from 4.1 t to 8.3 t per hectare."),
+        ("It rose twofold [E3].", "A 2-fold rise was seen."),
+        ("About half of them left [E3].", "52% left."),
+        ("One hundred and four took part [E3].", "104 volunteers."),
+        ("One in five fell ill [E3].", "20% fell ill."),
+    ],
+)
+def test_a_share_in_words_is_found_in_the_form_that_the_source_has(text: str, source: str) -> None:
+    assert number_findings(text, [replace(SOURCES[0], text=source)], EXPERIMENT) == []
+    (finding,) = number_findings(text, [replace(SOURCES[0], text="It was 7.7% of 9.")], Experiment())
+    assert finding.rule == "number-not-found"
 
 
 def test_a_number_may_be_repeated_in_its_paragraph_only() -> None:

@@ -11,7 +11,7 @@ from citeloom.documents import Paper
 from citeloom.models.chat import ChatSummarizer, chat_roles
 from citeloom.models.extractive.needs import ExtractiveNeeds
 from citeloom.models.needs import Purpose
-from citeloom.models.roles import CitedPair
+from citeloom.models.roles import CitedClaim
 from citeloom.prompts import PromptLibrary
 
 
@@ -53,7 +53,7 @@ async def test_each_role_has_its_own_caller(
         "agent": scripted("Enough."),
         "writer": scripted("Degree matters."),
         "judge": scripted(
-            {"P1": {"reason": "x", "verdict": "partly", "first_sentence": 1, "last_sentence": 1}},
+            {"P1": {"reason": "x", "A": {"does": "supports", "sentences": [1]}, "verdict": "partly"}},
         ),
         "summarizer": scripted("A baseline."),
     }
@@ -62,7 +62,7 @@ async def test_each_role_has_its_own_caller(
     await roles.reader.read(Purpose("degree", ()), [make_window()])
     await roles.planner.plan(roles.planner.open(brief), brief)
     await roles.writer.write(brief)
-    await roles.judge.judge([CitedPair("Degree matters [E1].", make_source())])
+    await roles.judge.judge([CitedClaim("Degree matters [E1].", (make_source(),))])
     await roles.summarizer.summarize(paper, "Text.")
     assert {name: [options["max_tokens"] for options in caller.options] for name, caller in callers.items()} == {
         name: [321] for name in callers

@@ -1,0 +1,201 @@
+"""Repair by sentence: which sentences of a draft fail, and what replaces them.
+
+A sentence that does not fail is never written again: what replaces another is put in its place by span.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from citeloom.citations.findings import FindingRecord
+from citeloom.citations.foreign import NEEDED
+from citeloom.citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
+from citeloom.citations.marking import without_spans
+from citeloom.graph.state import Attempt, EditRecord
+from citeloom.models.briefs import Source
+from citeloom.models.roles import FailingSentence
+
+# A problem of the whole draft, for which it is written again.
+OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
+# Notes that the writer is told of when it repairs, though they ask for no repair by themselves.
+TOLD_BESIDE: Final = frozenset({"partly-supported"})
+IDLE: Final = "idle-marker"
+
+_OFFERED: Final = 3  # sources for a sentence that cites none
+_SAME_CLAIM: Final = 0.6
+_MARKERS = re.compile(r"[ \t]*((?:\[E[1-9]\d{0,5}\])+)")
+_QUOTED = re.compile(r'"[^"]*"')
+_EXAMPLE = re.compile(r",? such as \[E[1-9]\d{0,5}\],?")  # an example names no source that holds the words
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
+BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_LEADING_MARK = re.compile(r"^(?:(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+)+")
+_ENDS = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A sentence at fault, `text[start:end]` of the draft; a writer is shown it without markers that add nothing."""
+
+    start: int
+    end: int
+    shown: FailingSentence
+    idle: tuple[str, ...] = ()
+
+
+def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Failing]:
+    """The sentences to be repaired, in order; where there are any, with those that could be better."""
+    text, findings = attempt["draft"]["text"], attempt["findings"]
+    by_id = {source.evidence.id: source for source in sources}
+    placed = sentences(text)
+    here = [findings_in(findings, sentence, text) for sentence in placed]
+    wanted = [any(item["severity"] != "note" for item in found) for found in here]
+    found: list[Failing] = []
+    for place, sentence in enumerate(placed):
+        told = [item for item in here[place] if item["severity"] != "note" or item["rule"] in TOLD_BESIDE]
+        idle = _idle_markers(here[place])
+        if not idle and not (wanted[place] or (any(wanted) and told)):
+            continue
+        messages = tuple(_EXAMPLE.sub("", item["message"]) for item in told) if any(wanted) else ()
+        shown = FailingSentence(
+            without_markers_of(sentence.text, idle),
+            messages,
+            *_neighbours(text, placed, place),
+            sources=_evidence_for(sentence, messages, by_id),
+            of_number=any(item["rule"] == "number-not-found" for item in told),
+        )
+        found.append(Failing(sentence.start, sentence.end, shown, idle))
+    return found
+
+
+def edits_of(text: str, failing: Sequence[Failing], answers: Sequence[str | None], own_words: str) -> list[EditRecord]:
+    """What a writer's answers replace, in order, without those that would change another sentence."""
+    edits: list[EditRecord] = []
+    for item, answer in zip(failing, answers, strict=True):
+        new = _cleaned(answer, item.shown.text)
+        if new is None or (new and _dropped_its_source(item.shown.text, new, own_words)):
+            new = item.shown.text
+        if new != text[item.start : item.end]:
+            edits.append({"start": item.start, "end": item.end, "text": new})
+    safe = [edit for edit in edits if _leaves_others(text, [edit])]
+    return safe if _leaves_others(text, safe) else []
+
+
+def apply_edits(text: str, edits: Sequence[EditRecord]) -> str:
+    """The text with each edit in its place; what a removed sentence leaves empty goes with it."""
+    pieces: list[str] = []
+    removed: list[tuple[int, int]] = []
+    done = length = 0
+    for edit in edits:
+        put = edit["text"] or text[edit["start"] : edit["end"]]
+        pieces += [text[done : edit["start"]], put]
+        length += edit["start"] - done
+        if not edit["text"]:
+            removed.append((length, length + len(put)))
+        length += len(put)
+        done = edit["end"]
+    whole = "".join([*pieces, text[done:]])
+    return without_spans(whole, removed) if removed else whole
+
+
+def without_markers_of(sentence: str, ids: Sequence[str]) -> str:
+    """The sentence without the markers of these ids; nothing else of it changes."""
+    if not ids:
+        return sentence
+
+    def left(match: re.Match[str]) -> str:
+        kept = "".join(f"[{identifier}]" for identifier in marker_ids(match[1]) if identifier not in ids)
+        blank = match[0][: match.start(1) - match.start()]
+        return f"{blank}{kept}" if kept else ""
+
+    return _MARKERS.sub(left, sentence)
+
+
+def findings_in(findings: Sequence[FindingRecord], sentence: CitedSentence, text: str) -> list[FindingRecord]:
+    """The findings that concern a letter or digit of the sentence, or one of its markers."""
+    found = []
+    for item in findings:
+        start, end = item["start"], item["end"]
+        if start is None or end is None:
+            continue
+        if any(map(str.isalnum, text[max(start, sentence.start) : min(end, sentence.end)])):
+            found.append(item)
+    return found
+
+
+def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
+    """The markers that a finding names as idle: those that it names behind the sentence."""
+    return tuple(
+        identifier
+        for item in findings
+        if item["rule"] == IDLE
+        for identifier in marker_ids(item["message"].rpartition('" ')[2])
+    )
+
+
+def _neighbours(text: str, placed: Sequence[CitedSentence], place: int) -> tuple[str, str]:
+    """The sentences before and after in the same paragraph; before the first one its heading."""
+    here = placed[place]
+    before = placed[place - 1] if place else None
+    after = placed[place + 1] if place + 1 < len(placed) else None
+    if before and BLANK_LINE.search(text, before.end, here.start) and not is_heading(text, before):
+        before = None
+    if after and (BLANK_LINE.search(text, here.end, after.start) or is_heading(text, after)):
+        after = None
+    return before.text if before else "", after.text if after else ""
+
+
+def _evidence_for(sentence: CitedSentence, messages: Sequence[str], sources: dict[str, Source]) -> tuple[Source, ...]:
+    """What the sentence cites and the messages name; for one without either, what shares most words with it."""
+    hints = [_QUOTED.sub("", message) for message in messages]
+    ids = dict.fromkeys([*sentence.ids, *(found for hint in hints for found in marker_ids(hint))])
+    named = tuple(sources[identifier] for identifier in ids if identifier in sources)
+    if named:
+        return named
+    words = _words(sentence.text)
+    ranked = sorted(sources.values(), key=lambda source: -len(words & _words(source.shown)))
+    return tuple(ranked[:_OFFERED])
+
+
+def _cleaned(answer: str | None, old: str) -> str | None:
+    """An answer as one sentence or more of a paragraph, or None when it cannot stand there."""
+    if answer is None:
+        return None
+    new = _LEADING_MARK.sub("", normalise_markers(" ".join(answer.split())))
+    if not new:
+        return ""
+    if not any(map(str.isalpha, new)):
+        return None
+    return new if _ENDS.search(new) or not _ENDS.search(old) else f"{new}."
+
+
+def _dropped_its_source(old: str, new: str, own_words: str) -> bool:
+    """Whether a claim stays without its marker, though it is none of the experiment's."""
+    if not marker_ids(old) or marker_ids(new) or NEEDED in new:
+        return False
+    words = _words(new)
+    return bool(words) and (len(words & _words(old)) >= _SAME_CLAIM * len(words) > len(words & _words(own_words)))
+
+
+def _leaves_others(text: str, edits: Sequence[EditRecord]) -> bool:
+    """Whether all other sentences stay as they are, to the character, and in order."""
+    by_start = {edit["start"]: edit["text"] for edit in edits}
+    wanted: list[str] = []
+    for sentence in sentences(text):
+        if sentence.start in by_start:
+            wanted += [item.text for item in sentences(by_start[sentence.start])]
+        elif not is_heading(text, sentence):
+            wanted.append(sentence.text)
+    new = apply_edits(text, edits)
+    return wanted == [sentence.text for sentence in sentences(new) if not is_heading(new, sentence)]
+
+
+def is_heading(text: str, sentence: CitedSentence) -> bool:
+    return bool(_HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1))
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}

@@ -1,0 +1,102 @@
+"""Two processes at one vector store: neither meets the other in the midst of writing its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from filelock import FileLock, Timeout
+
+from citeloom.documents import chunk_id
+from citeloom.models.embedding import Vector
+from citeloom.stores import chroma
+from citeloom.stores.home import Home
+from citeloom.stores.ingest import ingest
+from citeloom.stores.library import Library
+from tests.support.made_papers import carry_out, change, similar
+
+WRITES = ("add", "upsert", "update", "delete")
+
+
+def is_held(home: Home) -> bool:
+    try:
+        with FileLock(home.locks / "chroma.lock", timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def shorten(papers: Path) -> None:
+    file = papers / "ada2020.md"
+    text = file.read_text(encoding="utf-8").replace("loom history", "mill history")
+    file.write_text(text[: text.index("## Results")], encoding="utf-8")
+
+
+async def test_the_folder_is_locked_whenever_it_is_opened_or_written(
+    home: Home, papers: Path, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, bool]] = []
+    opened, called = chroma._open_client, chroma._Guarded.__getattr__
+
+    def noted_opening(path: Path) -> Any:
+        seen.append(("open", is_held(home)))
+        return opened(path)
+
+    def noted_call(self: chroma._Guarded, name: str) -> Any:
+        if name in WRITES:
+            seen.append((name, is_held(home)))
+        return called(self, name)
+
+    monkeypatch.setattr(chroma, "_open_client", noted_opening)
+    monkeypatch.setattr(chroma._Guarded, "__getattr__", noted_call)
+    library = open_library()
+    await ingest(library, [papers])
+    shorten(papers)
+    await ingest(library, [papers])
+    query = await library.embedding.embed_query("loom")
+    assert len(library.nearest_ids(query, 1000)) == library.chunk_count()
+    assert {"open", "upsert", "delete"} <= {name for name, _ in seen}
+    assert [name for name, held in seen if not held] == []
+    assert not is_held(home)
+
+
+@pytest.mark.parametrize("whole_limit", [5_000, 0])
+def test_a_search_is_of_one_state_though_another_process_writes_in_its_midst(
+    open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
+) -> None:
+    monkeypatch.setattr("citeloom.stores.reach.WHOLE_LIMIT", whole_limit)
+    random = np.random.default_rng(6)
+    writer, reader = open_library(), open_library()
+    writer.finish_staged()
+    carry_out(writer, [change(key, similar(random, 30), "first") for key in ("ada2020", "grace2021")])
+    edits = [[change("ada2020", similar(random, 20), "second")]]
+    read = reader.store.get_vectors
+
+    def in_its_midst(ids: Sequence[str]) -> dict[str, Vector]:
+        found = read(ids)
+        if edits:
+            carry_out(writer, edits.pop())
+        return found
+
+    monkeypatch.setattr(reader._nearest._chunks, "_vectors", in_its_midst)
+    found = {name for name, _ in reader.nearest_ids(similar(random, 1)[0], 1000)}
+    assert found == {chunk_id(p.key, place) for p in reader.papers() for place in range(reader.chunk_count(p.key))}
+    assert not edits and len(found) == 50
+
+
+def test_a_process_whose_client_is_old_loses_nothing_when_it_writes(
+    open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(chroma._CONFIGURATION["hnsw"], "sync_threshold", 25)  # each writes the files of the index
+    random = np.random.default_rng(7)
+    one, other = open_library(), open_library()
+    one.finish_staged()
+    for number in range(6):
+        library = (one, other)[number % 2]
+        carry_out(library, [change(f"paper{number}", similar(random, 30), "first")])
+    for library in (one, other, open_library()):
+        assert len(library.nearest_ids(similar(random, 1)[0], 1000)) == 180
+        assert library.store.chunk_total() == len(library.store.get_vectors(sorted(library.store.chunk_ids()))) == 180

@@ -1,0 +1,94 @@
+"""A nearest search loses nothing that the library has, however much the graph of neighbours leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from citeloom.models.embedding import Vector
+from citeloom.stores.reach import Reach, Scored, cosines, ordered
+
+RANDOM = np.random.default_rng(1)
+ROWS = RANDOM.standard_normal((200, 8)).astype(np.float32)
+ROWS /= np.linalg.norm(ROWS, axis=1, keepdims=True)
+VECTORS = {f"p:{number:05d}": row for number, row in enumerate(ROWS)}
+QUERY = ROWS[7]
+
+
+@dataclass(frozen=True)
+class Some:
+    names: Collection[str]
+
+    def ids(self) -> list[str]:
+        return list(self.names)
+
+    def holds(self, identifier: str) -> bool:
+        return identifier in self.names
+
+
+WHOLE = Some(VECTORS.keys())
+
+
+@pytest.fixture(autouse=True, params=[0, 1000])
+def whole_limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Through the graph, and as a collection so small that it is compared whole."""
+    limit: int = request.param
+    monkeypatch.setattr("citeloom.stores.reach.WHOLE_LIMIT", limit)
+    return limit
+
+
+class LossyGraph:
+    """Finds what it leads to, and records of no ready paper besides; `asked` lists what it was asked for."""
+
+    def __init__(self, lost: Collection[str], strangers: int = 0) -> None:
+        strange = {f"stranger:{number:05d}": QUERY for number in range(strangers)}
+        self.reached = {name: row for name, row in {**VECTORS, **strange}.items() if name not in lost}
+        self.asked: list[int] = []
+
+    def near(self, vector: Vector, k: int) -> list[tuple[str, float]]:
+        self.asked.append(k)
+        return ordered(cosines(self.reached, vector).items())[:k]
+
+    def reach(self) -> Reach:
+        return Reach(self.near, vectors)
+
+
+def vectors(ids: Sequence[str]) -> dict[str, Vector]:
+    return {name: VECTORS[name] for name in ids}
+
+
+def same(found: Scored, wanted: Scored) -> bool:
+    """The same ids in the same order, with the same cosines but for rounding."""
+    return [name for name, _ in found] == [name for name, _ in wanted] and np.allclose(
+        [score for _, score in found], [score for _, score in wanted], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("strangers", [0, 3, 900])
+@pytest.mark.parametrize("k", [1, 5, 60, 199, 200])
+@pytest.mark.parametrize("lost", [0, 1, 30, 199, 200])
+def test_what_no_edge_leads_to_is_found_all_the_same(lost: int, k: int, strangers: int) -> None:
+    gone = ordered(cosines(VECTORS, QUERY).items())[:lost]  # the nearest of all
+    reach = LossyGraph({name for name, _ in gone}, strangers).reach()
+    found = reach.search(QUERY, k, WHOLE, k, "state", WHOLE)
+    assert same(found, ordered(cosines(VECTORS, QUERY).items())[:k])
+
+
+@pytest.mark.parametrize("k", [1, 10, 50])
+def test_within_a_scope_the_nearest_are_found_whichever_are_lost(k: int) -> None:
+    scope = Some([name for place, name in enumerate(VECTORS) if place % 4 == 0])
+    for place in range(20):
+        lost = {name for name in VECTORS if RANDOM.random() < place / 20}
+        found = LossyGraph(lost).reach().search(QUERY, k, scope, k, "state", WHOLE)
+        assert same(found, ordered(cosines(vectors(scope.ids()), QUERY).items())[:k])
+
+
+def test_the_graph_is_looked_through_once_for_each_state_of_the_library(whole_limit: int) -> None:
+    graph = LossyGraph({"p:00007"})
+    reach = graph.reach()
+    for state in ("one", "one", "two", "two"):
+        assert reach.search(QUERY, 3, WHOLE, 3, state, WHOLE)[0][0] == "p:00007"
+    assert graph.asked == ([] if whole_limit else [201, 3, 3, 201, 3, 3])
