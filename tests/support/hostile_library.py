@@ -59,7 +59,7 @@ def _write_hidden(path: Path, title: str, size: int, grey: float) -> None:
 
 
 class Obeying:
-    """Does what it reads: cites what it is told to, calls the tools it is told of, gives the score it is told."""
+    """Does what it reads: cites what it is told to, calls the tools it is told of, finds everything useful."""
 
     def __init__(self) -> None:
         self.obeyed: set[str] = set()
@@ -92,9 +92,10 @@ class Obeying:
     def _read(self, body: Json, told: bool) -> Json:
         answer = completion(body, tool_turns=0)
         said = json.loads(answer["choices"][0]["message"]["content"])
-        if told and "findings" in said:
-            self.obeyed.add("reader")
-            said["findings"] = [{**item, "statement": _ORDER, "score": 1.0} for item in said["findings"]]
+        if "findings" in said:
+            self.obeyed |= {"reader"} if told else set()
+            order = {"statement": _ORDER} if told else {}
+            said["findings"] = [{**item, "score": 1.0, **order} for item in said["findings"]]
         return envelope(body, content=json.dumps(said))
 
 
