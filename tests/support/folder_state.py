@@ -10,8 +10,8 @@ from pathlib import Path
 def contents(folder: Path) -> dict[str, object]:
     """Every file by its path: the rows of a database, else its bytes.
 
-    Left out are locks (also `-calls`), the traces of open databases (`-wal`, `-shm`), tables without rows, and what Chroma writes
-    when it is opened to be read.
+    Left out are locks (also `-calls`), the traces of open databases (`-wal`, `-shm`), tables without rows, and what
+    Chroma writes when it is opened to be read.
     """
     state: dict[str, object] = {}
     if not folder.exists():
