@@ -23,6 +23,7 @@ from citeloom.tools.windows import WindowLimits, propose_windows
 # A need is read for until so many strong findings are there, from several papers where there are several; or until so
 # many windows one after the other brought none.
 _PLENTY: Final = 6
+_PLENTY_IN_ALL: Final = 30  # shared by the needs, where they are few
 _DRY: Final = 6
 
 
@@ -270,6 +271,7 @@ def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[Found]) -
     papers = {need.id: {item.paper.key for item in strong if item.need == need.id} for need in purpose.needs}
     several = len({window.paper.key for window in read}) > 1
     holding = {(chunk.id, item.need) for item in strong for chunk, _, _ in item.spans}
+    plenty = max(_PLENTY, _PLENTY_IN_ALL // max(1, len(purpose.needs)))
     settled: set[str] = set()
     for need in purpose.needs:
         windows = [window for window in read if need.id in window.needs]
@@ -277,7 +279,7 @@ def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[Found]) -
         dry = len(latest) == _DRY and not any(
             (chunk.id, need.id) in holding for window in latest for chunk in window.chunks
         )
-        if dry or (many[need.id] >= _PLENTY and (len(papers[need.id]) > 1 or not several)):
+        if dry or (many[need.id] >= plenty and (len(papers[need.id]) > 1 or not several)):
             settled.add(need.id)
     return settled
 
