@@ -100,3 +100,14 @@ def test_a_process_whose_client_is_old_loses_nothing_when_it_writes(
     for library in (one, other, open_library()):
         assert len(library.nearest_ids(similar(random, 1)[0], 1000)) == 180
         assert library.store.chunk_total() == len(library.store.get_vectors(sorted(library.store.chunk_ids()))) == 180
+
+
+def test_a_call_under_way_ends_well_though_another_thread_reopens_the_folder(
+    open_library: Callable[..., Library],
+) -> None:
+    library = open_library()
+    library.finish_staged()
+    carry_out(library, [change("ada2020", similar(np.random.default_rng(8), 30), "first")])
+    under_way = library.store.collection("content")
+    library.store.close()
+    assert under_way.count() == library.store.chunk_total() == 30
