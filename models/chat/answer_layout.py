@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from citeloom.models.briefs import AnswerBrief, Source, Turn
 from citeloom.models.chat.presenting import PresentedSources, fenced, one_line, present_findings, shortened, tokens_of
 
-FRESH_TOKENS = 13_000
-RECALLED_TOKENS = 5_000
+FRESH_TOKENS = 8_000
+RECALLED_TOKENS = 4_000
 _TURN_TOKENS = 400
 
 

@@ -28,6 +28,7 @@ EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
 WRITER_FIELD_TOKENS = 900
 PLANNER_FIELD_TOKENS = 250
+_PLANNER_FINDINGS = 6  # of each need that a planner is shown
 PAPER_TOKENS = 2_500
 
 _CHARACTERS_PER_TOKEN = 4
@@ -201,22 +202,34 @@ def _coverage_line(item: NeedCoverage) -> str:
 
 
 def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source]) -> str:
-    """The evidence for a planner by need, a line each, with the key and chunk id that its tools take."""
+    """The best evidence of each need for a planner, a line each, with the chunk id that its tools take; it judges
+    what is missing, so the statements are cut short."""
     lines: list[str] = []
     of_needs = {name for item in needs for name in item.evidence}
     by_id = {source.evidence.id: source for source in sources}
     for item in needs:
         lines.append(_coverage_line(item))
-        lines += [_evidence_line(by_id[name]) for name in item.evidence if name in by_id]
+        lines += _evidence_lines([by_id[name] for name in item.evidence if name in by_id])
     besides = [source for source in sources if source.evidence.id not in of_needs]
-    lines += ["For no need in particular:"] * bool(needs and besides) + [_evidence_line(item) for item in besides]
+    lines += ["For no need in particular:"] * bool(needs and besides) + _evidence_lines(besides)
     return fenced("\n".join(lines) or "(none)", "evidence")
 
 
+def _evidence_lines(sources: Sequence[Source]) -> list[str]:
+    lines = [_evidence_line(source) for source in sources[:_PLANNER_FINDINGS]]
+    return [*lines, f"- and {len(sources) - len(lines)} more"] if len(sources) > len(lines) else lines
+
+
 def _evidence_line(source: Source) -> str:
-    evidence, paper = source.evidence, source.paper
-    place = f"{one_line(evidence.key)}{f' ({paper.year})' if paper.year else ''}, chunk {one_line(evidence.chunk_id)}"
-    return f"- {evidence.id}, {place}, {place_of(evidence.section, source.category)}: {one_line(evidence.summary)}"
+    evidence, year = source.evidence, source.paper.year
+    place = f"{one_line(evidence.chunk_id)}{f' ({year})' if year else ''}"
+    return f"- {evidence.id}, chunk {place}: {beginning(evidence.summary)}"
+
+
+def beginning(statement: str, words: int = 25) -> str:
+    """The first words of a statement in one line, with three dots where words are left out."""
+    kept = statement.split()
+    return " ".join(kept) if len(kept) <= words else " ".join(kept[:words]) + " ..."
 
 
 def present_findings(
