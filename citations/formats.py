@@ -30,7 +30,7 @@ _READER = (
     "+all_symbols_escapable+backtick_code_blocks+intraword_underscores+lists_without_preceding_blankline"
 )
 _MATH = r"\$\$(?:[^$]+)\$\$|\$(?=\S)[^$\n]*[^\s$\\]\$(?!\d)"
-_KEPT = re.compile(rf"(?P<code>`+)[^`\n]+(?P=code)|(?P<math>{_MATH})")
+_KEPT = re.compile(rf"(?<!`)(?P<code>`++)[^`\n]+(?P=code)(?!`)|(?P<math>{_MATH})")
 _MEANING = re.compile(r"[\[\]@<&]")
 # Commands that read, write or define; a formula of a paper needs none.
 _UNSAFE = re.compile(

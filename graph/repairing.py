@@ -6,6 +6,7 @@ A sentence that does not fail is never written again: what replaces another is p
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -26,6 +27,9 @@ IDLE: Final = "idle-marker"
 
 _OFFERED: Final = 3  # sources for a sentence that cites none
 _SAME_CLAIM: Final = 0.6
+# Characters that are read to find the edits that would change other sentences: some, and some for each of the text.
+_READ_AT_LEAST: Final = 8_000
+_READINGS: Final = 3
 _MARKERS = re.compile(r"[ \t]*((?:\[E[1-9]\d{0,5}\])+)")
 _QUOTED = re.compile(r'"[^"]*"')
 _EXAMPLE = re.compile(r",? such as \[E[1-9]\d{0,5}\],?")  # an example names no source that holds the words
@@ -51,7 +55,7 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
     text, findings = attempt["draft"]["text"], attempt["findings"]
     by_id = {source.evidence.id: source for source in sources}
     placed = sentences(text)
-    here = [findings_in(findings, sentence, text) for sentence in placed]
+    here = findings_in(findings, placed, text)
     wanted = [any(item["severity"] != "note" for item in found) for found in here]
     found: list[Failing] = []
     for place, sentence in enumerate(placed):
@@ -80,7 +84,9 @@ def edits_of(text: str, failing: Sequence[Failing], answers: Sequence[str | None
             new = item.shown.text
         if new != text[item.start : item.end]:
             edits.append({"start": item.start, "end": item.end, "text": new})
-    safe = [edit for edit in edits if _leaves_others(text, [edit])]
+    if _leaves_others(text, edits):
+        return edits
+    safe = _safe_ones(text, edits)
     return safe if _leaves_others(text, safe) else []
 
 
@@ -114,15 +120,19 @@ def without_markers_of(sentence: str, ids: Sequence[str]) -> str:
     return _MARKERS.sub(left, sentence)
 
 
-def findings_in(findings: Sequence[FindingRecord], sentence: CitedSentence, text: str) -> list[FindingRecord]:
-    """The findings that concern a letter or digit of the sentence, or one of its markers."""
-    found = []
+def findings_in(
+    findings: Sequence[FindingRecord], placed: Sequence[CitedSentence], text: str
+) -> list[list[FindingRecord]]:
+    """For each sentence the findings that concern a letter or digit of it, or one of its markers."""
+    starts = [sentence.start for sentence in placed]
+    found: list[list[FindingRecord]] = [[] for _ in placed]
     for item in findings:
         start, end = item["start"], item["end"]
         if start is None or end is None:
             continue
-        if any(map(str.isalnum, text[max(start, sentence.start) : min(end, sentence.end)])):
-            found.append(item)
+        for place in range(max(0, bisect_right(starts, start) - 1), bisect_left(starts, end)):
+            if any(map(str.isalnum, text[max(start, starts[place]) : min(end, placed[place].end)])):
+                found[place].append(item)
     return found
 
 
@@ -178,6 +188,31 @@ def _dropped_its_source(old: str, new: str, own_words: str) -> bool:
         return False
     words = _words(new)
     return bool(words) and (len(words & _words(old)) >= _SAME_CLAIM * len(words) > len(words & _words(own_words)))
+
+
+def _safe_ones(text: str, edits: Sequence[EditRecord]) -> list[EditRecord]:
+    """The edits that leave the other sentences of their paragraphs as they are; those of a paragraph where one does
+    not are halved until it is found. What is not reached after some readings of the text is left as it was."""
+    ends = [match.start() for match in BLANK_LINE.finditer(text)]
+    by_paragraph: dict[int, list[EditRecord]] = {}
+    for edit in edits:
+        by_paragraph.setdefault(bisect_left(ends, edit["end"]), []).append(edit)
+    waiting = [(place, together) for place, together in reversed(by_paragraph.items())]
+    left = _READ_AT_LEAST + _READINGS * len(text)
+    safe: list[EditRecord] = []
+    while waiting and left > 0:
+        place, together = waiting.pop()
+        start, end = ends[place - 1] if place else 0, ends[place] if place < len(ends) else len(text)
+        left -= end - start + sum(len(edit["text"]) for edit in together)
+        moved: list[EditRecord] = [
+            {"start": edit["start"] - start, "end": edit["end"] - start, "text": edit["text"]} for edit in together
+        ]
+        half = len(together) // 2
+        if _leaves_others(text[start:end], moved):
+            safe += together
+        elif half:
+            waiting += [(place, together[half:]), (place, together[:half])]
+    return safe
 
 
 def _leaves_others(text: str, edits: Sequence[EditRecord]) -> bool:

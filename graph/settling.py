@@ -31,7 +31,7 @@ def settle(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> S
     """The best version of each sentence: an edit stays where its sentence is better and no other is worse for it."""
     text, edits = before["draft"]["text"], list(before.get("edits", ()))
     old = sentences(text)
-    weights = [_weight(findings_in(before["findings"], sentence, text)) for sentence in old]
+    weights = [_weight(found) for found in findings_in(before["findings"], old, text)]
     given = len(edits)
     while edits:
         new = apply_edits(text, edits)
@@ -72,6 +72,7 @@ def _to_take_back(
 ) -> set[int]:
     """The places of edits that are no better, or that made another sentence or the whole worse."""
     after = sentences(new)
+    found = findings_in(findings, after, new)
     edited = {edit["start"]: place for place, edit in enumerate(edits)}
     back: set[int] = set()
     at = 0
@@ -81,9 +82,8 @@ def _to_take_back(
             at += at < len(after) and after[at].text == sentence.text
             continue
         count = 1 if place is None else len(sentences(edits[place]["text"]))
-        put = after[at : at + count]
+        now = _weight([item for put in found[at : at + count] for item in put])
         at += count
-        now = _weight([item for one in put for item in findings_in(findings, one, new)])
         if place is not None and now >= weight:
             back.add(place)
         elif place is None and now > weight:

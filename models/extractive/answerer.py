@@ -21,7 +21,7 @@ from citeloom.models.roles import Draft, FailingSentence
 
 _FAR_BEHIND: Final = 6.0  # of log-odds
 _OF_A_PAPER: Final = 3  # sentences of one paper in a survey
-_ASIDE: Final = re.compile(r"\s*\[[^\]]*\]$")  # "[update in progress]"
+_ASIDE: Final = re.compile(r" ?\[[^\[\]]*\]$")  # "[update in progress]"
 _SHOWN: Final = 60  # characters
 _HEADED: Final = 2  # papers from which on each has a heading
 

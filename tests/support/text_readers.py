@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
+from citeloom import key_trust
 from citeloom.citations import (
+    absence,
     checks,
     copied,
     coverage,
@@ -20,11 +23,13 @@ from citeloom.citations import (
     flagged,
     folding,
     foreign,
+    formats,
     inert,
     instructions,
     markers,
     marking,
     names,
+    number_words,
     numbers,
     quantities,
     quotations,
@@ -35,19 +40,18 @@ from citeloom.citations import (
     support,
 )
 from citeloom.citations.findings import Finding
+from citeloom.citations.markers import CitedSentence
 from citeloom.citations.streaming import MarkerStream
 from citeloom.commands import printable, search_view
 from citeloom.commands.shell import language
 from citeloom.documents import (
-    Category,
-    Chunk,
-    Evidence,
     Paper,
     authors,
     bibliography,
     bibtex,
     categories,
     chunking,
+    conversion,
     front_matter,
     markdown,
     metadata,
@@ -62,12 +66,12 @@ from citeloom.documents.pdf import headings as pdf_headings
 from citeloom.documents.pdf import lines as pdf_lines
 from citeloom.documents.pdf import mending as pdf_mending
 from citeloom.errors import CiteloomError
-from citeloom.experiment import Experiment
 from citeloom.graph import queries, repeats
 from citeloom.models import errors
-from citeloom.models.briefs import EarlierSection, Source
-from citeloom.models.chat import answers, presenting, streamed_answer, streamed_prose, structured
+from citeloom.models.briefs import EarlierSection
+from citeloom.models.chat import answers, presenting, presenting_passages, streamed_answer, streamed_prose, structured
 from citeloom.models.extractive import (
+    answerer,
     attributable,
     plans,
     question_planner,
@@ -79,32 +83,12 @@ from citeloom.models.extractive import (
     themes,
 )
 from citeloom.models.roles import Draft
+from citeloom.stores import given_documents
 from citeloom.tools import asking, authorship, coined, naming, pairing, routing, scope
+from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
+from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
 
-Reader = Callable[[str], object]
-
-_PLAIN: Final = "Node degree explains most of the edges of the network [E1]. It is a strong baseline in 2 of 3 cases."
-_KEYS: Final = ("himmelstein2017systematic", "lee2020")
-_FIELDS: Final = {
-    "paper_concept": {"title": "Node degree", "description": _PLAIN},
-    "results": "The baseline explains 72.5% of the edges.",
-}
-EXPERIMENT: Final = Experiment.model_validate(_FIELDS)
-PIECE: Final = 40  # characters in which a model's answer streams
 QUESTION: Final = asking._MOST_CHARACTERS  # what is longer is refused as a question
-
-
-def source(text: str = _PLAIN, id: str = "E1", paper: Paper | None = None) -> Source:
-    """A source whose passage is `text`."""
-    text = text.replace("\ud800", "\ufffd") or " "  # no library holds half a character
-    known = paper or Paper(_KEYS[0], "On degree", ("Ada Himmelstein",), 2017, family_names=("Himmelstein",))
-    chunk = Chunk(f"{known.key}:00004", known.key, 4, text, "Results", "", Category.EVALUATION, 1, 1, 0, len(text), 9)
-    scores = {"vector_score": 0.7, "llm_score": 0.8, "combined_score": 0.76}
-    made = Evidence.of(chunk, id=id, summary="Degree.", start=0, end=min(9, len(text)), source_query="degree", **scores)
-    return Source(made, known, text)
-
-
-SOURCES: Final = (source(), source(id="E2"), source(id="E3"))
 
 
 def _streamed(text: str) -> None:
@@ -136,6 +120,12 @@ def _all_at_fault(text: str) -> list[Finding]:
     return [Finding("unsupported", "x", (item.start, item.end)) for item in markers.sentences(text)]
 
 
+def _numbers_in_words(text: str) -> None:
+    for number in [*number_words.words(text), *number_words.shares(text)]:
+        number_words.counts(text, number)
+        number_words.measures(text, number)
+
+
 def _left_out(text: str) -> str:
     return marking.leave_out(text, marking.marked_sentences(text, _all_at_fault(text)))
 
@@ -152,19 +142,16 @@ def _as_field(text: str) -> object:
 
 
 def _papers(text: str) -> list[Paper]:
-    return [Paper(_KEYS[0], text, (text,), 2017, family_names=(text,)), Paper(_KEYS[1], "A title", ("Wei Lee",), 2020)]
+    return [Paper(KEYS[0], text, (text,), 2017, family_names=(text,)), Paper(KEYS[1], "A title", ("Wei Lee",), 2020)]
 
 
-def _of_paper(text: str) -> Paper:
-    return Paper(_KEYS[0], text, (text,), 2017, venue=text, url=text, abstract=text, bibtex=f"@misc{{a,\n{text}\n}}")
-
-
-def _experiment_of(text: str) -> Experiment:
-    return Experiment.model_validate({**_FIELDS, "results": text.replace("\ud800", "")})
+def _given(text: str) -> object:
+    given = Document(text, metadata={"key": "a2020", "author": text, "title": text, "doi": text})
+    return given_documents.read_given(given_documents.Given("a2020", (given,)), _bibliography(""))
 
 
 def _themed(text: str) -> object:
-    return themes.experiment_themes(_experiment_of(text), themes.vocabulary([("a", text)]))
+    return themes.experiment_themes(experiment(text), themes.vocabulary([("a", text)]))
 
 
 def _render(style: Any) -> Reader:
@@ -184,42 +171,46 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "sentences_with_markers": markers.sentences_with_markers,
     "marker_ids": markers.marker_ids,
     "marker_groups": markers.marker_groups,
-    "find_foreign": lambda text: foreign.find_foreign(text, known_keys=_KEYS, allowed_text=_PLAIN),
-    "find_foreign, allowed": lambda text: foreign.find_foreign(f"{_PLAIN} (Lee, 2020) [12]", allowed_text=text),
-    "neutralise": lambda text: checks.neutralise(text, SOURCES, EXPERIMENT.words(), known_keys=_KEYS),
-    "neutralise, of an experiment": lambda text: checks.neutralise(f"{_PLAIN} [12] (Lee, 2020)", SOURCES, text),
+    "find_foreign": lambda text: foreign.find_foreign(text, known_keys=KEYS, allowed_text=PLAIN),
+    "find_foreign, allowed": lambda text: foreign.find_foreign(f"{PLAIN} (Lee, 2020) [12]", allowed_text=text),
+    "neutralise": lambda text: checks.neutralise(text, SOURCES, EXPERIMENT.words(), known_keys=KEYS),
+    "neutralise, of an experiment": lambda text: checks.neutralise(f"{PLAIN} [12] (Lee, 2020)", SOURCES, text),
     "check_draft": lambda text: checks.check_draft(
-        Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": _PLAIN}
+        Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": PLAIN}
     ),
     "check_draft, an answer": lambda text: checks.check_draft(
         Draft(text), SOURCES, kind="answer", experiment=EXPERIMENT
     ),
     "check_draft, of a source": lambda text: checks.check_draft(
-        Draft(_PLAIN), (source(text),), kind="discussion", experiment=EXPERIMENT
+        Draft(PLAIN), (source(text),), kind="discussion", experiment=EXPERIMENT
     ),
     "check_draft, of an experiment": lambda text: checks.check_draft(
-        Draft(_PLAIN), SOURCES, kind="discussion", experiment=_experiment_of(text)
+        Draft(PLAIN), SOURCES, kind="discussion", experiment=experiment(text)
     ),
     "check_draft, after a section": lambda text: checks.check_draft(
-        Draft(_PLAIN), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": text}
+        Draft(PLAIN), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": text}
     ),
-    "copied_runs": lambda text: copied.copied_runs(text, SOURCES, _PLAIN),
-    "copied_runs, of itself": lambda text: copied.copied_runs(text, (source(text),), _PLAIN),
-    "uncited_sentences": lambda text: coverage.uncited_sentences(text, _PLAIN),
+    "copied_runs": lambda text: copied.copied_runs(text, SOURCES, PLAIN),
+    "copied_runs, of itself": lambda text: copied.copied_runs(text, (source(text),), PLAIN),
+    "uncited_sentences": lambda text: coverage.uncited_sentences(text, PLAIN),
     "unsupported_findings": lambda text: coverage.unsupported_findings(text, SOURCES),
     "balance_findings": lambda text: coverage.balance_findings(text, SOURCES),
     "quoted_spans": quotations.quoted_spans,
     "claimed_numbers": quantities.claimed_numbers,
     "given_numbers": quantities.given_numbers,
     "trace_numbers": lambda text: numbers.trace_numbers(text, SOURCES, EXPERIMENT),
-    "trace_numbers, of a source": lambda text: numbers.trace_numbers(_PLAIN, (source(text),), EXPERIMENT),
+    "trace_numbers, of a source": lambda text: numbers.trace_numbers(PLAIN, (source(text),), EXPERIMENT),
     "split_authors": names.split_authors,
     "only_dates": lambda text: names.only_dates(text, ""),
     "NamedSource.is_named": lambda text: names.NamedSource.of(SOURCES[0].paper).is_named([text], True, "2017"),
     "wording": repeated.wording,
     "repeated_findings": lambda text: repeated.repeated_findings(text, {"methods": text}),
-    "without_repeats": lambda text: repeated.without_repeats(text, {"methods": _PLAIN}),
-    "cited_pairs": lambda text: support.cited_pairs(text, SOURCES),
+    "without_repeats": lambda text: repeated.without_repeats(text, {"methods": PLAIN}),
+    "cited_claims": lambda text: support.cited_claims(text, SOURCES),
+    "pairs_of_absence": lambda text: support.pairs_of_absence(text, SOURCES),
+    "absence_findings": lambda text: absence.absence_findings(text, [text]),
+    "states_only_absence": lambda text: absence.states_only_absence(CitedSentence(text, 0, len(text), ("E1",))),
+    "numbers in words": _numbers_in_words,
     "marks_of": lambda text: marking.marks_of(text, _all_at_fault(text)),
     "leave_out": _left_out,
     "MarkerStream": _streamed,
@@ -228,10 +219,13 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "reference_html": report_text.reference_html,
     "shown_text": report_text.shown_text,
     "suspicious": instructions.suspicious,
-    "flag_sources": lambda text: flagged.flag_sources([source("x", paper=_of_paper(text))]),
-    "plain_reference": lambda text: references.plain_reference(_of_paper(text)),
+    "flag_sources": lambda text: flagged.flag_sources([source("x", paper=paper(text))]),
+    "plain_reference": lambda text: references.plain_reference(paper(text)),
     "an entry for pandoc": lambda text: references._mended(f"@misc{{a,\n{text}\n}}"),
-    "a reference of pandoc": lambda text: references._readable(text, _of_paper("x"), own_style=True),
+    "a reference of pandoc": lambda text: references._readable(text, paper("x"), own_style=True),
+    "_escaped, for pandoc": formats._escaped,
+    "_escaped, a formula for pandoc": lambda text: formats._escaped(f"${text.strip()}$"),
+    "a manuscript for pandoc": lambda text: formats.manuscript(text, [], title=text),
     "slug": export.slug,
     "without_title": lambda text: export.without_title(text, "Results"),
     "comment": lambda text: export.comment([text]),
@@ -242,7 +236,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
     "describe": lambda text: metadata.describe(Path("a.md"), markdown.parse_markdown(text), None),
     "extractive_summary": lambda text: metadata.extractive_summary(markdown.parse_markdown(text)),
-    "made_entry": lambda text: metadata.made_entry(_of_paper(text)),
+    "made_entry": lambda text: metadata.made_entry(paper(text)),
     "key_of": lambda text: metadata.key_of(Path(f"{text}.md".replace("/", ""))),
     "sentence_spans": sentences.sentence_spans,
     "make_note": lambda text: notes.make_note(f"a{text}", lambda part: len(part) // 4 + 1),
@@ -257,8 +251,8 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "author_names": bibtex.author_names,
     "as_latex": bibtex.as_latex,
     "family_name": authors.family_name,
-    "in_text_name": lambda text: authors.in_text_name(_of_paper(text)),
-    "short_title": lambda text: authors.short_title(_of_paper(text)),
+    "in_text_name": lambda text: authors.in_text_name(paper(text)),
+    "short_title": lambda text: authors.short_title(paper(text)),
     "plain_title": categories.plain_title,
     "opens_letters": categories.opens_letters,
     "place": lambda text: categories.place(text, 1),
@@ -278,6 +272,8 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "damaged_words": lambda text: pdf_mending.damaged_words([text]),
     "words_made_whole": lambda text: pdf_mending.words_made_whole([text], [text]),
     "with_words": lambda text: pdf_mending.with_words(text, {"node": "mode"}),
+    "made of a document by pandoc": conversion._without_boxes,
+    "read_given": _given,
     "joined": lambda text: pdf_mending.joined(text, text, 1.0, True),
 }
 
@@ -292,11 +288,13 @@ MODELS: Final[Mapping[str, Reader]] = {
     "fenced": lambda text: presenting.fenced(text, "a"),
     "shortened": lambda text: presenting.shortened(text, 900),
     "without_markers": presenting.without_markers,
-    "present_experiment": lambda text: presenting.present_experiment(_experiment_of(text), "discussion", 900),
+    "present_experiment": lambda text: presenting.present_experiment(experiment(text), "discussion", 900),
     "present_earlier": lambda text: presenting.present_earlier([EarlierSection("results", text)], "conclusion"),
-    "present_evidence": lambda text: presenting.present_evidence([source(text)]),
-    "present_sources": lambda text: presenting.present_sources([source(text, paper=_of_paper(text))]),
-    "present_paper": lambda text: presenting.present_paper(_of_paper(text), text),
+    "present_evidence": lambda text: presenting.present_evidence([need(text)], [source(text)]),
+    "present_findings": lambda text: presenting.present_findings([need(text)], [source(text, paper=paper(text))]),
+    "show_passages": lambda text: presenting_passages.show_passages(text, [chunk(text)]),
+    "present_paper": lambda text: presenting.present_paper(paper(text), text),
+    "a title in an answer": lambda text: answerer._title(source(paper=paper(text))),
     "quotable_passages": quotable.quotable_passages,
     "quotable_passages, attributed": lambda text: quotable.quotable_passages(text, attributed=True),
     "is_quotable": quotable.is_quotable,
@@ -306,10 +304,8 @@ MODELS: Final[Mapping[str, Reader]] = {
     "experiment_themes": _themed,
     "plans.sentences": plans.sentences,
     "plans.plain": plans.plain,
-    "plans.paragraphs": lambda text: [
-        plans.paragraphs(kind, _experiment_of(text)) for kind in ("results", "discussion")
-    ],
-    "share_of": lambda text: [shares.share_of(kind, _experiment_of(text), ()) for kind in ("discussion", "abstract")],
+    "plans.paragraphs": lambda text: [plans.paragraphs(kind, experiment(text)) for kind in ("results", "discussion")],
+    "share_of": lambda text: [shares.share_of(kind, experiment(text), ()) for kind in ("discussion", "abstract")],
     "subject_of": lambda text: subjects.subject_of(text[:QUESTION]),
     "subject_words": lambda text: subjects.subject_words(text[:QUESTION]),
     "stand_alone": lambda text: rewriting.stand_alone(text[:QUESTION], "How does node degree bias edges?"),
@@ -329,12 +325,13 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "plain_question": lambda text: _said(asking.plain_question, text),
     "require_words": lambda text: _said(scope.require_words, text),
     "category_named": lambda text: _said(scope.category_named, text),
-    "default_queries": lambda text: queries.default_queries("discussion", _experiment_of(text), lambda t: len(t) // 4),
+    "default_queries": lambda text: queries.default_queries("discussion", experiment(text), lambda t: len(t) // 4),
     "code_subject": queries.code_subject,
     "log_subject": queries.log_subject,
     "answered_before": lambda text: repeats.answered_before(text, {}, []),
-    "Experiment.words": lambda text: _experiment_of(text).words(),
-    "Experiment.leaves": lambda text: _experiment_of(text).leaves(),
+    "Experiment.words": lambda text: experiment(text).words(),
+    "Experiment.leaves": lambda text: experiment(text).leaves(),
+    "shown_address": key_trust.shown_address,
     "printable.shown": printable.shown,
     "printable.one_line": printable.one_line,
     "inert": inert.inert,
@@ -350,4 +347,4 @@ def _said(function: Callable[[str], object], text: str) -> None:
         str(error)
 
 
-READERS: Final[Mapping[str, Reader]] = {**CITATIONS, **DOCUMENTS, **MODELS, **TOOLS}
+READERS: Final[Mapping[str, Reader]] = {**CITATIONS, **DOCUMENTS, **PASSAGES, **MODELS, **ANSWERS, **TOOLS}

@@ -19,6 +19,7 @@ WHOLE = (
     *("check_draft", "neutralise", "copied_runs", "repeated_findings", "without_repeats", "render", "trace_numbers"),
     *("MarkerStream", "suspicious", "flag_sources", "section_html", "chunk_paper", "describe", "parse_", "leave_out"),
     *("front matter", "read_front", "author_names", "readable", "quotable", "attributable", "experiment_themes"),
+    *("repairing", "read_given", "readable_units"),
 )
 
 

@@ -111,3 +111,13 @@ def test_what_the_judge_finds_is_placed_in_the_draft_that_it_did_not_see() -> No
     there = judged.index("It lasts")
     (record,) = placed_in(draft, judged, [Finding("unsupported", "x", (there, len(judged)))])
     assert draft[record["start"] : record["end"]] == "It lasts [E2]."  # type: ignore[misc]
+
+
+def test_of_many_answers_only_those_that_change_another_sentence_are_left_out() -> None:
+    text = "Bad one is here [E2]. Good one [E1]. Bad two is here [E2].\n\nBad three is here [E2]. Good two [E1]."
+
+    kept = edits("Better one [E2].", '"An open quotation [E2].', "Better three [E2].", text=text)
+    mended = apply_edits(text, kept)
+
+    assert "Better one [E2]. Good one [E1]. Bad two is here [E2]." in mended
+    assert mended.endswith("Better three [E2]. Good two [E1].")

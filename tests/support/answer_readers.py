@@ -1,0 +1,164 @@
+"""How answers of servers and models, and passages made readable for a model, are looked at: functions of a text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from citeloom.citations.findings import Finding
+from citeloom.citations.markers import sentences
+from citeloom.documents import captions, furniture, passage_parts, plain_text, readable, readable_tables, windows
+from citeloom.graph import repairing
+from citeloom.models import answer_bytes, event_stream, safe_answer
+from citeloom.models.chat import judge, presenting_passages, reader, support_answer
+from citeloom.models.errors import BrokenAnswerError, ServerRefusalError
+from citeloom.models.extractive import needs as section_needs
+from citeloom.models.needs import Need, NeedCoverage
+from citeloom.models.roles import CitedClaim
+from tests.support.reader_company import PIECE, PLAIN, SOURCES, chunk, paper, source
+
+Reader = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class _Response:
+    """A server's answer whose body is `body`, in small parts."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+    async def aiter_raw(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self.body), PIECE):
+            yield self.body[start : start + PIECE]
+
+    async def aclose(self) -> None:
+        pass
+
+
+def _streamed(body: str) -> None:
+    async def all_of(response: Any) -> None:
+        async for _ in event_stream.answer_pieces(response, answer):
+            pass
+        answer.whole()
+
+    answer = event_stream.StreamedAnswer()
+    _refusable(lambda: asyncio.run(all_of(_Response(body.encode("utf-8", "replace"), {}))))
+
+
+def _events(text: str, delta: Callable[[str], object]) -> str:
+    pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+    lines = [json.dumps({"choices": [{"delta": delta(piece)}]}) for piece in pieces]
+    return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])
+
+
+def _a_call(text: str) -> dict[str, Any]:
+    return {"tool_calls": [{"index": 0, "function": {"name": "search", "arguments": text}}]}
+
+
+def _refusable(read: Callable[[], object]) -> None:
+    try:
+        read()
+    except (BrokenAnswerError, ServerRefusalError, ConnectionError, ValueError) as error:
+        str(error)
+
+
+def _whole_answer(text: str) -> None:
+    call = {"function": {"name": text, "arguments": text}}
+    message = {"content": text, "refusal": text, "tool_calls": [call] * 3}
+    usage = {"prompt_tokens": text, "completion_tokens": text}
+    _refusable(
+        lambda: safe_answer.answer_of({"choices": [{"message": message, "finish_reason": text}], "usage": usage})
+    )
+
+
+def _judged(text: str) -> None:
+    """A claim, laid out for the judge, and an answer about it."""
+    asked = judge._asked([CitedClaim(text, SOURCES[:2], text), CitedClaim(PLAIN, (source(text),), PLAIN)])
+    letters = judge._letters(asked)
+    list(judge._lines(asked, letters))
+    for item in asked:
+        for passage in item.passages.values():
+            presenting_passages.present_numbered(passage.source, passage.sentences, "passage A")
+    said = {"does": text, "sentences": text}
+    judge._usable({text: {}, "P1": {text: said, "A": said, "verdict": text, "reason": text}}, asked, letters)
+
+
+def _verdict(text: str) -> None:
+    passages = {"A": support_answer.Passage.of(source(text), 900)}
+    said = {"reason": text, f"passage {text}": {}, "verdict": "supported", "A": {"does": "supports", "sentences": text}}
+    _refusable(
+        lambda: support_answer.verdicts_from(support_answer.verdict_model(("A",)).model_validate(said), passages)
+    )
+
+
+def _reading(text: str) -> None:
+    finding = {"statement": text, "sentences": [text, 1], "need": text, "score": text}
+    _refusable(lambda: reader.PassageReading.model_validate({"findings": [finding]}))
+    _refusable(lambda: reader.PassageReading.model_validate({"findings": {text: finding}}))
+    reader._at_most(text, 60)
+
+
+def _presented(text: str) -> object:
+    window = windows.Window(paper(text), (chunk(text),), (chunk(text).id,), (0.7,))
+    return presenting_passages.present_windows([window])
+
+
+def need(text: str) -> NeedCoverage:
+    """A need in the words `text` that was searched for in vain by them."""
+    return NeedCoverage(Need("N1", text, (text,)), ("E1",), 1, 1, (text,), "in vain")
+
+
+def _repaired(answer: Callable[[str, str], str]) -> Reader:
+    """All sentences of a draft failing, each answered by `answer` of the text and the sentence."""
+
+    def repair(text: str) -> object:
+        records = [Finding("unsupported", "Say less.", (item.start, item.end)).as_dict() for item in sentences(text)]
+        attempt = {"draft": {"text": text, "truncated": False}, "findings": records}
+        failing = repairing.failing_sentences(attempt, SOURCES)  # type: ignore[arg-type]
+        edits = repairing.edits_of(text, failing, [answer(text, item.shown.text) for item in failing], PLAIN)
+        return repairing.apply_edits(text, edits)
+
+    return repair
+
+
+PASSAGES: Final[Mapping[str, Reader]] = {
+    "readable_units": readable.readable_units,
+    "readable_units, of a caption": lambda text: readable.readable_units(f"Figure 2. {text}"),
+    "readable_units, of a list": lambda text: readable.readable_units(f"- {text}\n- {text}"),
+    "parts_of, of a passage": lambda text: list(passage_parts.parts_of(text)),
+    "plain_text": plain_text.plain_text,
+    "plain_formula": plain_text.plain_formula,
+    "plain_text, a formula": lambda text: plain_text.plain_text(f"$${text}$$"),
+    "caption_kind": captions.caption_kind,
+    "caption_label": captions.caption_label,
+    "cut_caption": lambda text: captions.cut_caption(text, 0, len(text)),
+    "panel_starts": captions.panel_starts,
+    "is_panelled": lambda text: captions.is_panelled(f"(A) One. (B) Two. {text}"),
+    "is_furniture": furniture.is_furniture,
+    "is_reference": furniture.is_reference,
+    "is_lone_heading": furniture.is_lone_heading,
+    "shown_table": lambda text: readable_tables.shown_table(text, text, below=True),
+    "shown_table, rows": lambda text: readable_tables.shown_table(f"| {text[:40]} |\n" * 2_000, text, below=False),
+    "shown_table, in HTML": lambda text: readable_tables.shown_table(f"<table><tr><td>{text}", "", below=False),
+    "present_windows": _presented,
+}
+ANSWERS: Final[Mapping[str, Reader]] = {
+    "a stream": _streamed,
+    "a stream, in lines of data": lambda text: _streamed(f"data: {text}\n\ndata:{text}"),
+    "a stream, of text": lambda text: _streamed(_events(text, lambda piece: {"content": piece})),
+    "a stream, of a call": lambda text: _streamed(_events(text, _a_call)),
+    "json_of": lambda text: _refusable(lambda: answer_bytes.json_of(text.encode("utf-8", "replace"))),
+    "answer_of": _whole_answer,
+    "token_count": safe_answer.token_count,
+    "what a judge is shown": _judged,
+    "verdicts_from": _verdict,
+    "PassageReading": _reading,
+    "searchable": section_needs.searchable,
+    "section_needs": lambda text: section_needs.section_needs([text]),
+    "repairing, the same": _repaired(lambda text, sentence: sentence),
+    "repairing, a piece for each": _repaired(lambda text, sentence: f"Yet {text[: len(sentence)]}."),
+    "repairing, all taken out": _repaired(lambda text, sentence: ""),
+}
