@@ -1,4 +1,7 @@
-"""Nodes bound to what they work with: each is given its run's workbench beside state and runtime."""
+"""Nodes bound to what they work with: each is given its run's workbench beside state and runtime.
+
+A node whose prompt was refused as too long runs again with prompts that fit; what was answered is in the journal.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ def bound(node: Callable[..., Awaitable[Update]], workbench: BenchProvider) -> C
     """The node as a graph calls it; `workbench` gives library, roles and journal of the run."""
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
-        return await node(state, runtime, await workbench(runtime))
+        bench = await workbench(runtime)
+        return await bench.fitted(bench.run_id(runtime), lambda: node(state, runtime, bench))
 
     run.__name__ = node.__name__
     run.__doc__ = node.__doc__

@@ -7,21 +7,24 @@ takes the process's shared one, opened on first use by the settings of its conte
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.runtime import Runtime
 
 from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
-from citeloom.documents import Chunk
+from citeloom.documents import Chunk, Paper
 from citeloom.errors import InputError
 from citeloom.models.budget import Budget, Limits
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat import chat_roles
 from citeloom.models.chat.presenting_passages import show_passages
+from citeloom.models.context_size import Room
+from citeloom.models.contexts import Contexts
 from citeloom.models.embedding import EmbeddingModel
+from citeloom.models.errors import EndpointLostError, EndpointRefusedError
 from citeloom.models.extractive import ANSWER_NOTICE, extractive_roles
 from citeloom.models.journal import Journal
 from citeloom.models.pricing import total_cost
@@ -36,8 +39,12 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
+T = TypeVar("T")
+
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
 LATEST_RUNS = 16
+# About what stands beside the passages in a call of the reader: instructions, purpose and needs.
+_BESIDE_A_WINDOW = ("x" * 4_000,)
 # Vectors belong to the library, not to a run: whichever run asks first pays, and none asks again.
 _EMBEDDING_SCOPE = RunScope("embedding")
 
@@ -62,6 +69,7 @@ class Workbench:
     _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
+    _contexts: list[Contexts] = field(default_factory=list)  # the one, shared like the roles that learn for it
 
     @property
     def limits(self) -> EvidenceLimits:
@@ -76,6 +84,23 @@ class Workbench:
         return replace(
             limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, abstracts=0, paper_share=1.0
         )
+
+    async def limits_of(self, run_id: str) -> EvidenceLimits:
+        """The settings of a search in a run, no larger than what the reader's server holds."""
+        limits = self.limits
+        if "reader" in self.extractive:
+            return limits
+        room = Room.of((await self.contexts.sizes(run_id))["reader"], self.settings.max_output_tokens)
+        call = max(1, room.left(limits.call_tokens, *_BESIDE_A_WINDOW))
+        return limits if call == limits.call_tokens else limits.within(call)
+
+    @property
+    def contexts(self) -> Contexts:
+        """What is known of how much the servers hold."""
+        if not self._contexts:
+            names = [name for name in ROLE_NAMES if name not in self.extractive]
+            self._contexts.append(Contexts(self.settings, self.journal, names, self.chat_model))
+        return self._contexts[0]
 
     @property
     def answer_style(self) -> CitationStyle:
@@ -133,6 +158,7 @@ class Workbench:
         scope = RunScope(run_id, fresh)
         if self._scopes.get(run_id) != scope:
             self._roles.pop(run_id, None)  # those of a run of the same name that was deleted
+            self.contexts.forget(run_id)
         self._scopes[run_id] = scope
 
     def scope(self, run_id: str) -> RunScope:
@@ -169,16 +195,40 @@ class Workbench:
     async def roles_of(self, run_id: str) -> Roles:
         """The roles of a run; those without a chat model are extractive."""
         if run_id not in self._roles:
-            self._roles[run_id] = await asyncio.to_thread(self._make_roles, run_id)
+            sizes = await self.contexts.sizes(run_id)
+            self._roles[run_id] = await asyncio.to_thread(self._make_roles, run_id, sizes)
             while len(self._roles) > LATEST_RUNS:
                 self._roles.pop(next(iter(self._roles)))
         return self._roles[run_id]
+
+    async def fitted(self, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` returns; it is done again, with roles that ask for less, when a server taught how much it holds.
+
+        Raises what `work` raises otherwise.
+        """
+        while True:
+            lessons = self.contexts.lessons(run_id)
+            try:
+                return await work()
+            except (EndpointRefusedError, EndpointLostError):
+                if self.contexts.lessons(run_id) == lessons:
+                    raise
+                await self.contexts.keep(run_id)
+                self._roles.pop(run_id, None)
+
+    async def summarize(self, run_id: str, paper: Paper, text: str) -> str:
+        """A summary of the paper, by the summarizer of a run; raises as `roles_of` and the role do."""
+
+        async def summarized() -> str:
+            return await (await self.roles_of(run_id)).summarizer.summarize(paper, text)
+
+        return await self.fitted(run_id, summarized)
 
     def show_passages(self, lead: str, chunks: list[Chunk]) -> str:
         """Passages as a model reads them: fenced, and told apart from instructions."""
         return show_passages(lead, chunks)
 
-    def _make_roles(self, run_id: str) -> Roles:
+    def _make_roles(self, run_id: str, sizes: Mapping[RoleName, int | None]) -> Roles:
         bare = extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
         missing = self.extractive
         if len(missing) == len(ROLE_NAMES):
@@ -192,6 +242,7 @@ class Workbench:
             summary_words=self.settings.summary_words,
             tool_specs=TOOL_SPECS,
             max_output_tokens=self.settings.max_output_tokens,
+            sizes=sizes,
         )
 
         def pick(name: RoleName, attribute: str) -> Any:
@@ -217,10 +268,11 @@ class Workbench:
     def _caller(self, role: RoleName, run_id: str) -> ChatCaller:
         from citeloom.models.endpoint import caller_for, chat_caller
 
-        scope, budget = self.scope(run_id), self.budget(run_id)
+        scope, budget, context = self.scope(run_id), self.budget(run_id), self.contexts.of(run_id, role)
         if self.chat_model is not None:
-            return caller_for(self.chat_model, self.settings, journal=self.journal, scope=scope, budget=budget)
-        return chat_caller(self.settings, role, journal=self.journal, scope=scope, budget=budget)
+            given = self.chat_model
+            return caller_for(given, self.settings, journal=self.journal, scope=scope, budget=budget, context=context)
+        return chat_caller(self.settings, role, journal=self.journal, scope=scope, budget=budget, context=context)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from citeloom.config import RetrievalMode
@@ -56,6 +56,10 @@ class EvidenceLimits:
     def retrieval(self) -> Retrieval:
         """How chunks are found."""
         return Retrieval(mode=self.retrieval_mode, rerank=self.rerank)
+
+    def within(self, call_tokens: int) -> EvidenceLimits:
+        """The same for a reader whose calls hold no more than `call_tokens`."""
+        return replace(self, call_tokens=call_tokens, window_tokens=min(self.window_tokens, call_tokens))
 
     def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
         """The limits of what is proposed for so many needs, `tokens` in all."""

@@ -124,6 +124,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     records, repeated = _told_apart(requests, _own_first(state), within)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
+    limits = await bench.limits_of(bench.run_id(runtime))
 
     async def carry_out(number: int, request: Request) -> Any:
         if number in repeated:
@@ -131,7 +132,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         if isinstance(request, SearchEvidence):
             scope = request.scope().narrowed(within)
             need = _need_of(request, purpose)
-            return await search_evidence(bench.library, reader, purpose, [need], scope, bench.limits, known=known)
+            return await search_evidence(bench.library, reader, purpose, [need], scope, limits, known=known)
         return await _read(request, bench)
 
     outcomes = await all_settled(carry_out(number, request) for number, request in enumerate(requests))

@@ -93,7 +93,7 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], bench: Workbench) -
 async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Search for all needs together, and read what is found in waves, best first."""
     roles = await bench.roles(runtime)
-    purpose, limits = purpose_of(state), bench.limits
+    purpose, limits = purpose_of(state), await bench.limits_of(bench.run_id(runtime))
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
     windows = await propose_windows(bench.library, purpose.needs, Scope(), proposed, limits.retrieval)
     said = f"{len(windows)} passages of {len({window.paper.key for window in windows})} papers to read"

@@ -18,6 +18,7 @@ from citeloom.documents import Category, Paper
 from citeloom.documents.authors import in_text_name
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.briefs import EarlierSection, Source
+from citeloom.models.context_size import WHOLE
 from citeloom.models.needs import NeedCoverage
 
 # Approximate tokens. Some 120 findings with their words fit; with experiment, answer and the sections that are summed
@@ -30,6 +31,7 @@ WRITER_FIELD_TOKENS = 900
 PLANNER_FIELD_TOKENS = 250
 PAPER_TOKENS = 2_500
 
+_LEAST_FIELD_TOKENS = 12
 _CHARACTERS_PER_TOKEN = 4
 _BACKTICKS = re.compile(r"`+")
 _MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
@@ -145,8 +147,8 @@ def without_markers(sentence: str) -> str:
     return _MARKERS.sub("", sentence).strip()
 
 
-def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int) -> str:
-    """The fields that a section of `kind` is written from, and what the user added, in one fence.
+def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
+    """The fields that a section of `kind` is written from, and what the user added, in one fence of `total` tokens.
 
     Fields whose name begins with an underscore are the user's own notes and stay out.
     """
@@ -155,15 +157,19 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
         if not name.startswith("_"):
             fields[one_line(name)] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     parts = [f"{path}:\n{shortened(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()]
-    return fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
+    shown = fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
+    if tokens_of(shown) <= total:
+        return shown
+    if field_tokens > _LEAST_FIELD_TOKENS:
+        return present_experiment(experiment, kind, field_tokens * 2 // 3, total)
+    return fenced(shortened("\n\n".join(parts), total), "experiment")
 
 
-def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind) -> str:
+def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, tokens: int = EARLIER_TOKENS) -> str:
     """The finished sections that one of `kind` sums up, each in a fence of its own; empty when there are none."""
     shown = [section for section in sections if section.kind in SUMMED_UP[kind]]
     return "\n\n".join(
-        fenced(shortened(without_markers(section.text), EARLIER_TOKENS // len(shown)), section.kind)
-        for section in shown
+        fenced(shortened(without_markers(section.text), tokens // len(shown)), section.kind) for section in shown
     )
 
 
@@ -187,6 +193,17 @@ def present_lines(lines: Sequence[str], label: str) -> str:
     return fenced("\n".join(one_line(line) for line in lines) or "(none)", label)
 
 
+def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
+    """As many of the first lines as fit into `tokens`."""
+    kept: list[str] = []
+    for line in lines:
+        tokens -= tokens_of(line)
+        if tokens < 0:
+            break
+        kept.append(line)
+    return kept
+
+
 def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
     """How each need stands, a line each: met, open or searched for in vain, and what has been tried."""
     return [_coverage_line(item) for item in needs]
@@ -200,16 +217,20 @@ def _coverage_line(item: NeedCoverage) -> str:
     return f"{item.need.id} [{item.status}; {found}{tried}]: {one_line(item.need.text)}"
 
 
-def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source]) -> str:
-    """The evidence for a planner by need, a line each, with the key and chunk id that its tools take."""
+def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], total: int = WHOLE) -> str:
+    """The evidence for a planner by need, a line each, with the key and chunk id that its tools take.
+
+    Where all is more than `total` tokens, the weakest stay out.
+    """
     lines: list[str] = []
-    of_needs = {name for item in needs for name in item.evidence}
-    by_id = {source.evidence.id: source for source in sources}
+    by_id = {source.evidence.id: _evidence_line(source) for source in sources}
+    _leave_out_weakest(by_id, sources, total - sum(tokens_of(line) for line in coverage_lines(needs)))
     for item in needs:
         lines.append(_coverage_line(item))
-        lines += [_evidence_line(by_id[name]) for name in item.evidence if name in by_id]
-    besides = [source for source in sources if source.evidence.id not in of_needs]
-    lines += ["For no need in particular:"] * bool(needs and besides) + [_evidence_line(item) for item in besides]
+        lines += [by_id[name] for name in item.evidence if name in by_id]
+    of_needs = {name for item in needs for name in item.evidence}
+    besides = [line for name, line in by_id.items() if name not in of_needs]
+    lines += ["For no need in particular:"] * bool(needs and besides) + besides
     return fenced("\n".join(lines) or "(none)", "evidence")
 
 
@@ -230,14 +251,7 @@ def present_findings(
     if not sources and not needs:
         return PresentedSources("(no sources)")
     blocks = {source.evidence.id: _finding_block(source) for source in sources}
-    left_out: list[str] = []
-    spent = sum(tokens_of(block) for block in blocks.values())
-    # The weakest first; of equal ones the one found last.
-    for _, source in sorted(enumerate(sources), key=lambda at: (at[1].evidence.combined_score, -at[0])):
-        if spent <= total_tokens or len(blocks) == 1:
-            break
-        spent -= tokens_of(blocks.pop(source.evidence.id))
-        left_out.append(source.evidence.id)
+    left_out = _leave_out_weakest(blocks, sources, total_tokens)
     parts: list[str] = []
     for item in needs:
         mine = [blocks.pop(name) for name in item.evidence if name in blocks]
@@ -249,6 +263,25 @@ def present_findings(
     if vain:
         parts.append(present_lines(vain, "searched for in the library in vain"))
     return PresentedSources("\n\n".join(parts) or "(no sources)", tuple(left_out))
+
+
+def frame_of(needs: Sequence[NeedCoverage]) -> str:
+    """What stands around the findings of a writer, to be counted: a fence for each need, and the searches in vain."""
+    fences = [fenced(f"What has to be known: {one_line(item.need.text)}", "findings") for item in needs]
+    return "\n\n".join([*fences, present_findings(needs, ()).text])
+
+
+def _leave_out_weakest(blocks: dict[str, str], sources: Sequence[Source], total: int) -> list[str]:
+    """The ids of those that are taken out of `blocks` until these fit into `total` tokens; one stays in any case."""
+    left_out: list[str] = []
+    spent = sum(tokens_of(block) for block in blocks.values())
+    # The weakest first; of equal ones the one found last.
+    for _, source in sorted(enumerate(sources), key=lambda at: (at[1].evidence.combined_score, -at[0])):
+        if spent <= total or len(blocks) <= 1:
+            break
+        spent -= tokens_of(blocks.pop(source.evidence.id))
+        left_out.append(source.evidence.id)
+    return left_out
 
 
 def _finding_block(source: Source) -> str:
@@ -264,12 +297,12 @@ def _finding_block(source: Source) -> str:
     return "\n".join(lines)
 
 
-def present_paper(paper: Paper, text: str) -> str:
+def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:
     """The beginning of a paper for the summarizer: title, abstract if known, and what follows."""
     parts = [f"Title: {one_line(paper.title)}"]
     if paper.abstract.strip() and one_line(paper.abstract) not in one_line(text):
         parts.append(f"Abstract: {paper.abstract.strip()}")
-    room = PAPER_TOKENS * _CHARACTERS_PER_TOKEN
+    room = tokens * _CHARACTERS_PER_TOKEN
     parts.append(text.strip()[:room])
     return fenced("\n\n".join(parts), "paper")
 

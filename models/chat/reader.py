@@ -7,7 +7,8 @@ invented. What is nearly right in an answer is repaired here rather than asked f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -17,9 +18,11 @@ from citeloom.documents import Chunk
 from citeloom.documents.windows import Window, WindowSentence
 from citeloom.documents.wording import plain_wording
 from citeloom.models.calls import ChatCaller
-from citeloom.models.chat.presenting import fenced, one_line, present_lines
+from citeloom.models.chat.presenting import fenced, one_line, present_lines, shortened, tokens_of
 from citeloom.models.chat.presenting_passages import present_windows
 from citeloom.models.chat.structured import Note, StructuredAnswer, ask, log_note
+from citeloom.models.concurrency import all_settled
+from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.needs import Purpose
 from citeloom.models.roles import PassageFinding
 from citeloom.prompts import PromptLibrary
@@ -29,6 +32,7 @@ _MOST_SENTENCES: Final = 8  # that one finding may rest on
 _NUMBERS: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|–|to)\s*(\d{1,4}))?")
 _STATEMENT: Final = ("statement", "finding", "summary", "text")
 _SENTENCES: Final = ("sentences", "sentence", "sentence_numbers", "numbers")
+_PURPOSE_SHARE: Final = 0.08  # of a prompt
 _UNSCORED: Final = 0.5  # a finding that the model listed without a score it can be read by
 
 
@@ -113,6 +117,7 @@ class ChatReader:
         statement_words: length asked of a finding; one more than twice as long is cut.
         max_tokens: limit of one answer, in tokens of the model.
         note: takes one line about each paper whose reading could not be understood.
+        room: what the server holds; windows that are more are read in several calls.
     """
 
     def __init__(
@@ -123,16 +128,26 @@ class ChatReader:
         statement_words: int,
         max_tokens: int,
         note: Note = log_note,
+        room: Room = UNLIMITED,
     ) -> None:
         self._caller = caller
         self._prompts = prompts
         self._statement_words = statement_words
         self._max_tokens = max_tokens
         self._note = note
+        self._room = room
         self._system = SystemMessage(prompts["reader_system"].render(most=MOST_FINDINGS, words=statement_words))
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         """The findings, best first; none when nothing helps, or when no valid answer came after one retry."""
+        if self._room.size is None:
+            return await self._read(purpose, windows)
+        beside = [str(message.content) for message in self._asked(purpose, purpose.text, "")]
+        parts = list(_parts(windows, self._room.left(WHOLE, *beside)))
+        readings = await all_settled(self._read(purpose, part) for part in parts)
+        return sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
+
+    async def _read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         sentences = [(window, sentence) for window in windows for sentence in window.sentences()]
         if not sentences:
             return []
@@ -147,6 +162,7 @@ class ChatReader:
             check=lambda reading: _check_sentences(reading, len(sentences)),
             # Whoever asks the same in other typing is given the same reading.
             known_as=None if plain == purpose.text else self._asked(purpose, plain, passages),
+            room=self._room,
         )
         if answer is None:
             self._note(f"{windows[0].id} was left out: the reader gave no valid answer, twice.")
@@ -175,11 +191,26 @@ class ChatReader:
         )
 
     def _asked(self, purpose: Purpose, text: str, passages: str) -> list[BaseMessage]:
+        text = shortened(text, self._room.left(WHOLE, share=_PURPOSE_SHARE))
         needs = [f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs]
         task = self._prompts["reader_task"].render(
             purpose=fenced(text, "purpose"), needs=present_lines(needs, "needs"), passages=passages
         )
         return [self._system, HumanMessage(task)]
+
+
+def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
+    """The windows in order, in parts that are shown in about `tokens`; one that is more is cut between its chunks."""
+    part: list[Window] = []
+    for window in windows:
+        whole = tokens_of(present_windows([window])) <= tokens
+        for piece in [window] if whole else [replace(window, chunks=(chunk,)) for chunk in window.chunks]:
+            if part and tokens_of(present_windows([*part, piece])) > tokens:
+                yield part
+                part = []
+            part.append(piece)
+    if part:
+        yield part
 
 
 def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:

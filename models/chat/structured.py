@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answers import answer_text, cut_off
 from citeloom.models.chat.repairing import repaired_json
+from citeloom.models.context_size import UNLIMITED, Room
 from citeloom.prompts import PromptLibrary
 
 Note = Callable[[str], None]
@@ -79,6 +80,7 @@ async def ask(
     max_tokens: int,
     check: Callable[[AnswerT], None] = lambda answer: None,
     known_as: Sequence[BaseMessage] | None = None,
+    room: Room = UNLIMITED,
 ) -> AnswerT | None:
     """The answer as a `model`, or None when neither the first nor the second try gave a valid one.
 
@@ -87,6 +89,7 @@ async def ask(
             one line for the model.
         max_tokens: limit of each answer, in tokens of the model.
         known_as: see `ChatCaller.call`.
+        room: what the server holds; the second try shows no more of the first answer than fits.
     """
     schema = schema_of(model)
     more: list[BaseMessage] = []
@@ -101,7 +104,9 @@ async def ask(
             ending = "; it was cut off, so be briefer" if cut_off(answer.message) else ""
             complaint = prompts["json_again"].render(problem=f"{problem}{ending}")
         # An answer without text would be refused by some servers when it is sent back.
-        more = [AIMessage(text[:_READ_CHARACTERS] or "(empty)"), HumanMessage(complaint)]
+        asked = [str(message.content) for message in messages]
+        shown = text[: room.left(_READ_CHARACTERS, complaint, *asked)]
+        more = [AIMessage(shown or "(empty)"), HumanMessage(room.shortened(complaint))]
     return None
 
 
