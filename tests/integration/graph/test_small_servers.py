@@ -20,6 +20,7 @@ from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
 from tests.support.openai_server import FakeOpenAI, Json, Status
+from tests.support.protocol_answers import envelope
 from tests.support.small_server import SmallServer
 
 Opened = Callable[..., Workbench]
@@ -127,8 +128,9 @@ async def test_the_prompts_of_a_server_that_says_nothing_or_holds_much_are_those
     home: Path, tmp_path: Path, experiment: Json
 ) -> None:
     asked: list[list[str]] = []
+    large = SmallServer(10**9)
     for number, listed in enumerate(({}, {"max_model_len": 131_072})):
-        with FakeOpenAI() as server:
+        with FakeOpenAI(behaviour=lambda body: _enough(body) if body.get("tools") else large(body)) as server:
             server.listed = listed
             given: Any = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0}
             copy = shutil.copytree(home, tmp_path / f"copy{number}")
@@ -137,6 +139,10 @@ async def test_the_prompts_of_a_server_that_says_nothing_or_holds_much_are_those
             await close_connections()
             asked.append(sorted(json.dumps([body["messages"], body["max_tokens"]]) for body in server.requests))
     assert asked[0] == asked[1]
+
+
+def _enough(body: Json) -> Json:
+    return envelope(body, content="Enough.")
 
 
 @pytest.mark.parametrize("answer", ["hang", "html", "not-json", "empty", "list", "drop", Status(500), Status(404)])
