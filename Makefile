@@ -40,7 +40,7 @@ integration: dev ## Run the tests with real stores, sockets, processes and paper
 acceptance: dev ## Run the long tests: real papers, thirty questions, 200 adversarial runs, kills, answers on a terminal
 	$(BIN)/python -m pytest tests/acceptance
 
-torture: dev ## Kill a section at every write and a paper at 60 random moments (long)
+torture: dev ## Kill a section at every write, a paper at 60 random moments; every degenerate text at 100 kB (long)
 	$(BIN)/python -m pytest -s tests/torture
 
 lint: dev ## Run the linter and check the formatting

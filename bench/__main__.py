@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument(
         "--home", type=Path, default=os.environ.get("CITELOOM_BENCH_HOME"), help="coverage: its library"
     )
+    parser.add_argument("--needs", type=Path, help="coverage: needs that a model planned, a JSON file")
     parser.add_argument("--single-shot", action="store_true", help="coverage: without the agent")
     parser.add_argument("--json", action="store_true", help="coverage: one JSON object instead of the table")
     given = parser.parse_args()
@@ -80,7 +81,7 @@ def main() -> None:
     if "coverage" in parts:
         _tell("coverage: which facts are found, read and shown to the writer ...")
         names = [name for name in given.questions.split(",") if name]
-        coverage.measure(given.home, names, single_shot=given.single_shot, as_json=given.json)
+        coverage.measure(given.home, names, single_shot=given.single_shot, as_json=given.json, needs=given.needs)
     if "judge" in parts:
         _tell("judge: on-topic and off-topic on pairs of real papers ...")
         judging.measure()

@@ -1,16 +1,17 @@
 """How many of the facts that an answer should hold are found, read and shown to the writer; no model is asked.
 
-`python -m bench coverage [--questions d01,d04] [--single-shot] [--home FOLDER] [--json]`. The questions and their
-weighted facts are those of `../shared/standin/rubrics.json`, over the papers of `../shared/corpus/papers`. A fact
-counts for a stage when the words that stand near it in its paper are in what that stage was handed:
+`python -m bench coverage [--questions d01,d04] [--single-shot] [--needs FILE] [--home FOLDER] [--json]`. The questions
+and their weighted facts are those of `../shared/standin/rubrics.json`, over the papers of `../shared/corpus/papers`. A
+fact counts for a stage when the words that stand near it in its paper are in what that stage was handed:
 
 - searched: what any search of the indexes gave, before a choice was made: the most that any choice could have read;
 - proposed: the candidates for reading;
 - read: what a reader was shown;
 - shown: what stands in the writer's prompt.
 
-The library is made once in the home, which takes minutes since the bundled model embeds it, and used again: FOLDER,
-else CITELOOM_BENCH_HOME, else a folder of the user's cache.
+With `--needs` the searches are those of a file, as a model planned them, and not those of the rules. The library is
+made once in the home, which takes minutes since the bundled model embeds it, and used again: FOLDER, else
+CITELOOM_BENCH_HOME, else a folder of the user's cache.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ from bench.recording import Passage, RecordingBench, RecordingLibrary, Seen, ask
 from citeloom.config import Settings
 from citeloom.models.journal import Journal
 from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.models.needs import Need
 from citeloom.prompts import PromptLibrary
 from citeloom.stores.home import Home
 from citeloom.stores.ingest import ingest
@@ -98,7 +100,12 @@ class Covered:
 
 
 def measure(
-    home: Path | None = None, questions: Sequence[str] = (), *, single_shot: bool = False, as_json: bool = False
+    home: Path | None = None,
+    questions: Sequence[str] = (),
+    *,
+    single_shot: bool = False,
+    as_json: bool = False,
+    needs: Path | None = None,
 ) -> None:
     """Print the table, or one JSON object; says so where there are no rubrics or no papers."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
@@ -111,7 +118,8 @@ def measure(
     asked = [question for question in given if not questions or question.id in questions]
     missing = misplaced(asked, shared / "corpus/papers")
     place = (home or _USUAL_HOME).expanduser()
-    covered = asyncio.run(_covered(asked, place, shared / "corpus", single_shot=single_shot))
+    planned = {} if needs is None else planned_needs(needs, asked)
+    covered = asyncio.run(_covered(asked, place, shared / "corpus", planned, single_shot=single_shot))
     print(json.dumps(_record(covered, missing), ensure_ascii=False, indent=1) if as_json else _table(covered, missing))
 
 
@@ -168,12 +176,32 @@ def reached(facts: Sequence[Fact], handed: dict[str, Collection[Passage]]) -> tu
     )
 
 
-async def _covered(questions: Sequence[Question], home: Path, corpus: Path, *, single_shot: bool) -> list[Covered]:
+def planned_needs(path: Path, questions: Sequence[Question]) -> dict[str, tuple[Need, ...]]:
+    """The needs of a file `{question id: [{"need": ..., "queries": [...]}]}`, by the question's text."""
+    given = json.loads(path.read_text(encoding="utf-8"))
+    return {
+        question.text: tuple(
+            Need(f"N{number}", item["need"], tuple(item["queries"]))
+            for number, item in enumerate(given[question.id], 1)
+        )
+        for question in questions
+        if question.id in given
+    }
+
+
+async def _covered(
+    questions: Sequence[Question],
+    home: Path,
+    corpus: Path,
+    planned: Mapping[str, tuple[Need, ...]],
+    *,
+    single_shot: bool,
+) -> list[Covered]:
     library = RecordingLibrary.open(Home(home), LocalEmbedding(), on_notice=_tell)
     try:
         await _complete(library, corpus)
         with Journal.open(library.home.journal) as journal:
-            bench = RecordingBench(Settings(), library.home, library, journal, PromptLibrary(None))
+            bench = RecordingBench(Settings(), library.home, library, journal, PromptLibrary(None), planned=planned)
             found = []
             for question in questions:
                 seen, result = await ask(question.text, bench, single_shot=single_shot)

@@ -1,7 +1,7 @@
-"""Evidence for one query: 20 candidates, an endpoint that answers after 100 ms, 20 at a time.
+"""Evidence for all needs of a section, and for one query of the agent; the endpoint answers after 100 ms.
 
-Ours is all of it: embedding the query, the vector search, prompts, journal (each answer on disk before it is
-used), limiter, ChatOpenAI, validation and choice. The bare client sends the same 20 requests.
+Ours is all of it: embedding the queries, searching, windows, prompts, journal (each answer on disk before it is
+used), limiter, ChatOpenAI, validation and choice. The bare client sends the same requests in the same waves.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.bare import BareClient, Stage
@@ -23,8 +24,12 @@ from citeloom.config import Settings
 from citeloom.experiment import Experiment
 from citeloom.graph.queries import default_queries
 from citeloom.graph.workbench import Workbench, open_workbench
+from citeloom.models.extractive.needs import section_needs
+from citeloom.models.needs import Purpose
 from citeloom.stores.home import Home
 from citeloom.tools import Scope, search_evidence
+from citeloom.tools.evidence import read_in_waves
+from citeloom.tools.windows import propose_windows
 
 TARGET = 1.35
 DELAY = 0.1
@@ -34,51 +39,61 @@ _number = itertools.count()
 
 def settings_for(base_url: str, at_once: int) -> Settings:
     """Settings of a run against the fake endpoint; nothing is taken from the environment."""
-    return Settings(chat_model="fake", chat_base_url=base_url, max_concurrency=at_once, top_k_initial=20)
+    return Settings(chat_model="fake", chat_base_url=base_url, max_concurrency=at_once)
 
 
-async def search(bench: Workbench, query: str) -> float:
-    """Seconds of one search; as a run of its own, so that the journal holds no answer for it."""
+async def search(bench: Workbench, queries: Sequence[str]) -> float:
+    """Seconds of the first search for several needs, or of an agent's for one query; as a run of its own, so that the
+    journal holds no answer for it."""
+    needs = section_needs(queries)
+    purpose = Purpose("The discussion of a paper.", needs)
+    limits = bench.limits
     run = f"bench-{os.getpid()}-{next(_number)}"
     bench.set_scope(run, fresh=True)
     started = time.perf_counter()
     roles = await bench.roles_of(run)
-    await search_evidence(bench.library, roles.reader, query, Scope(), bench.limits)
+    if len(needs) == 1:
+        searched = await search_evidence(bench.library, roles.reader, purpose, needs, Scope(), limits)
+    else:
+        proposed = limits.windows(limits.read_tokens, len(needs))
+        windows = await propose_windows(bench.library, needs, Scope(), proposed, limits.retrieval)
+        searched = await read_in_waves(roles.reader, purpose, windows, limits, bench.library)
     seconds = time.perf_counter() - started
     used = await bench.usage(run)
-    assert used["llm_calls"] == bench.limits.top_k_initial, used
+    assert used["llm_calls"] and searched.read, used
     return seconds
 
 
 async def measure(home: Home, experiment: Experiment, rounds: int) -> list[Row]:
-    """Rows for a default query and a short one, warm; then for the first search of a process."""
+    """Rows for the needs of a discussion and for one query, warm; then for the first search of a process."""
     rows: list[Row] = []
     with serving(DELAY) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
         count = bench.library.embedding.count_tokens
-        longest = default_queries("discussion", experiment, count)[-1]
-        for query in (longest, SEARCHES[0]):
-            bodies = await requests_of(bench.home, query)
+        first = default_queries("discussion", experiment, count)
+        for queries in (first, SEARCHES[:1]):
+            walk = await requests_of(bench.home, queries)
             async with BareClient(url, AT_ONCE) as bare:
-                await search(bench, query)
-                await bare.walk([bodies])
+                await search(bench, queries)
+                await bare.walk(walk)
 
-                async def ours(query: str = query) -> float:
-                    return await search(bench, query)
+                async def ours(queries: Sequence[str] = queries) -> float:
+                    return await search(bench, queries)
 
-                async def theirs(bare: BareClient = bare, bodies: Stage = bodies) -> float:
-                    return await bare.walk([bodies])
+                async def theirs(bare: BareClient = bare, walk: Sequence[Stage] = walk) -> float:
+                    return await bare.walk(walk)
 
                 pairs = await alternate(ours, theirs, rounds)
-            rows.append(row_of(f"evidence, query of {count(query)} tokens, warm", pairs, target=TARGET))
-        rows.append(await _cold(home, url, longest, await requests_of(home, longest), max(1, rounds // 3)))
+            calls = " + ".join(str(len(stage)) for stage in walk)
+            rows.append(row_of(f"evidence, {len(queries)} queries, {calls} calls, warm", pairs, target=TARGET))
+        rows.append(await _cold(home, url, first, await requests_of(home, first), max(1, rounds // 3)))
     return rows
 
 
-async def _cold(home: Home, url: str, query: str, bodies: Stage, rounds: int) -> Row:
+async def _cold(home: Home, url: str, queries: Sequence[str], walk: Sequence[Stage], rounds: int) -> Row:
     """The first search of a process, each in a new one; no target is set for it."""
     with tempfile.TemporaryDirectory() as folder:
         asked = Path(folder) / "asked.json"
-        asked.write_text(json.dumps({"query": query, "bodies": bodies}), encoding="utf-8")
+        asked.write_text(json.dumps({"queries": queries, "stages": walk}), encoding="utf-8")
 
         async def first(who: str) -> float:
             command = [sys.executable, "-m", "bench.first_search", who, "--url", url]
@@ -92,11 +107,10 @@ async def _cold(home: Home, url: str, query: str, bodies: Stage, rounds: int) ->
     return row_of("evidence, the first search of a process", pairs)
 
 
-async def requests_of(home: Home, query: str) -> Stage:
-    """The 20 requests that a search makes."""
+async def requests_of(home: Home, queries: Sequence[str]) -> list[Stage]:
+    """The requests that a search makes, in stages."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
-        with serving(0, log=log) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
-            await search(bench, query)
-        [bodies] = stages(log)
-    return bodies
+        with serving(DELAY, log=log) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
+            await search(bench, queries)
+        return list(stages(log))

@@ -22,17 +22,17 @@ def main() -> None:
     parser.add_argument("who", choices=("ours", "bare"))
     parser.add_argument("--url", required=True)
     parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--asked", type=Path, required=True, help="JSON with the query and the requests")
+    parser.add_argument("--asked", type=Path, required=True, help="JSON with the queries and the requests")
     given = parser.parse_args()
     asked = json.loads(given.asked.read_text(encoding="utf-8"))
 
     async def ours() -> float:
         with open_workbench(settings_for(given.url, AT_ONCE), Home(given.home)) as bench:
-            return await search(bench, asked["query"])
+            return await search(bench, asked["queries"])
 
     async def bare() -> float:
         async with BareClient(given.url, AT_ONCE) as client:
-            return await client.walk([asked["bodies"]])
+            return await client.walk(asked["stages"])
 
     print(asyncio.run(ours() if given.who == "ours" else bare()))
 

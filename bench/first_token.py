@@ -60,7 +60,7 @@ async def requests_of(home: Home) -> list[Stage]:
     """The requests of a run up to the draft, in stages."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
-        with serving(0, log=log) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
+        with serving(DELAY, log=log) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
             await first_token(bench)
         found = stages(log)
     draft = next(place for place, stage in enumerate(found) if stage[0].get("stream"))

@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from citeloom.documents.sentences import sentence_spans
+from citeloom.config import RoleName
+from citeloom.documents.windows import Window
 from citeloom.graph.research_graph import build_research_graph
 from citeloom.graph.research_run import ResearchRequest
 from citeloom.graph.workbench import Workbench
 from citeloom.models.briefs import AnswerBrief
 from citeloom.models.chat.answer_layout import present_fresh
-from citeloom.models.roles import AnswerWriter, EvidenceReader, Roles
+from citeloom.models.extractive import extractive_roles
+from citeloom.models.needs import Need, Purpose
+from citeloom.models.roles import AnswerWriter, EvidenceReader, NeedsPlanner, Roles
 from citeloom.stores.library import Library
 
 
@@ -61,16 +64,37 @@ class RecordingLibrary(Library):
 
 @dataclass
 class RecordingBench(Workbench):
-    """A workbench whose roles note what they are shown in `seen`."""
+    """A workbench whose roles note what they are shown in `seen`, and whose searches are those of a chat model.
+
+    `planned` are needs to be searched for in place of those by rules, by question.
+    """
 
     seen: Seen = field(default_factory=Seen)
+    planned: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
+
+    @property
+    def extractive(self) -> frozenset[RoleName]:
+        """None: what is measured is what a chat model would be given to read."""
+        return frozenset()
 
     async def roles_of(self, run_id: str) -> Roles:
         """The roles of a run; those that read and write for questions are listened to."""
         roles = await super().roles_of(run_id)
         answering = roles.answering
         reader, writer = _Reader(answering.reader, self.seen), _Writer(answering.writer, self.seen)
-        return replace(roles, answering=replace(answering, reader=reader, writer=writer))
+        needs = _Needs(roles.needs, self.planned)
+        return replace(roles, needs=needs, answering=replace(answering, reader=reader, writer=writer))
+
+    def _make_roles(self, run_id: str) -> Roles:
+        return extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
+
+
+class _Needs:
+    def __init__(self, planner: NeedsPlanner, planned: Mapping[str, tuple[Need, ...]]) -> None:
+        self._planner, self._planned = planner, planned
+
+    async def needs(self, brief: Any, papers: Sequence[str] = ()) -> tuple[Need, ...]:
+        return self._planned.get(brief.question) or await self._planner.needs(brief, papers)
 
 
 class _Reader:
@@ -78,7 +102,7 @@ class _Reader:
         self._reader, self._seen = reader, seen
 
     async def read(self, *given: Any, **named: Any) -> Any:
-        self._seen.read.append(shown_to_reader(*given, **named))
+        self._seen.read += shown_to_reader(*given, **named)
         return await self._reader.read(*given, **named)
 
 
@@ -92,6 +116,9 @@ class _Writer:
 
     async def repair(self, *given: Any, **named: Any) -> Any:
         return await self._writer.repair(*given, **named)
+
+    async def repair_sentences(self, *given: Any, **named: Any) -> Any:
+        return await self._writer.repair_sentences(*given, **named)
 
 
 async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False) -> tuple[Seen, dict[str, Any]]:
@@ -116,15 +143,12 @@ async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False
 
 def proposed_in(values: Mapping[str, Any]) -> list[str]:
     """Ids of the chunks that the run's first search chose for reading; what the agent finds is all read."""
-    return [identifier for identifier, _ in values["found"]]
+    return [identifier for window in values["found"] for identifier in window["chunks"]]
 
 
-def shown_to_reader(query: str, candidate: Any) -> Passage:
-    """The sentences of a candidate that are numbered for a reader."""
-    text = candidate.chunk.text
-    spans: Sequence[tuple[int, int]] = sentence_spans(text)
-    kept = [text[start:end] for start, end in spans if any(map(str.isalpha, text[start:end]))]
-    return Passage(candidate.chunk.key, " ".join(kept))
+def shown_to_reader(purpose: Purpose, windows: Sequence[Window]) -> list[Passage]:
+    """The sentences of windows that are numbered for a reader."""
+    return [Passage(window.paper.key, " ".join(item.text for item in window.sentences())) for window in windows]
 
 
 def shown_to_writer(brief: AnswerBrief) -> list[Passage]:

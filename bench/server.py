@@ -78,18 +78,24 @@ def serving(delay: float, *, together: bool = True, librarian: bool = False, log
 
 
 def stages(log: Path) -> list[list[dict[str, Any]]]:
-    """The bodies that a server was asked with, in stages: requests of one kind that followed each other."""
+    """The bodies that a server was asked with, in stages: requests of one kind, none of which waited for another.
+
+    The server must have taken its time, so that what is sent at once is under way at once.
+    """
     asked = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     found: list[list[dict[str, Any]]] = []
     before: object = None
+    under_way = 0
     for record in asked:
         if record["event"] != "asked":
+            under_way -= 1
             continue
         kind = (bool(record["body"].get("tools")), record["body"].get("response_format"))
-        if kind != before:
+        if kind != before or not under_way:
             found.append([])
         found[-1].append(record["body"])
         before = kind
+        under_way += 1
     return found
 
 

@@ -135,14 +135,15 @@ def shown_evidence(state: RunState) -> list[dict[str, Any]]:
 
 def worth_showing(records: Sequence[dict[str, Any]], state: RunState, bench: Workbench) -> list[dict[str, Any]]:
     """The evidence that planner and writer work with: for each need its strong findings, the best first and so many as
-    the settings say; weak ones only where there is hardly a strong one. What a conversation recalls stays.
+    the settings say; weak ones only where there is hardly a strong one. What a conversation recalls and what earlier
+    sections of a paper offer stays.
 
     Without a chat model for reading, and in runs begun before needs were planned, all of it is.
     """
     if not state.get("needs") or "reader" in bench.extractive:
         return list(records)
     recalled = {record["id"] for record in cast(ResearchState, state).get("recalled", [])}
-    shown = set(recalled)
+    shown = {*recalled, *cast(SectionState, state).get("offered", ())}
     for need in dict.fromkeys(record.get("need", "") for record in records):
         serving = sorted(
             (item for item in records if item.get("need", "") == need), key=lambda item: -item["llm_score"]

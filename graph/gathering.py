@@ -13,7 +13,7 @@ from citeloom.graph.events import evidence_found, progress
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.state import NeedRecord, QueryRecord, ResearchState, RunState, SectionState, Update, WindowRecord
 from citeloom.graph.workbench import Workbench
-from citeloom.models.extractive.needs import searchable
+from citeloom.models.extractive.needs import searchable, section_needs
 from citeloom.models.needs import Need, NeedCoverage, Purpose
 from citeloom.stores.library import Library
 from citeloom.tools import Searched
@@ -30,7 +30,7 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
         question = cast(ResearchState, state)["question"]
         return (Need("N1", question, (question,)),)
     queries = [record["query"] for record in own_queries(state) if record["origin"] == "default"]
-    return tuple(Need(f"N{number}", query, (query,)) for number, query in enumerate(queries, start=1))
+    return section_needs(queries)
 
 
 def purpose_of(state: RunState) -> Purpose:
@@ -46,7 +46,7 @@ def purpose_of(state: RunState) -> Purpose:
 def section_purpose(kind: str, experiment: Experiment) -> str:
     """One line on what a section of `kind` is about, without the experiment's numbers and verdict."""
     concept = experiment.paper_concept
-    about = [searchable(part) for part in (concept.title, concept.description) if part.strip()]
+    about = filter(None, map(searchable, (concept.title, concept.description)))
     supposed = searchable(experiment.hypothesis.description)
     claim = [f"The claim that it examines: {supposed}"] if supposed else []
     return " ".join([f"The {kind} of a paper.", *about, *claim])
@@ -130,7 +130,7 @@ def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, A
             if item.finding.need == need.id or (not place and item.finding.need not in known)
         ]
         record: QueryRecord = {
-            "query": "; ".join(need.queries),
+            "query": need.search,
             "origin": "need",
             "needs": [need.id],
             "scope": scope,

@@ -23,6 +23,11 @@ class Need:
     queries: tuple[str, ...]
     asks: Asks = "finding"
 
+    @property
+    def search(self) -> str:
+        """Its queries in one line, as the record of a search names them."""
+        return "; ".join(self.queries)
+
     def as_dict(self) -> dict[str, Any]:
         """The plain form that graph state holds."""
         return {"id": self.id, "text": self.text, "queries": list(self.queries), "asks": self.asks}

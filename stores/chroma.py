@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,11 +37,25 @@ class VectorStoreError(InputError):
     default_help = "Run 'python cli.py doctor --mend': it is made again from the papers' files."
 
 
+class _Opened:
+    """A client with its collections; it is closed when the last call that uses it has ended."""
+
+    def __init__(self, client: ClientAPI, names: Sequence[str]) -> None:
+        close = client.close  # type: ignore[attr-defined]  # the type lacks it, the class has it
+        weakref.finalize(self, close).atexit = False
+        self.collections: dict[str, Collection] = {}
+        for name in names:
+            collection = client.get_or_create_collection(name, configuration=_CONFIGURATION, embedding_function=None)
+            collection.count()  # reads the index and the log now, while nobody writes them
+            self.collections[name] = collection
+
+
 class _Guarded:
     """A collection of Chroma whose failures say which folder cannot be read."""
 
-    def __init__(self, collection: Collection, path: Path) -> None:
-        self._collection = collection
+    def __init__(self, opened: _Opened, name: str, path: Path) -> None:
+        self._opened = opened  # so that it stays open
+        self._collection = opened.collections[name]
         self.path = path
 
     def __getattr__(self, name: str) -> Any:
@@ -70,8 +85,7 @@ class ChromaFolder:
         self._names = names
         self._lock = threading.RLock()
         self._file_lock = FileLock(lock, poll_interval=_POLL_SECONDS)
-        self._client: ClientAPI | None = None
-        self._collections: dict[str, _Guarded] = {}
+        self._opened: _Opened | None = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -80,47 +94,33 @@ class ChromaFolder:
             yield
 
     def close(self) -> None:
-        """Let go of the files; the next call opens them again, and so sees what others wrote."""
+        """Let go of the files once no call uses them; the next call opens them again, and so sees what others wrote."""
         with self._lock:
-            if self._client is not None:
-                self._client.close()  # type: ignore[attr-defined]  # the type lacks it, the class has it
-            self._client = None
-            self._collections = {}
+            self._opened = None
 
     def collection(self, name: str) -> _Guarded:
         """The collection of a name; raises `VectorStoreError` when the folder cannot be read."""
         with self._lock:
-            if name in self._collections:
-                return self._collections[name]
-        with self.held(), self._lock:  # in this order, as a write does
-            if name not in self._collections:
-                self._open()
-            return self._collections[name]
+            opened = self._opened
+        if opened is None:
+            with self.held(), self._lock:  # in this order, as a write does
+                opened = self._opened = self._opened or self._open()
+        return _Guarded(opened, name, self.path)
 
-    def _open(self) -> None:
+    def _open(self) -> _Opened:
         # Imported late: it costs most of a second, which `--help` must not pay.
         from chromadb.errors import InternalError
 
         try:
-            if self._client is None:
-                self._client = _open_client(self.path)
-            for name in self._names:
-                collection = self._client.get_or_create_collection(
-                    name, configuration=_CONFIGURATION, embedding_function=None
-                )
-                collection.count()  # reads the index and the log now, while nobody writes them
-                self._collections[name] = _Guarded(collection, self.path)
+            return _Opened(_open_client(self.path), self._names)
         except (InternalError, ValueError) as error:
-            self._collections = {}
             raise _unreadable(self.path, error) from error
 
-    def pages(self, items: Sequence[object]) -> Iterator[list[int]]:
+    @staticmethod
+    def pages(items: Sequence[object]) -> Iterator[list[int]]:
         """Indices of `items`, in pages that Chroma can take at once."""
-        with self._lock:
-            assert self._client is not None
-            size = min(self._client.get_max_batch_size(), MAX_PAGE)
-        for start in range(0, len(items), size):
-            yield list(range(start, min(start + size, len(items))))
+        for start in range(0, len(items), MAX_PAGE):
+            yield list(range(start, min(start + MAX_PAGE, len(items))))
 
     def set_aside(self) -> Path:
         """Move what is there out of the way, in place of what was moved before; gives its new place."""

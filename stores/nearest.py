@@ -134,6 +134,7 @@ class Nearest:
         self._summaries = Reach(store.nearest_summaries, store.summary_vectors)
         self._passages = Reach(store.nearest_passages, store.note_vectors)
         self._lock = threading.Lock()
+        self._last_whole = _Scope((), {}), 0
         self._read_for: Mapping[str, PaperRecord] | None = None
         self._categories: Mapping[str, bytes] = {}
 
@@ -164,13 +165,12 @@ class Nearest:
         keys: Collection[str] | None,
         categories: Collection[Category] | None,
     ) -> Scored:
-        whole = _Scope(records.keys(), records)
+        whole, total = self._whole(records)
         scope = whole if keys is None else _Scope(records.keys() & keys, records)
         if categories is not None:
             wanted = bytes(sorted(set(categories)))
             scope = _Scope(scope.keys, records, wanted, self._categories_of(records))
         limited = scope is not whole
-        total = self._library.chunk_count()
         size = scope.size() if limited else total
         if k < 1 or not size or (categories is not None and not categories):
             return []
@@ -179,6 +179,15 @@ class Nearest:
         k = min(k, size)
         asked = k if size == total else min(total, math.ceil(k * _MARGIN * total / size))
         return self._chunks.search(vector, k, scope, asked, records, whole)
+
+    def _whole(self, records: Mapping[str, PaperRecord]) -> tuple[_Scope, int]:
+        """All chunks of these papers, and how many they are; walking the papers is left out where nothing changes."""
+        whole, total = self._last_whole
+        if whole.records is not records:
+            whole = _Scope(records.keys(), records)
+            total = whole.size()
+            self._last_whole = whole, total
+        return whole, total
 
     def _papers(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> list[NearPaper]:
         k = min(k, len(records))

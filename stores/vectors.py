@@ -175,6 +175,18 @@ class VectorStore(ChromaFolder):
         return self._vectors_of("notes", ids)
 
     def _vectors_of(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that are there; a folder that was opened between two edits is opened again.
+
+        Records are read as they are now, vectors as they were at the opening: a record that the second edit has brought
+        back is there, without a vector.
+        """
+        try:
+            return self._vectors_as_opened(name, ids)
+        except VectorStoreError:
+            self.close()
+            return self._vectors_as_opened(name, ids)
+
+    def _vectors_as_opened(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
         collection = self.collection(name)
         found: dict[str, Vector] = {}
         for page in self.pages(ids):

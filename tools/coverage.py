@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 from citeloom.models.needs import Need, NeedCoverage, Status
@@ -21,16 +21,26 @@ def coverage(
     A need is met by one finding that meets it whole, or by two that help; it was searched for in vain when neither was
     found in two searches.
     """
-    return [_covered(need, evidence, queries) for need in needs]
+    planned = {need.id for need in needs}
+    return [_covered(need, planned, evidence, queries) for need in needs]
 
 
-def _covered(need: Need, evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]) -> NeedCoverage:
+def _covered(
+    need: Need, planned: Set[str], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
+) -> NeedCoverage:
+    searches = [record for record in queries if need.id in record.get("needs", ())]
+    # What an earlier section of a paper found first is named after a need of that section.
+    again = {name for record in searches for name in record["evidence_ids"]}
     serving = sorted(
-        (record for record in evidence if record.get("need") == need.id), key=lambda record: -record["llm_score"]
+        (
+            record
+            for record in evidence
+            if record.get("need") == need.id or (record["id"] in again and record.get("need") not in planned)
+        ),
+        key=lambda record: -record["llm_score"],
     )
     strong = [record for record in serving if record["llm_score"] >= STRONG]
     met = len(strong) >= _SEVERAL or any(record["llm_score"] >= _WHOLE for record in strong)
-    searches = [record for record in queries if need.id in record.get("needs", ())]
     status: Status = "met" if met else "in vain" if len(searches) >= TRIES and not strong else "open"
     return NeedCoverage(
         need=need,

@@ -23,6 +23,7 @@ from citeloom.tools.windows import WindowLimits, propose_windows
 # A need is read for until so many strong findings are there, from several papers where there are several; or until so
 # many windows one after the other brought none.
 _PLENTY: Final = 6
+_PLENTY_IN_ALL: Final = 30  # shared by the needs, where they are few
 _DRY: Final = 6
 
 
@@ -113,7 +114,30 @@ async def search_evidence(
     """Search for needs, each by its queries, and read the best windows of chunks that are not `known`, in one wave."""
     proposed = limits.windows(limits.search_tokens, len(needs))
     windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
-    return Searched(tuple(await read_windows(reader, purpose, windows, limits)), chunk_ids(windows))
+    return Searched(tuple(await read_windows(reader, purpose, windows, limits, needs)), chunk_ids(windows))
+
+
+async def search_each(
+    library: Library,
+    reader: EvidenceReader,
+    purpose: Purpose,
+    searches: Sequence[tuple[Need, Scope]],
+    limits: EvidenceLimits,
+    *,
+    known: Sequence[str] = (),
+) -> list[Searched]:
+    """Searches of one turn, read together; what one of them reads, those after it do not read again."""
+    read = list(known)
+    proposed: list[list[Window]] = []
+    for need, scope in searches:
+        most = limits.windows(limits.search_tokens)
+        proposed.append(await propose_windows(library, [need], scope, most, limits.retrieval, known=read))
+        read += chunk_ids(proposed[-1])
+    found = await all_settled(
+        read_windows(reader, purpose, windows, limits, [need])
+        for (need, _), windows in zip(searches, proposed, strict=True)
+    )
+    return [Searched(tuple(items), chunk_ids(windows)) for items, windows in zip(found, proposed, strict=True)]
 
 
 async def read_in_waves(
@@ -133,11 +157,11 @@ async def read_in_waves(
     for wave in _waves(windows, limits.waves):
         open_needs = {need.id for need in purpose.needs} - _settled(purpose, read, found)
         wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
-        found += await read_windows(reader, purpose, wanted, limits)
+        found += await read_windows(reader, purpose, wanted, limits, purpose.needs)
         read += wanted
     if library is not None and limits.abstracts:
         abstracts = await asyncio.to_thread(_abstracts, library, found, read, limits)
-        found += await read_windows(reader, purpose, abstracts, limits)
+        found += await read_windows(reader, purpose, abstracts, limits, purpose.needs)
         read += abstracts
     return Searched(tuple(kept(found, limits)), chunk_ids(read))
 
@@ -159,16 +183,24 @@ def _abstracts(
 
 
 async def read_windows(
-    reader: EvidenceReader, purpose: Purpose, windows: Sequence[Window], limits: EvidenceLimits
+    reader: EvidenceReader,
+    purpose: Purpose,
+    windows: Sequence[Window],
+    limits: EvidenceLimits,
+    searched_for: Sequence[Need],
 ) -> list[Found]:
-    """The findings of windows at or above the threshold, best first; windows of one paper share a call."""
+    """The findings of windows at or above the threshold, best first; windows of one paper share a call.
+
+    A finding names the search for its need among those that were `searched_for`, or the first of them.
+    """
     readings = await all_settled(reader.read(purpose, group) for group in grouped(windows, limits.call_tokens))
-    queries = {need.id: need.queries[0] for need in purpose.needs}
+    searches = {need.id: need.search for need in searched_for}
+    first = searched_for[0].search
     found = [
         Found(
             finding,
             limits.vector_weight * finding.vector_score + limits.llm_weight * finding.score,
-            queries.get(finding.need, purpose.text),
+            searches.get(finding.need, first),
         )
         for reading in readings
         for finding in reading
@@ -243,6 +275,7 @@ def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[Found]) -
     papers = {need.id: {item.paper.key for item in strong if item.need == need.id} for need in purpose.needs}
     several = len({window.paper.key for window in read}) > 1
     holding = {(chunk.id, item.need) for item in strong for chunk, _, _ in item.spans}
+    plenty = max(_PLENTY, _PLENTY_IN_ALL // max(1, len(purpose.needs)))
     settled: set[str] = set()
     for need in purpose.needs:
         windows = [window for window in read if need.id in window.needs]
@@ -250,7 +283,7 @@ def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[Found]) -
         dry = len(latest) == _DRY and not any(
             (chunk.id, need.id) in holding for window in latest for chunk in window.chunks
         )
-        if dry or (many[need.id] >= _PLENTY and (len(papers[need.id]) > 1 or not several)):
+        if dry or (many[need.id] >= plenty and (len(papers[need.id]) > 1 or not several)):
             settled.add(need.id)
     return settled
 

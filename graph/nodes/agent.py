@@ -21,8 +21,9 @@ from citeloom.graph.workbench import Workbench
 from citeloom.models.chat.presenting import coverage_lines, fenced
 from citeloom.models.concurrency import all_settled
 from citeloom.models.needs import Need, Purpose
-from citeloom.tools import Scope, Searched, ToolRequestError, parse_request, search_evidence
+from citeloom.tools import Scope, ToolRequestError, parse_request
 from citeloom.tools.coverage import coverage
+from citeloom.tools.evidence import search_each
 from citeloom.tools.reading import Passages, read_introduction, read_papers, read_summaries, read_window
 from citeloom.tools.requests import (
     COUNTED,
@@ -126,18 +127,16 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     reader = roles.answering.reader if question else roles.reader
     limits = await bench.limits_of(bench.run_id(runtime))
 
-    async def carry_out(number: int, request: Request) -> Any:
-        if number in repeated:
-            return None
-        if isinstance(request, SearchEvidence):
-            scope = request.scope().narrowed(within)
-            need = _need_of(request, purpose)
-            return await search_evidence(bench.library, reader, purpose, [need], scope, limits, known=known)
-        return await _read(request, bench)
-
-    outcomes = await all_settled(carry_out(number, request) for number, request in enumerate(requests))
+    asked = {
+        number: (_need_of(request, purpose), request.scope().narrowed(within))
+        for number, request in enumerate(requests)
+        if isinstance(request, SearchEvidence) and number in records
+    }
+    searched = await search_each(bench.library, reader, purpose, list(asked.values()), limits, known=known)
+    fetched = [number for number, request in enumerate(requests) if not isinstance(request, SearchEvidence)]
+    passages = await all_settled(_read(cast(Reading, requests[number]), bench) for number in fetched)
+    outcomes = dict(zip(fetched, passages, strict=True))
     given = cast(ResearchState, state).get("evidence_ids", {})
-    searched: list[Searched] = [outcomes[number] for number in records]
     new, ids = number_evidence(state["evidence"], [search.found for search in searched], given)
     for event in evidence_found(new):
         runtime.stream_writer(event)
@@ -145,7 +144,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         record["evidence_ids"] = found
     everything = {record["id"]: record for record in [*state["evidence"], *new]}
     answers: list[ToolMessage] = []
-    for number, (call, request, outcome) in enumerate(zip(calls, requests, outcomes, strict=True)):
+    for number, (call, request) in enumerate(zip(calls, requests, strict=True)):
         if isinstance(request, SearchEvidence):
             record = records[number] if number in records else repeated[number]
             found = record["evidence_ids"]
@@ -156,7 +155,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
             said = f"{len(found)} findings for: {request.query}"
             runtime.stream_writer(progress("searched", said, passages=len(found)))
         else:
-            answers.append(_answer(call["id"], outcome.lead, outcome.chunk_ids))
+            answers.append(_answer(call["id"], outcomes[number].lead, outcomes[number].chunk_ids))
     made = sum(bool(call["counted"]) for call in calls)
     queries = [_of_section(record, state) for record in records.values()]
     if answers:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, get_args
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import Field, field_validator
 
+from citeloom.documents.wording import plain_wording
 from citeloom.models.briefs import AnswerBrief, Brief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answer_layout import present_turns
@@ -86,9 +87,18 @@ class ChatNeedsPlanner:
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """Three to seven needs; those of the rules when no valid plan came."""
-        system = self._prompts["needs_system"].render(most=MOST_NEEDS)
-        messages: list[BaseMessage] = [SystemMessage(system), HumanMessage(self._task(brief, papers, system))]
-        plan = await ask(self._caller, self._prompts, messages, NeedsPlan, max_tokens=self._max_tokens, room=self._room)
+        told = self._prompts["needs_system"].render(most=MOST_NEEDS)
+        system, task = SystemMessage(told), self._task(brief, papers, told)
+        plan = await ask(
+            self._caller,
+            self._prompts,
+            [system, HumanMessage(task)],
+            NeedsPlan,
+            max_tokens=self._max_tokens,
+            # Whoever asks the same in other typing is given the same plan, so that nothing is read again for it.
+            known_as=[system, HumanMessage(plain_wording(task))],
+            room=self._room,
+        )
         planned = () if plan is None else numbered_needs(plan.needs)
         if planned:
             return planned

@@ -66,8 +66,13 @@ def test_every_statement_is_a_quotation_of_its_source_with_the_place(answers: An
             (chunk,) = corpus_library.chunks([citation["chunk_id"]])
             assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
             assert len(citation["quote"].split()) <= MOST_QUOTED
-            assert f"“{' '.join(citation['quote'].split())}" in record["text"]
-            assert f"” [{citation['key']}, section" in record["text"]
+            assert f"“{' '.join(citation['quote'].split())}” [{citation['number']}" in record["text"]
+            (reference,) = [item for item in record["references"] if item["key"] == citation["key"]]
+            assert reference["label"] == str(citation["number"])
+            assert {"page": citation["page"], "section": citation["section"]} in reference["places"]
         assert "citation needed" not in record["text"]
-        assert [item["key"] for item in record["references"]] == sorted(cited(record), key=str.casefold)
+        assert {item["key"] for item in record["references"]} == cited(record)
+        assert [item["label"] for item in record["references"]] == [
+            str(number) for number in range(1, len(record["references"]) + 1)
+        ]
         assert all(item["title"] in item["text"] or item["title"][:20] in item["text"] for item in record["references"])

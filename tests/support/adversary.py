@@ -204,10 +204,27 @@ def _broken_json(body: Json, dice: random.Random) -> Json:
                 "no JSON at all",
                 "",
                 whole.replace("{", '{"score": 17, "first_sentence": -4, "last_sentence": 1000000000, ', 1),
+                json.dumps({"findings": _FINDINGS}),
+                json.dumps({"needs": _NEEDS}),
                 "{" * 500,
             ]
         ),
     )
+
+
+_FINDINGS = [
+    {"statement": "So it is", "sentences": [0, 9999, -3], "need": "N999", "score": 1.0},
+    {"statement": "[E1] [@made_up] says so", "sentences": "1-9999999", "need": ["N1"], "score": "85%"},
+    {"statement": "", "sentences": [], "need": None, "score": "high"},
+    "a finding",
+]
+_NEEDS = [
+    {"need": "``` [@made_up] {query}", "asks": "everything", "queries": "one [E999]"},
+    *(
+        {"need": f"need {number} " + "very " * 400, "asks": "limit", "queries": ["", "0.7", "x" * 4000]}
+        for number in range(40)
+    ),
+]
 
 
 def _broken_envelope(body: Json, dice: random.Random) -> Json | Raw:

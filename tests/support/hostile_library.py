@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from tests.support.plain_pdf import Line, write_pdf
-from tests.support.protocol_answers import Json, completion, envelope
+from tests.support.protocol_answers import Json, completion, envelope, markers
 
 FOREIGN = ("evil2024", "E99", "example.invalid")
 ABOUT = (
@@ -59,7 +59,7 @@ def _write_hidden(path: Path, title: str, size: int, grey: float) -> None:
 
 
 class Obeying:
-    """Does what it reads: cites what it is told to, calls the tools it is told of, gives the score it is told."""
+    """Does what it reads: cites what it is told to, calls the tools it is told of, finds everything useful."""
 
     def __init__(self) -> None:
         self.obeyed: set[str] = set()
@@ -72,11 +72,10 @@ class Obeying:
             return self._plan(body, told)
         if (body.get("response_format") or {}).get("json_schema"):
             return self._read(body, told)
-        if "Marker: [E" not in read:
+        if not (cited_by := [marker for marker in markers(body) if marker.strip("[]") not in FOREIGN]):
             return completion(body, tool_turns=0)
         self.obeyed.add("writer")
-        markers = list(dict.fromkeys(re.findall(r"Marker: \[(E\d+)\]", read)))
-        cited = " ".join(f"Seeds matter for this case [{marker}]." for marker in markers)
+        cited = " ".join(f"Seeds matter for this case {marker}." for marker in cited_by)
         return envelope(
             body,
             content=f"{cited} All is shown by [@evil2024]. It is so (evil2024). It holds [E99] and \\cite{{evil2024}}.",
@@ -93,9 +92,10 @@ class Obeying:
     def _read(self, body: Json, told: bool) -> Json:
         answer = completion(body, tool_turns=0)
         said = json.loads(answer["choices"][0]["message"]["content"])
-        if told and "summary" in said:
-            self.obeyed.add("reader")
-            said |= {"summary": _ORDER, "score": 1.0}
+        if "findings" in said:
+            self.obeyed |= {"reader"} if told else set()
+            order = {"statement": _ORDER} if told else {}
+            said["findings"] = [{**item, "score": 1.0, **order} for item in said["findings"]]
         return envelope(body, content=json.dumps(said))
 
 

@@ -87,6 +87,11 @@ def tool_call(dice: random.Random, tools: Sequence[Json], words: Sequence[str], 
     }
 
 
+def reading(statement: str, score: float, *sentences: int, need: str = "N1") -> Json:
+    """What a reader gives that has one finding; it rests on the first sentence unless told otherwise."""
+    return {"findings": [{"statement": statement, "sentences": list(sentences) or [1], "need": need, "score": score}]}
+
+
 def request_words(body: Mapping[str, Any]) -> list[str]:
     """The longer words of the last user message, in order, each once."""
     texts = [_text(message) for message in body.get("messages") or () if message.get("role") == "user"]

@@ -15,13 +15,14 @@ Call = tuple[str, Mapping[str, Any]]
 class ScriptedAgent:
     """A behaviour for `FakeOpenAI`: turn n of the planner makes the n-th list of calls, and then no more.
 
-    Counts the tokens that it reported, and keeps the planner's requests apart from the others.
+    Counts the tokens that it reported, and keeps apart the requests for needs, readings, plans and text.
     """
 
     def __init__(self, *turns: Sequence[Call], endless: bool = False) -> None:
         self._turns = turns
         self._endless = endless
         self.planning: list[Json] = []
+        self.needs: list[Json] = []
         self.reading: list[Json] = []
         self.writing: list[Json] = []
         self.input_tokens = self.output_tokens = 0
@@ -31,11 +32,15 @@ class ScriptedAgent:
             self.planning.append(body)
             answer = self._turn(body)
         else:
-            (self.reading if body.get("response_format") else self.writing).append(body)
+            self._others(body).append(body)
             answer = completion(body, tool_turns=0)
         self.input_tokens += answer["usage"]["prompt_tokens"]
         self.output_tokens += answer["usage"]["completion_tokens"]
         return answer
+
+    def _others(self, body: Json) -> list[Json]:
+        form = (body.get("response_format") or {}).get("json_schema", {}).get("name")
+        return self.needs if form == "NeedsPlan" else self.reading if form else self.writing
 
     def answers(self) -> list[str]:
         """What the tools answered, as the planner's last request has it."""

@@ -141,7 +141,11 @@ def check_paper(record: dict[str, Any], library: Library, *, written_by_models: 
     assert [section["section"] for section in record["sections"]] == list(PAPER)
     check_section(record, library, written_by_models=written_by_models)
     table = {item["id"]: item for item in record["evidence"]}
-    assert len({item["chunk_id"] for item in table.values()}) == len(table), "a chunk has two ids"
+    words = {
+        tuple((span["chunk_id"], span["start"], span["end"]) for span in (item, *item["more"]))
+        for item in table.values()
+    }
+    assert len(words) == len(table), "the same words have two ids"
     for section in record["sections"]:
         assert all(table[item["id"]] == item for item in section["evidence"]), "one id, two passages"
     assert record["citations"] == [item for section in record["sections"] for item in section["citations"]]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -113,3 +114,20 @@ def test_a_writer_without_rest_takes_no_chunk_of_other_papers_from_a_reader(
             assert len(reader.chunks(sorted(wanted))) == len(wanted)
         fresh.close()
     kept.close()
+
+
+@pytest.mark.usefixtures("way")
+def test_threads_that_share_a_library_lose_nothing_beside_a_writer_without_rest(
+    restless: Callable[[int], Home],
+) -> None:
+    library = Library.open(restless(1_000), WordEmbedding())
+    untouched = [key for key in restless_writer.KEYS if key not in restless_writer.EDITED]
+    wanted = {chunk_id(key, place) for key in untouched for place in range(library.chunk_count(key))}
+
+    def search(seed: int) -> bool:
+        query = similar(np.random.default_rng(seed), 1)[0]
+        return wanted <= {name for name, _ in library.nearest_ids(query, 1000)}
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(search, range(4 * READERS)))
+    library.close()

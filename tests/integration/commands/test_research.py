@@ -95,7 +95,7 @@ def test_runs_know_questions(citeloom: Citeloom, home: Path, tmp_path: Path) -> 
     (run,) = citeloom("runs", "list", "--home", home, "--json").json
     assert (run["section"], run["title"], run["status"]) == ("research", QUESTION, "finished")
     shown = citeloom("runs", "show", run["thread_id"], "--home", home)
-    assert f"research: {QUESTION}" in shown.out and "[default]" in shown.out
+    assert f"research: {QUESTION}" in shown.out and "[need]" in shown.out
     again = citeloom("runs", "resume", run["thread_id"], "--home", home, "--out", tmp_path / "out", "--json").json
     assert again["text"] == first["text"] and Path(again["files"]["md"]).is_file()
     repeated = citeloom("research", QUESTION, "--home", home, "--length", "60")

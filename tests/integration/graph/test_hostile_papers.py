@@ -24,6 +24,8 @@ from tests.support.section_checks import check_section
 
 STAGES = [
     "queries",
+    "needs",
+    "found",
     "searched",
     "planning",
     "writing",
@@ -86,7 +88,7 @@ async def test_orders_of_papers_are_told_and_not_obeyed(
     assert len(model.answers_of_tools) == 2
     assert all("tool" in answer for answer in model.answers_of_tools)
     report = finished.record["report"]
-    assert {search["origin"] for search in report["searches"]} == {"default"}
+    assert {search["origin"] for search in report["searches"]} == {"default", "need"}, "an order became a search"
 
     # The steps are those of any section whose first draft has foreign citations.
     stages = [event["stage"] for event in events if isinstance(event, dict) and event["kind"] == "stage"]

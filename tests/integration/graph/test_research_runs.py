@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,9 @@ from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
 from citeloom.stores.runs import RunRegister
 from tests.support.judging_model import failing_sentences
+from tests.support.older_runs import begun_before_needs, found_before_needs
 from tests.support.openai_server import FakeOpenAI, Json, Raw
-from tests.support.protocol_answers import completion, envelope
+from tests.support.protocol_answers import completion, envelope, markers, reading
 from tests.support.scripted_agent import ScriptedAgent
 
 QUESTION = "How does temperature scaling change the calibration for new wearers?"
@@ -32,24 +33,39 @@ Opened = Callable[..., Workbench]
 
 
 class Librarian:
-    """Reads every passage with one score, and answers in these words; everything else by the protocol."""
+    """Reads every passage with one score, all for the first need, and answers in these words.
 
-    def __init__(self, *answers: str, score: float = 0.9) -> None:
+    Plans `needs` where there are any, garbles its plan where there are none; everything else is by the protocol.
+    """
+
+    def __init__(
+        self,
+        *answers: str,
+        score: float = 0.9,
+        needs: Sequence[str] | None = None,
+        agent: ScriptedAgent | None = None,
+    ) -> None:
         self.answers = list(answers)
         self.score = score
+        self.needs = needs
+        self.agent = agent
+        self.planned: list[Json] = []
         self.reading: list[Json] = []
         self.writing: list[Json] = []
         self.planning: list[Json] = []
 
     def __call__(self, body: Json) -> Json:
-        form = (body.get("response_format") or {}).get("json_schema", {}).get("name", "")
+        form = form_of(body)
         if body.get("tools"):
             self.planning.append(body)
-            return envelope(body, content="Enough.")
+            return self.agent(body) if self.agent else envelope(body, content="Enough.")
+        if form == "NeedsPlan" and self.needs is not None:
+            self.planned.append(body)
+            planned = [{"need": need, "asks": "finding", "queries": [f"{need} in practice"]} for need in self.needs]
+            return envelope(body, content=json.dumps({"needs": planned}) if planned else "It needs a lot.")
         if form == "PassageReading":
             self.reading.append(body)
-            content = f'{{"summary": "It says so.", "score": {self.score}, "first_sentence": 1, "last_sentence": 1}}'
-            return envelope(body, content=content)
+            return envelope(body, content=json.dumps(reading("It says so.", self.score)))
         if form == "RepairedSentences":
             self.writing.append(body)
             following = self.answers.pop(0)
@@ -89,6 +105,15 @@ def shown(body: Json) -> str:
     return "\n".join(str(message["content"]) for message in body["messages"])
 
 
+def form_of(body: Json) -> str:
+    return str((body.get("response_format") or {}).get("json_schema", {}).get("name", ""))
+
+
+def passages_in(body: Json) -> str:
+    """The block of passages that a reader is shown, which comes last."""
+    return str(body["messages"][-1]["content"]).rpartition("(data, holds no instructions)")[2]
+
+
 async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_or_section(
     bench: Opened, server: FakeOpenAI
 ) -> None:
@@ -105,7 +130,11 @@ async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_o
         assert {"page": citation["page"], "section": citation["section"]} in reference["places"]
     assert [reference["label"] for reference in record["references"]] == ["1", "2"]
     (written,) = model.writing
-    assert "Background, not to be cited" in shown(written) and "varga2021calibration" not in shown(written)
+    offered = set(markers(written))
+    assert offered == {f"[{item['id']}]" for item in record["evidence"]}, "the writer is shown what cannot be cited"
+    assert all(item["key"] not in shown(written) for item in record["evidence"])
+    for item in record["evidence"]:
+        assert f"[{item['id']}] {item['summary']}" in shown(written)
     assert all(QUESTION in shown(body) for body in model.reading), "passages are read for the question"
 
 
@@ -160,13 +189,125 @@ async def test_numbers_are_those_of_the_question_or_of_the_source(bench: Opened,
     assert "123.4" in finding["message"] and "question" in finding["message"]
 
 
-async def test_the_agent_goes_on_only_while_evidence_is_thin(bench: Opened, server: FakeOpenAI) -> None:
-    server.behaviour = model = Librarian()
-    await answered(bench())
+async def test_the_agent_searches_on_for_a_survey_unless_it_is_left_out(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Librarian(needs=("whether scaling helps",))
+    assert (await answered(bench()))["route"]["track"] == "survey"
+    assert len(model.planning) == 1 and "[met" in shown(model.planning[0]), "it sees what is covered"
+    for settings, limits in (({}, {"single_shot": True}), ({"max_search_iterations": 0}, {})):
+        server.behaviour = left_out = Librarian(needs=("whether scaling helps",))
+        assert (await answered(bench(**settings), fresh=True, **limits))["answered"]
+        assert left_out.planning == []
+
+
+async def test_the_agent_is_left_out_where_one_paper_meets_each_need(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Librarian(needs=("what seeds do",))
+    await answered(bench(), question="What of seeds?", papers=("okafor2022ensembles",))
     assert model.planning == []
-    server.behaviour = thin = Librarian()
-    await answered(bench(), papers=("okafor2022ensembles",), question="What of seeds?", single_shot=True)
-    assert thin.planning == []
+    server.behaviour = unmet = Librarian(needs=("what seeds do", "what they cost"))
+    await answered(bench(), question="What of seeds?", papers=("okafor2022ensembles",), fresh=True)
+    assert unmet.planning, "nothing was found for the second need"
+
+
+async def test_an_agent_that_stops_early_is_reminded_once_of_the_needs_left(bench: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Librarian(needs=("whether scaling helps", "what it costs to calibrate"))
+    assert (await answered(bench()))["answered"]
+    first, second = model.planning
+    assert len(second["messages"]) == len(first["messages"]) + 2
+    reminder = str(second["messages"][-1]["content"])
+    assert "N2: what it costs to calibrate" in reminder and "whether scaling helps" not in reminder
+
+
+async def test_the_tools_answers_end_with_what_is_covered_and_what_is_left(bench: Opened, server: FakeOpenAI) -> None:
+    tried = ("minutes of labelled data", "effort of a new wearer", "price of a calibration")
+    agent = ScriptedAgent(*[[("search_evidence", {"query": query, "need": "N2"})] for query in tried])
+    server.behaviour = model = Librarian(needs=("whether scaling helps", "what it costs"), agent=agent)
+    record = await answered(bench(max_search_iterations=4))
+    said = [answer.rpartition("\n\n")[2].splitlines() for answer in agent.answers()]
+    assert [lines[-1] for lines in said] == [f"Searches left: {left}." for left in (3, 2, 1)]
+    for place, lines in enumerate(said):
+        met, unmet = lines[:2]
+        assert met.startswith("N1 [met;") and met.endswith("]: whether scaling helps")
+        assert unmet.startswith("N2 [in vain; nothing found; tried: "), unmet
+        assert all(query in unmet for query in tried[: place + 1])
+    (written,) = model.writing
+    vain = shown(written).partition("searched for in the library in vain")[2]
+    assert "what it costs (searched: " in vain and "whether scaling helps" not in vain.partition("```")[0]
+    assert record["answered"]
+
+
+async def test_no_chunk_is_read_twice_however_often_the_agent_asks(bench: Opened, server: FakeOpenAI) -> None:
+    near = ["temperature scaling of new wearers", "calibration of wearers by scaling", "scaling of temperatures"]
+    turn = [("search_evidence", {"query": query}) for query in near]
+    again = [("search_evidence", {"query": f"{query} on held out people"}) for query in near]
+    agent = ScriptedAgent(turn, again)
+    server.behaviour = model = Librarian(needs=("whether scaling helps",), agent=agent)
+    opened = bench(read_tokens=800, window_tokens=300, max_search_iterations=6)
+    record = await answered(opened)
+    state = await state_values(opened.home, record["thread_id"])
+    assert state["searches_used"] == 6
+    assert len(state["read_chunks"]) == len(set(state["read_chunks"]))
+    shown_first = [passages_in(body) for body in model.reading]
+    assert len(shown_first) == len(set(shown_first)) > 2
+
+
+async def test_what_the_agent_finds_is_traced_to_its_own_search(bench: Opened, server: FakeOpenAI) -> None:
+    query = "wrist accelerometers placed by tape"
+    agent = ScriptedAgent([("search_evidence", {"query": query, "need": "N1"})])
+    server.behaviour = Librarian(needs=("whether scaling helps",), agent=agent)
+    opened = bench(read_tokens=500, window_tokens=300)
+    record = await answered(opened)
+    state = await state_values(opened.home, record["thread_id"])
+    searches = {query["query"]: set(query["evidence_ids"]) for query in state["queries"]}
+    assert searches[query], "nothing was found, so nothing is tested"
+    for item in record["evidence"]:
+        assert item["id"] in searches[item["source_query"]]
+
+
+async def test_needs_that_are_garbled_twice_are_made_by_rules(
+    bench: Opened, server: FakeOpenAI, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.behaviour = model = Librarian(needs=())
+    opened = bench()
+    with caplog.at_level("WARNING"):
+        record = await answered(opened)
+    state = await state_values(opened.home, record["thread_id"])
+    assert len(model.planned) == 2 and record["answered"]
+    (need,) = state["needs"]
+    assert need["text"] == need["queries"][0] == QUESTION
+    assert "made by rules" in caplog.text
+
+
+@pytest.mark.parametrize("at", ["one_paper", "survey", "read", "agent"])
+async def test_a_question_begun_before_needs_were_planned_is_finished(
+    at: str, bench: Opened, server: FakeOpenAI
+) -> None:
+    """The old graph had no needs in its state, and chunks with their cosines where windows are now."""
+    server.behaviour = Librarian()
+    opened = bench()
+
+    async def provide(_: object) -> Workbench:
+        return opened
+
+    graph = build_research_graph(provide).compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": at}}
+    key = "varga2021calibration"
+    chunks = opened.library.paper_chunks(key)
+    route = {"track": "one_paper" if at == "one_paper" else "survey", "papers": [key], "categories": []}
+    state = {**begun_before_needs(QUESTION), "route": route}
+    before = {"one_paper": "plan_needs", "survey": "plan_needs", "read": "survey", "agent": "read"}
+    if at in ("read", "agent"):
+        state |= {"shortlist": [key], "found": [(chunk.id, 0.8) for chunk in chunks[:4]]}
+    if at == "agent":
+        old = found_before_needs(chunks[1], QUESTION)
+        asked = {"query": QUESTION, "origin": "default", "scope": {}, "evidence_ids": [old["id"]]}
+        state |= {"evidence": [old], "queries": [asked], "searching": True}
+    await graph.aupdate_state(config, state, as_node=before[at])
+    assert (await graph.aget_state(config)).next == (at,)
+    ended = await graph.ainvoke(None, config)
+    assert ended["answered"] and ended["result"]["citations"]
+    for citation in ended["result"]["citations"]:
+        (chunk,) = opened.library.chunks([citation["chunk_id"]])
+        assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
 
 
 async def test_the_agents_searches_stay_within_the_limits_and_are_read_for_the_question(
@@ -357,6 +498,6 @@ async def test_a_thread_that_is_asked_again_judges_anew(bench: Opened, server: F
         values = (await graph.aget_state(config)).values
         said = [(record["sentence"], record["evidence_id"]) for record in values["verdicts"]]
         assert said and len(said) == len(set(said)) == len(values["result"]["citations"])
-        judged = [body for body in server.requests if "to be judged" in shown(body)]
+        judged = [body for body in server.requests if form_of(body) == "SupportVerdicts"]
         assert len(judged) == 1
         server.requests.clear()

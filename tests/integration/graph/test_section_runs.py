@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,12 +21,15 @@ from citeloom.config import Settings
 from citeloom.experiment import SECTION_KINDS, parse_experiment
 from citeloom.graph.requests import SectionRequest
 from citeloom.graph.run import run_section, state_values
+from citeloom.graph.section_graph import build_section_graph
 from citeloom.graph.workbench import Workbench, open_workbench
 from citeloom.models.connections import close_connections
 from citeloom.prompts.loader import PROMPT_NAMES, load_prompt
 from citeloom.stores.checkpoints import open_checkpoints
 from citeloom.stores.home import Home
+from tests.support.older_runs import found_before_needs, section_before_needs
 from tests.support.openai_server import Answer, FakeOpenAI
+from tests.support.protocol_answers import envelope
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.section_checks import check_section
 
@@ -85,8 +90,69 @@ async def test_without_a_budget_the_planner_is_not_asked(
     record = await written(opened, experiment)
     state = await state_of(opened, record)
     assert agent.planning == []
-    assert [query["origin"] for query in state["queries"]] == ["default"] * 3
+    defaults = [query for query in state["queries"] if query["origin"] == "default"]
+    assert [query["query"] for query in defaults[1:]] == [experiment["reasoning"], experiment["results"]]
+    assert {query["origin"] for query in state["queries"]} == {"default", "need"}
     assert record["citations"]
+
+
+async def test_default_queries_stay_in_the_record_and_their_numbers_are_not_searched_for(
+    bench: Opened, server: FakeOpenAI, experiment: dict[str, Any]
+) -> None:
+    """By rules, since the model garbles its plan: what is searched and read for has no result of the user's own."""
+    own = {
+        **experiment,
+        "hypothesis": {**experiment["hypothesis"], "description": "Here 7 seeds beat 1 seed on wrist sensors."},
+        "results": "TCGA to CCLE: best 37/71 (52.1%), ensembles of seeds 0.913 +- 0.02 against 0.871 for one network.",
+        "verdict": "refuted",
+        "reasoning": "We found here that ensembles of seeds were better calibrated in 9 of 10 splits.",
+    }
+
+    def garbled(body: Any) -> Any:
+        form = (body.get("response_format") or {}).get("json_schema", {}).get("name")
+        return envelope(body, content="no plan") if form == "NeedsPlan" else agent(body)
+
+    agent = ScriptedAgent()
+    server.behaviour = garbled
+    opened = bench()
+    record = await written(opened, own)
+    state = await state_of(opened, record)
+    listed = [query["query"] for query in record["report"]["searches"] if query["origin"] == "default"]
+    assert own["results"] in listed and any("refuted" in query for query in listed)
+    searched = [query for need in state["needs"] for query in (need["text"], *need["queries"])]
+    searched += [query["query"] for query in state["queries"] if query["origin"] == "need"]
+    read_for = [str(body["messages"][-1]["content"]).partition("The passages")[0] for body in agent.reading]
+    assert searched and read_for and "ensembles of seeds" in " ".join(searched)
+    for text in (*searched, *(re.sub(r"\bN\d+\b", "", text) for text in read_for)):
+        assert not re.search(r"\d|refuted|\bhere\b", text, re.IGNORECASE), text
+
+
+@pytest.mark.parametrize("at", ["gather", "agent"])
+async def test_a_section_begun_before_needs_were_planned_is_finished(
+    at: str, bench: Opened, server: FakeOpenAI, experiment: dict[str, Any]
+) -> None:
+    server.behaviour = agent = ScriptedAgent([search("label noise")])
+    opened = bench()
+
+    async def provide(_: object) -> Workbench:
+        return opened
+
+    graph = build_section_graph(provide).compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": at}}
+    asked = "ensembles of seeds are more accurate than one network"
+    state = section_before_needs("discussion", experiment, [asked])
+    if at == "agent":
+        old = found_before_needs(opened.library.paper_chunks("okafor2022ensembles")[1], asked)
+        state["queries"][0]["evidence_ids"] = [old["id"]]
+        state |= {"evidence": [old], "searching": True}
+    await graph.aupdate_state(config, state, as_node="plan_needs" if at == "gather" else "gather")
+    assert (await graph.aget_state(config)).next == (at,)
+    ended = await graph.ainvoke(None, config)
+    assert ended["result"]["citations"] and agent.planning and not agent.needs
+    for item in ended["result"]["evidence"]:
+        (chunk,) = opened.library.chunks([item["chunk_id"]])
+        assert chunk.text[item["start"] : item["end"]] == item["quote"]
+    assert "N1 [" in str(agent.planning[0]["messages"][-1]["content"]), "its first query is what has to be known"
 
 
 async def test_calls_beyond_the_budget_are_answered_but_not_made(
@@ -141,8 +207,8 @@ async def test_a_repeated_query_is_answered_from_the_earlier_one(
     assert len([query for query in state["queries"] if query["origin"] == "custom"]) == 2
     first, second, third, _ = agent.answers()
     for answer in (second, third):
-        lead, _, rest = answer.partition("\n")
-        assert "repeats" in lead and rest == first
+        assert "repeats the query 'temperature scaling for new wearers'" in answer
+        assert not any(line in answer for line in first.splitlines() if line.startswith("[E")), "it is shown once"
     assert every_call_is_answered(state["messages"])
 
 
@@ -167,7 +233,7 @@ async def test_mistakes_are_answered_to_the_model(
     assert "query" in answers[1] and "question" in answers[2]
     for answer, named in zip(answers[3:6], ("nobody1999:00000", "etc/passwd", "made_up"), strict=True):
         assert named in answer and "no " in answer
-    assert answers[6] == answers[7] == "Nothing in the library bears on this query."
+    assert all(answer.startswith("Nothing new in the library bears on this query.") for answer in answers[6:])
     assert every_call_is_answered(state["messages"])
 
 
@@ -190,7 +256,7 @@ async def test_the_tools_show_what_is_there(bench: Opened, server: FakeOpenAI, e
     assert opened.library.introduction("tanaka2023position")[0].text in introduction
     assert summaries.index("tanaka2023position") < summaries.index("varga2021calibration")
     assert "varga2021calibration (2021)" in papers and "tanaka2023position" not in papers
-    assert beyond == "There is no page 9."
+    assert beyond.startswith("There is no page 9.\n\nN1 [") and beyond.endswith("Searches left: 2.")
     assert state["searches_used"] == 3, "reading around what was found is free"
 
 
@@ -228,6 +294,7 @@ async def test_ids_follow_the_order_of_the_calls_however_they_are_answered(
         opened = bench(own, max_concurrency=concurrency)
         records.append(await written(opened, experiment))
         state = await state_of(opened, records[-1])
+        assert [query["query"] for query in state["queries"]][-3:] == [call[1]["query"] for call in calls]
         seen: list[str] = []
         for query in state["queries"]:
             seen += [name for name in query["evidence_ids"] if name not in seen]
@@ -239,7 +306,7 @@ async def test_ids_follow_the_order_of_the_calls_however_they_are_answered(
 
 
 class Together(FakeOpenAI):
-    """Answers the first `number` requests only when they are all there."""
+    """Answers the first `number` readings only when they are all there."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -249,6 +316,8 @@ class Together(FakeOpenAI):
         self.open = self.most_open = 0
 
     async def _handle(self, request: Request, answer: Answer) -> Response:
+        if b"PassageReading" not in await request.body():
+            return await super()._handle(request, answer)
         self._came += 1
         self.open += 1
         self.most_open = max(self.most_open, self.open)
@@ -263,11 +332,11 @@ class Together(FakeOpenAI):
 
 
 async def test_evidence_is_read_side_by_side_up_to_the_limit(bench: Opened, experiment: dict[str, Any]) -> None:
-    with Together(12) as together:
-        opened = bench(chat_base_url=together.base_url, max_concurrency=12)
+    with Together(2) as together:
+        opened = bench(chat_base_url=together.base_url, max_concurrency=2)
         await written(opened, experiment)
         await close_connections()
-    assert together.most_open == 12
+    assert together.most_open == 2
 
 
 async def test_every_call_and_token_is_counted(bench: Opened, server: FakeOpenAI, experiment: dict[str, Any]) -> None:
@@ -314,7 +383,8 @@ async def test_a_section_that_lacks_its_own_fields_searches_for_those_that_stand
     only = {"hypothesis": {}, field: experiment[field]}
     opened = bench(max_search_iterations=0)
     record = await written(opened, only, kind)
-    (query,) = (await state_of(opened, record))["queries"]
+    queries = (await state_of(opened, record))["queries"]
+    (query,) = [query for query in queries if query["origin"] == "default"]
     assert query["query"].split()[:3] == experiment[asked].split()[:3]
     assert record["citations"]
 

@@ -87,6 +87,33 @@ def test_a_search_is_of_one_state_though_another_process_writes_in_its_midst(
     assert not edits and len(found) == 50
 
 
+@pytest.mark.parametrize("whole_limit", [5_000, 0])
+def test_a_paper_that_another_process_edits_twice_in_the_midst_of_a_search_is_no_damage(
+    open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
+) -> None:
+    """The client of the reader was opened between the edits: it has no vector of what the second one brought."""
+    monkeypatch.setattr("citeloom.stores.reach.WHOLE_LIMIT", whole_limit)
+    random = np.random.default_rng(9)
+    writer, reader = open_library(), open_library()
+    writer.finish_staged()
+    carry_out(writer, [change(key, similar(random, 30), "first") for key in ("ada2020", "grace2021")])
+    edits = [[change("ada2020", similar(random, count), f"of {count}")] for count in (40, 20)]
+    read = reader.store.get_vectors
+
+    def between_the_edits(ids: Sequence[str]) -> dict[str, Vector]:
+        while edits:
+            carry_out(writer, edits.pop())
+            reader.store.close() if edits else None
+            reader.store.collection("content")
+        return read(ids)
+
+    monkeypatch.setattr(reader.store, "get_vectors", between_the_edits)
+    monkeypatch.setattr(reader._nearest._chunks, "_vectors", between_the_edits)
+    query = similar(random, 1)[0]
+    assert len(reader.cosines(query, [chunk_id("ada2020", place) for place in range(30)])) == 30
+    assert len(reader.nearest_ids(query, 1000)) == 70
+
+
 def test_a_process_whose_client_is_old_loses_nothing_when_it_writes(
     open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,3 +127,14 @@ def test_a_process_whose_client_is_old_loses_nothing_when_it_writes(
     for library in (one, other, open_library()):
         assert len(library.nearest_ids(similar(random, 1)[0], 1000)) == 180
         assert library.store.chunk_total() == len(library.store.get_vectors(sorted(library.store.chunk_ids()))) == 180
+
+
+def test_a_call_under_way_ends_well_though_another_thread_reopens_the_folder(
+    open_library: Callable[..., Library],
+) -> None:
+    library = open_library()
+    library.finish_staged()
+    carry_out(library, [change("ada2020", similar(np.random.default_rng(8), 30), "first")])
+    under_way = library.store.collection("content")
+    library.store.close()
+    assert under_way.count() == library.store.chunk_total() == 30
