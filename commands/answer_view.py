@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from citeloom.citations.inert import inert
 from citeloom.commands.console import result
 from citeloom.commands.printable import one_line, shown
 from citeloom.commands.told_answer import ToldAnswer
@@ -33,6 +32,8 @@ def show_answer(record: Mapping[str, Any], told: ToldAnswer | None = None) -> No
     """The answer on stdout; only its references where all of it stands there already, told as it was written."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
+        from citeloom.citations.inert import inert  # which loads all of the citations
+
         result(f"# {inert(one_line(record['question']))}\n\n{inert(text)}")
         return
     from rich.console import Console

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from citeloom.citations.inert import inert
 from citeloom.commands.console import notice
 from citeloom.commands.search_view import place_of, shown
 from citeloom.commands.shell import screen
@@ -136,6 +135,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:
+    from citeloom.citations.inert import inert  # which loads all of the citations
+
     lines = [f"# Passages near to: {inert(query)}", ""]
     for number, head, below in items:
         lines += [f"{number}. {inert(head)}", "", *(f"   > {inert(line.strip())}\n" for line in below.splitlines())]

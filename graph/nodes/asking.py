@@ -127,7 +127,8 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
 
     async def more(query: str, said: str) -> None:
         need = replace(purpose.needs[0], queries=(query,))
-        found = await search_evidence(bench.library, reader, purpose, [need], within, usual, known=known)
+        asked = replace(purpose, text=query)
+        found = await search_evidence(bench.library, reader, asked, [need], within, usual)
         runtime.stream_writer(progress("searched", f"{len(found.found)} findings {said}", passages=len(found.found)))
         record: QueryRecord = {
             "query": query,

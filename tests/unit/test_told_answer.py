@@ -34,12 +34,12 @@ def token(text: str) -> Event:
     return {"source": "citeloom", "kind": "token", "text": text}
 
 
-def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_left_out() -> None:
+def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_shown_escaped() -> None:
     out = io.StringIO()
     told = ToldAnswer(RunProgress(lambda event: out.write(f"<{event['text']}>\n") and None), out)
     for event in (progress("writing", "writing"), token("Seeds\x1b[2J"), token(" matter"), progress("checked", "fine")):
         told(event)
-    assert out.getvalue() == "<writing>\n\nSeeds[2J matter\n<fine>\n"
+    assert out.getvalue() == "<writing>\n\nSeeds\\x1b[2J matter\n<fine>\n"
     assert told.told_something
     assert not told.has_told({"text": "Seeds may matter"})
 

@@ -164,7 +164,7 @@ async def test_a_run_streams_stops_where_it_is_told_and_goes_on(
 
     before = await stream(client, thread, given, context=context, interrupt_before=["generate"])
 
-    assert steps(before) == ["default_queries", "gather", "agent", "guard", "tools"]
+    assert steps(before) == ["default_queries", "plan_needs", "gather", "agent", "guard", "tools"]
     assert stages(before)[0] == "queries"
     assert {"searched", "planning"} <= set(stages(before))
     state = await client.threads.get_state(thread)

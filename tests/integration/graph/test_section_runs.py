@@ -121,7 +121,8 @@ async def test_default_queries_stay_in_the_record_and_their_numbers_are_not_sear
     assert own["results"] in listed and any("refuted" in query for query in listed)
     searched = [query for need in state["needs"] for query in (need["text"], *need["queries"])]
     searched += [query["query"] for query in state["queries"] if query["origin"] == "need"]
-    read_for = [str(body["messages"][-1]["content"]).partition("The passages")[0] for body in agent.reading]
+    read = [body for body in agent.reading if body["response_format"]["json_schema"]["name"] == "PassageReading"]
+    read_for = [str(body["messages"][-1]["content"]).partition("The passages")[0] for body in read]
     assert searched and read_for and "ensembles of seeds" in " ".join(searched)
     for text in (*searched, *(re.sub(r"\bN\d+\b", "", text) for text in read_for)):
         assert not re.search(r"\d|refuted|\bhere\b", text, re.IGNORECASE), text
