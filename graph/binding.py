@@ -1,6 +1,6 @@
 """Nodes bound to what they work with: each is given its run's workbench beside state and runtime.
 
-A node whose prompt was refused as too long runs again with prompts that fit; what was answered is in the journal.
+A node whose prompt was too long for the server runs again with prompts that fit.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from citeloom.graph.fitting import fitted
 from citeloom.graph.state import Update
 from citeloom.graph.workbench import Workbench
 
@@ -21,7 +22,7 @@ def bound(node: Callable[..., Awaitable[Update]], workbench: BenchProvider) -> C
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
         bench = await workbench(runtime)
-        return await bench.fitted(bench.run_id(runtime), lambda: node(state, runtime, bench))
+        return await fitted(bench, bench.run_id(runtime), lambda: node(state, runtime, bench))
 
     run.__name__ = node.__name__
     run.__doc__ = node.__doc__

@@ -7,24 +7,22 @@ takes the process's shared one, opened on first use by the settings of its conte
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import Runtime
 
 from citeloom.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
-from citeloom.documents import Chunk, Paper
+from citeloom.documents import Chunk
 from citeloom.errors import InputError
 from citeloom.models.budget import Budget, Limits
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat import chat_roles
 from citeloom.models.chat.presenting_passages import show_passages
-from citeloom.models.context_size import Room
 from citeloom.models.contexts import Contexts
 from citeloom.models.embedding import EmbeddingModel
-from citeloom.models.errors import EndpointLostError, EndpointRefusedError
 from citeloom.models.extractive import ANSWER_NOTICE, extractive_roles
 from citeloom.models.journal import Journal
 from citeloom.models.pricing import total_cost
@@ -39,12 +37,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-T = TypeVar("T")
-
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
 LATEST_RUNS = 16
-# About what stands beside the passages in a call of the reader: instructions, purpose and needs.
-_BESIDE_A_WINDOW = ("x" * 4_000,)
 # Vectors belong to the library, not to a run: whichever run asks first pays, and none asks again.
 _EMBEDDING_SCOPE = RunScope("embedding")
 
@@ -84,15 +78,6 @@ class Workbench:
         return replace(
             limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, abstracts=0, paper_share=1.0
         )
-
-    async def limits_of(self, run_id: str) -> EvidenceLimits:
-        """The settings of a search in a run, no larger than what the reader's server holds."""
-        limits = self.limits
-        if "reader" in self.extractive:
-            return limits
-        room = Room.of((await self.contexts.sizes(run_id))["reader"], self.settings.max_output_tokens)
-        call = max(1, room.left(limits.call_tokens, *_BESIDE_A_WINDOW))
-        return limits if call == limits.call_tokens else limits.within(call)
 
     @property
     def contexts(self) -> Contexts:
@@ -201,28 +186,10 @@ class Workbench:
                 self._roles.pop(next(iter(self._roles)))
         return self._roles[run_id]
 
-    async def fitted(self, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
-        """What `work` returns; it is done again, with roles that ask for less, when a server taught how much it holds.
-
-        Raises what `work` raises otherwise.
-        """
-        while True:
-            lessons = self.contexts.lessons(run_id)
-            try:
-                return await work()
-            except (EndpointRefusedError, EndpointLostError):
-                if self.contexts.lessons(run_id) == lessons:
-                    raise
-                await self.contexts.keep(run_id)
-                self._roles.pop(run_id, None)
-
-    async def summarize(self, run_id: str, paper: Paper, text: str) -> str:
-        """A summary of the paper, by the summarizer of a run; raises as `roles_of` and the role do."""
-
-        async def summarized() -> str:
-            return await (await self.roles_of(run_id)).summarizer.summarize(paper, text)
-
-        return await self.fitted(run_id, summarized)
+    async def learn_sizes(self, run_id: str) -> None:
+        """Keep with a run what it has learned of how much the servers hold; its roles are made anew by that."""
+        await self.contexts.keep(run_id)
+        self._roles.pop(run_id, None)
 
     def show_passages(self, lead: str, chunks: list[Chunk]) -> str:
         """Passages as a model reads them: fenced, and told apart from instructions."""
@@ -331,8 +298,3 @@ def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings
     if settings.embedding_model == LOCAL_EMBEDDING:
         return LocalEmbedding()
     return endpoint_embedding(settings, journal=journal, scope=_EMBEDDING_SCOPE)
-
-
-def role_models(settings: Settings) -> Mapping[RoleName, str]:
-    """The model of each role, for `doctor`."""
-    return {name: settings.address_of(name)[0] for name in ROLE_NAMES}

@@ -1,8 +1,8 @@
 """How many tokens a server holds for prompt and answer together, and what that leaves for each part of a prompt.
 
 The size is set (`CITELOOM_CONTEXT_TOKENS`), else taken from what the server says of its models, else learned from a
-refusal. What was found is kept with the run, so that a resumed run makes the same prompts, whose answers the journal
-has. Without a size nothing is shortened.
+refusal, or from an answer that ends where the context does. What was found is kept with the run, so that a resumed run
+makes the same prompts, whose answers the journal has. Without a size nothing is shortened.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ _USUAL_CALL: Final = 3_000  # tokens of windows with the reader's instructions
 # What of it is kept for the answer: a text or a list of findings, or a turn of the planner.
 OF_A_TEXT: Final = 1 / 4
 OF_A_TURN: Final = 1 / 8
+# A context is a whole multiple of these: that tells its end from other limits.
+_OLLAMA_BLOCK: Final = 1_024
+_LLAMA_BLOCK: Final = 256
+_LONG_TOKEN: Final = 5  # characters: hardly a prompt has longer ones
 _SMALLER: Final = 0.75  # what is tried next where a refusal names no size, or one that the prompt was made for
 # The most exact first: what is loaded now, then what the model could hold at most.
 _STATED: Final = (
@@ -136,6 +140,26 @@ def refused_size(said: str) -> int | None:
             if (size := _size(int(match[1].replace(",", "")[:12]))) is not None:
                 return size
     return None
+
+
+def shown_size(read: int, written: int, *, sent: int, most: int | None, cut: bool) -> int | None:
+    """The context size that an answer shows without a refusal; None where there is no sign of one.
+
+    Ollama reads no more of a prompt than fits; llama.cpp ends an answer where its context ends.
+
+    Args:
+        read: tokens of the prompt, as the server counts them.
+        written: tokens of the answer.
+        sent: characters of the prompt.
+        most: tokens that the answer was allowed.
+        cut: whether the answer was cut off.
+    """
+    size = 0
+    if read % _OLLAMA_BLOCK == 0 and read * _LONG_TOKEN < sent:
+        size = read
+    elif cut and most is not None and written < most and (read + written + 1) % _LLAMA_BLOCK in (0, 1):
+        size = (read + written + 1) // _LLAMA_BLOCK * _LLAMA_BLOCK
+    return size if size >= LEAST_SIZE else None
 
 
 async def asked_size(url: str, key: SecretStr | None, model: str) -> int | None:

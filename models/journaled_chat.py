@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable
 
 from citeloom.models.budget import Budget, Limits
 from citeloom.models.calls import Answer
-from citeloom.models.context_size import ContextSize
+from citeloom.models.context_size import ContextSize, shown_size
 from citeloom.models.conversation import (
     UnreadableAnswerError,
     message_of,
@@ -26,7 +26,7 @@ from citeloom.models.conversation import (
     tokens_of,
 )
 from citeloom.models.dialect import Dialect
-from citeloom.models.errors import BrokenAnswerError
+from citeloom.models.errors import BrokenAnswerError, ServerRefusalError
 from citeloom.models.identity import ModelIdentity, canonical_json
 from citeloom.models.journal import Journal
 from citeloom.models.listening import Reader, TextListener
@@ -65,7 +65,7 @@ class JournaledChat:
         temperature: sent with each call; None leaves it to the model.
         dialect: shared with other callers of the same model.
         budget: asked before each request; None sets no limit.
-        context: learns from a prompt that is refused as too long; shared with other callers of the same model.
+        context: learns from prompts that are too long for the server; shared with other callers of the same model.
     """
 
     def __init__(
@@ -165,13 +165,27 @@ class JournaledChat:
 
     async def _ask(self, asked: _Asked, key: str, admission: Admission, reader: Reader | None) -> _Made:
         async def send(tried: Dialect) -> _Made:
-            return _Made.of(await self._send_as(tried, asked, reader), asked, key)
+            made = _Made.of(await self._send_as(tried, asked, reader), asked, key)
+            self._require_room(made, asked)
+            return made
 
         while True:
             try:
                 return await self._limiter.run(partial(send, self._dialect.current), admission)
             except _PutOtherwise:
                 continue
+
+    def _require_room(self, made: _Made, asked: _Asked) -> None:
+        """Raise `ServerRefusalError` where the server left out part of prompt or answer, and a smaller prompt is left
+        to try."""
+        usage = made.message.usage_metadata
+        if usage is None:
+            return
+        read, written = usage["input_tokens"], usage["output_tokens"]
+        cut = made.message.response_metadata.get("finish_reason") == "length"
+        size = shown_size(read, written, sent=asked.size(), most=asked.max_tokens, cut=cut)
+        if size is not None and (self._made_for is None or size < self._made_for):
+            raise ServerRefusalError(400, f"it filled the context size of {size} tokens")
 
     async def _send_as(self, tried: Dialect, asked: _Asked, reader: Reader | None) -> AIMessage:
         """The answer; raises `_PutOtherwise` when the question has to be put in another form, now known."""

@@ -13,6 +13,7 @@ from langgraph.runtime import Runtime
 from citeloom.documents import Chunk
 from citeloom.graph.briefs import brief_of, is_answerable, limits_of
 from citeloom.graph.events import evidence_found, progress
+from citeloom.graph.fitting import search_limits
 from citeloom.graph.gathering import needs_of, own_coverage, own_queries, purpose_of
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.repeats import answered_before
@@ -125,7 +126,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     records, repeated = _told_apart(requests, _own_first(state), within)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
-    limits = await bench.limits_of(bench.run_id(runtime))
+    limits = await search_limits(bench, runtime)
 
     asked = {
         number: (_need_of(request, purpose), request.scope().narrowed(within))

@@ -14,6 +14,7 @@ from citeloom.documents import Category
 from citeloom.documents.windows import Window
 from citeloom.graph.briefs import limits_of
 from citeloom.graph.events import progress
+from citeloom.graph.fitting import search_limits
 from citeloom.graph.gathering import (
     Search,
     first_searches,
@@ -115,7 +116,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     """
     roles = await bench.roles(runtime)
     reader = roles.answering.reader
-    usual = await bench.limits_of(bench.run_id(runtime))
+    usual = await search_limits(bench, runtime)
     purpose, limits = purpose_of(state), _limits(state, usual)
     windows = await asyncio.to_thread(windows_from, state["found"], bench.library)
     searched = await read_in_waves(reader, purpose, windows, limits, bench.library)
@@ -182,7 +183,7 @@ def _limits(state: ResearchState, limits: EvidenceLimits) -> EvidenceLimits:
 
 async def _proposed(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -> list[Window]:
     record = state["route"]
-    purpose, limits = purpose_of(state), await bench.limits_of(bench.run_id(runtime))
+    purpose, limits = purpose_of(state), await search_limits(bench, runtime)
     within = await asyncio.to_thread(limits_of, state, bench.library)
     categories = tuple(Category[name.upper()] for name in record["categories"])
     scope = Scope(tuple(record["papers"]), categories).narrowed(within)

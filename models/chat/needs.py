@@ -13,14 +13,13 @@ from citeloom.models.briefs import AnswerBrief, Brief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answer_layout import present_turns
 from citeloom.models.chat.presenting import (
-    PLANNER_FIELD_TOKENS,
     fenced,
     first_lines,
     one_line,
-    present_experiment,
     present_lines,
     present_queries,
 )
+from citeloom.models.chat.presenting_experiment import PLANNER_FIELD_TOKENS, present_experiment
 from citeloom.models.chat.structured import Note, StructuredAnswer, ask, log_note
 from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.needs import Asks, Need

@@ -12,13 +12,12 @@ from langchain_core.messages.tool import ToolCall, tool_call
 from citeloom.models.briefs import SectionBrief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.presenting import (
-    PLANNER_FIELD_TOKENS,
     fenced,
     present_evidence,
-    present_experiment,
     shortened,
     tokens_of,
 )
+from citeloom.models.chat.presenting_experiment import PLANNER_FIELD_TOKENS, present_experiment
 from citeloom.models.chat.repairing import repaired_json
 from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.prompts import PromptLibrary

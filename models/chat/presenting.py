@@ -1,4 +1,4 @@
-"""How an experiment, sources and passages are laid out for a prompt.
+"""How sources and passages are laid out for a prompt.
 
 All text that comes from papers, from the experiment or from a model is fenced here, in code, so that a prompt
 file with other words cannot leave it unfenced. A fence is longer than any run of backticks inside it, and
@@ -7,7 +7,6 @@ what must stay one record per line is folded to one line: no text can end its bl
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from citeloom.documents import Category, Paper
 from citeloom.documents.authors import in_text_name
-from citeloom.experiment import Experiment, SectionKind
+from citeloom.experiment import SectionKind
 from citeloom.models.briefs import EarlierSection, Source
 from citeloom.models.context_size import WHOLE
 from citeloom.models.needs import NeedCoverage
@@ -27,62 +26,11 @@ SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
-WRITER_FIELD_TOKENS = 900
-PLANNER_FIELD_TOKENS = 250
 PAPER_TOKENS = 2_500
 
-_LEAST_FIELD_TOKENS = 12
 _CHARACTERS_PER_TOKEN = 4
 _BACKTICKS = re.compile(r"`+")
 _MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
-
-_CONCEPT = ("paper_concept.title", "paper_concept.description")
-_HYPOTHESIS = ("hypothesis.description", "hypothesis.method_combination")
-# What of the experiment each section is written from; the whole would drown the part that matters.
-EXPERIMENT_FIELDS: Mapping[SectionKind, tuple[str, ...]] = {
-    "introduction": (*_CONCEPT, "paper_concept.open_questions", *_HYPOTHESIS, "summary"),
-    "methods": (*_CONCEPT, *_HYPOTHESIS, "experimental_plan", "experiment_code", "metrics", "plots"),
-    "results": (
-        *_CONCEPT,
-        *_HYPOTHESIS,
-        "experimental_plan",
-        "results",
-        "metrics",
-        "execution_result.stdout",
-        "plots",
-        "verdict",
-    ),
-    "discussion": (
-        *_CONCEPT,
-        "paper_concept.open_questions",
-        *_HYPOTHESIS,
-        "verdict",
-        "reasoning",
-        "results",
-        "metrics",
-        "summary",
-    ),
-    "conclusion": (
-        *_CONCEPT,
-        "paper_concept.open_questions",
-        "hypothesis.description",
-        "verdict",
-        "reasoning",
-        "results",
-        "summary",
-    ),
-    "abstract": (
-        *_CONCEPT,
-        *_HYPOTHESIS,
-        "experimental_plan",
-        "verdict",
-        "reasoning",
-        "results",
-        "metrics",
-        "summary",
-    ),
-}
-
 
 # Which finished sections of a paper the writer of another is shown: those that it sums up.
 SUMMED_UP: Mapping[SectionKind, tuple[SectionKind, ...]] = {
@@ -128,7 +76,7 @@ def shortened(text: str, tokens: int) -> str:
     head, tail = room * 2 // 3, room // 3
     if len(text) <= head + tail:
         return text
-    return f"{text[:head]}\n[... {len(text) - head - tail} characters left out ...]\n{text[-tail:]}"
+    return f"{text[:head]}\n[... {len(text) - head - tail} characters left out ...]\n{text[len(text) - tail :]}"
 
 
 def surroundings(text: str, start: int, end: int, tokens: int) -> str:
@@ -147,40 +95,12 @@ def without_markers(sentence: str) -> str:
     return _MARKERS.sub("", sentence).strip()
 
 
-def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
-    """The fields that a section of `kind` is written from, and what the user added, in one fence of `total` tokens.
-
-    Fields whose name begins with an underscore are the user's own notes and stay out.
-    """
-    fields = {path: _field_text(experiment, path) for path in EXPERIMENT_FIELDS[kind]}
-    for name, value in (experiment.model_extra or {}).items():
-        if not name.startswith("_"):
-            fields[one_line(name)] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    parts = [f"{path}:\n{shortened(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()]
-    shown = fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
-    if tokens_of(shown) <= total:
-        return shown
-    if field_tokens > _LEAST_FIELD_TOKENS:
-        return present_experiment(experiment, kind, field_tokens * 2 // 3, total)
-    return fenced(shortened("\n\n".join(parts), total), "experiment")
-
-
 def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, tokens: int = EARLIER_TOKENS) -> str:
     """The finished sections that one of `kind` sums up, each in a fence of its own; empty when there are none."""
     shown = [section for section in sections if section.kind in SUMMED_UP[kind]]
     return "\n\n".join(
         fenced(shortened(without_markers(section.text), tokens // len(shown)), section.kind) for section in shown
     )
-
-
-def _field_text(experiment: Experiment, path: str) -> str:
-    if path == "metrics":
-        return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
-    if path == "plots":
-        return "\n".join(f"Figure {number}: {text}" for number, text in enumerate(experiment.captions(), 1) if text)
-    if path == "paper_concept.open_questions":
-        return "\n".join(experiment.paper_concept.open_questions)
-    return experiment.text_at(path)
 
 
 def present_queries(queries: Sequence[str]) -> str:

@@ -36,6 +36,11 @@ class StructuredAnswer(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, str_strip_whitespace=True)
 
+    @classmethod
+    def given(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """What may be the answer, of the JSON objects in a text."""
+        return objects
+
 
 AnswerT = TypeVar("AnswerT", bound=StructuredAnswer)
 
@@ -113,7 +118,7 @@ async def ask(
 def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None) -> AnswerT:
     """The first JSON object in `text` that is a valid `model`; ValueError says in one line what is wrong."""
     problem = "it holds no JSON object"
-    for index, data in enumerate(json_objects(text)):
+    for index, data in enumerate(model.given(json_objects(text))):
         try:
             answer = model.model_validate(data)
             check(answer)
@@ -145,6 +150,7 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
             yield data
             position = end - 1
     repaired = repaired_json(text[max(0, text.find("{")) :])
-    for data in repaired if isinstance(repaired, list) else [repaired]:
+    # An empty list stands for an object that holds nothing.
+    for data in repaired or [{}] if isinstance(repaired, list) else [repaired]:
         if isinstance(data, dict):
             yield data

@@ -10,15 +10,13 @@ from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept, repair_request
 from citeloom.models.chat.presenting import (
     EARLIER_TOKENS,
-    PLANNER_FIELD_TOKENS,
     SOURCES_TOKENS,
-    WRITER_FIELD_TOKENS,
     PresentedSources,
     frame_of,
     present_earlier,
-    present_experiment,
     present_findings,
 )
+from citeloom.models.chat.presenting_experiment import PLANNER_FIELD_TOKENS, WRITER_FIELD_TOKENS, present_experiment
 from citeloom.models.chat.sentence_repair import repaired_sentences
 from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.listening import TextListener

@@ -67,6 +67,7 @@ from citeloom.graph import queries, repeats
 from citeloom.models import errors
 from citeloom.models.briefs import EarlierSection, Source
 from citeloom.models.chat import answers, presenting, streamed_answer, streamed_prose, structured
+from citeloom.models.chat.presenting_experiment import present_experiment
 from citeloom.models.extractive import (
     attributable,
     plans,
@@ -292,7 +293,7 @@ MODELS: Final[Mapping[str, Reader]] = {
     "fenced": lambda text: presenting.fenced(text, "a"),
     "shortened": lambda text: presenting.shortened(text, 900),
     "without_markers": presenting.without_markers,
-    "present_experiment": lambda text: presenting.present_experiment(_experiment_of(text), "discussion", 900),
+    "present_experiment": lambda text: present_experiment(_experiment_of(text), "discussion", 900),
     "present_earlier": lambda text: presenting.present_earlier([EarlierSection("results", text)], "conclusion"),
     "present_evidence": lambda text: presenting.present_evidence([source(text)]),
     "present_sources": lambda text: presenting.present_sources([source(text, paper=_of_paper(text))]),

@@ -21,7 +21,7 @@ from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
 from tests.support.openai_server import FakeOpenAI, Json, Status
 from tests.support.protocol_answers import envelope
-from tests.support.small_server import SmallServer
+from tests.support.small_server import Kind, SmallServer
 
 Opened = Callable[..., Workbench]
 QUESTION = "How does temperature scaling change the calibration for new wearers, and what do seed ensembles add to it?"
@@ -100,11 +100,22 @@ def _nothing_was_lost(small: SmallServer, record: Json, *, learned: bool) -> Non
 async def test_a_refusal_in_the_middle_of_a_run_is_learned_from_too(
     bench: Opened, small: SmallServer, experiment: Json, size: int
 ) -> None:
-    small.size, small.counts_answer = size, False
+    small.size, small.kind = size, "llama.cpp"
     opened = bench(window_tokens=2_000, section_words=2_000)
     record = (await run_section(SectionRequest("discussion", parse_experiment(experiment)), opened)).record
     assert small.refused and len(small.answered) > len(small.refused)
     assert record["citations"] and small.invalid == 0 and max(small.held) <= size
+    assert any(note.startswith(f"The server holds {size:,} tokens: ") for note in record["warnings"])
+
+
+@pytest.mark.parametrize(("kind", "size", "answer"), [("llama.cpp", HELD, 2_500), ("ollama", 2_048, 300)])
+async def test_a_server_that_does_not_say_what_it_left_out_is_given_less(
+    bench: Opened, small: SmallServer, experiment: Json, kind: Kind, size: int, answer: int
+) -> None:
+    small.size, small.kind, small.answer_tokens = size, kind, answer
+    record = (await run_section(SectionRequest("discussion", parse_experiment(experiment)), bench())).record
+    assert small.cut + small.unread == 1, "it is learned from at once"
+    assert record["citations"] and small.invalid == 0 and not small.refused
     assert any(note.startswith(f"The server holds {size:,} tokens: ") for note in record["warnings"])
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from citeloom.models.context_size import UNLIMITED, WHOLE, ContextSize, Room, refused_size, stated_size
+from citeloom.models.context_size import UNLIMITED, WHOLE, ContextSize, Room, refused_size, shown_size, stated_size
 from citeloom.models.errors import ServerRefusalError, failure_of, server_message
 
 
@@ -66,6 +67,9 @@ REFUSALS = [
     "The decoder prompt (length 5426) is longer than the maximum model length of 4096.",
     "The input (5426 tokens) is longer than the model's context length (4096 tokens).",
     "prompt is too long: 5426 tokens > 4096 maximum",
+    "Requested tokens (5426) exceed context window of 4096",
+    "'max_tokens' or 'max_completion_tokens' is too large: 4000. This model's maximum context length is 4096 tokens "
+    "and your request has 1426 input tokens (4000 > 4096 - 1426).",
 ]
 
 
@@ -79,6 +83,29 @@ def test_the_size_is_read_from_a_refusal(said: str) -> None:
 def test_a_size_beside_the_message_of_a_refusal_is_read_too() -> None:
     body = '{"error": {"code": 400, "message": "the request exceeds the available context size.", "n_ctx": 4096}}'
     assert refused_size(server_message(body)) == 4096
+
+
+def test_the_size_is_read_from_the_whole_of_a_refusal_of_llama_cpp() -> None:
+    error = {"code": 400, "message": "the request exceeds the available context size. try increasing the context size"}
+    body = {"error": {**error, "type": "exceed_context_size_error", "n_prompt_tokens": 5426, "n_ctx": 4096}}
+    failure = failure_of(ServerRefusalError(400, server_message(json.dumps(body))))
+    assert failure is not None and failure.kind == "context" and refused_size(failure.reason) == 4096
+
+
+def test_the_end_of_a_context_is_told_from_other_limits_of_an_answer() -> None:
+    assert shown_size(3_400, 696, sent=12_000, most=4_000, cut=True) == 4_096
+    assert shown_size(3_400, 695, sent=12_000, most=4_000, cut=True) == 4_096, "the last place stays empty"
+    assert shown_size(3_400, 696, sent=12_000, most=4_000, cut=False) is None
+    assert shown_size(3_400, 696, sent=12_000, most=696, cut=True) is None, "its own limit"
+    assert shown_size(3_400, 2_000, sent=12_000, most=4_000, cut=True) is None, "a limit of the model's"
+    assert shown_size(600, 424, sent=2_000, most=4_000, cut=True) is None, "no room for any source"
+
+
+def test_a_prompt_of_which_only_as_much_was_read_as_fits_shows_the_size() -> None:
+    assert shown_size(4_096, 300, sent=40_000, most=4_000, cut=False) == 4_096
+    assert shown_size(4_096, 300, sent=17_000, most=4_000, cut=False) is None, "it may have had so many"
+    assert shown_size(4_095, 300, sent=40_000, most=4_000, cut=False) is None, "the rest was in a cache"
+    assert shown_size(0, 0, sent=40_000, most=4_000, cut=True) is None, "it counts nothing"
 
 
 def test_a_refusal_without_a_size_teaches_a_smaller_one_until_it_is_too_small() -> None:
