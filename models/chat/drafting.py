@@ -79,7 +79,7 @@ def left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[str, ..
         count = len(sources.left_out)
         findings = "1 finding was" if count == 1 else f"{count} findings were"
         shortened_by = f"{findings} left out of the writer's prompt, the weakest first: {', '.join(sources.left_out)}"
-        said = shortened_by if count else "papers were read in shorter passages; no finding was left out"
+        said = shortened_by if count else "prompts were shortened; no finding was left out"
         return (f"The server holds {room.size:,} tokens: {said}.",)
     if not sources.left_out:
         return ()
