@@ -74,7 +74,7 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], bench: Workbe
 
 def asked_length(needs: int) -> int:
     """Words asked of an answer for which no length was given: the more there is to know, the longer."""
-    return min(700, 200 + 70 * needs)
+    return min(500, 150 + 60 * needs)
 
 
 def library_line(library: Library) -> str:

@@ -24,7 +24,7 @@ _PATIENCE: Final = 3.0  # seconds to wait for what a server says of its models
 _CHARACTERS: Final = 4  # of a token, about: hence the margin
 _MARGIN: Final = 0.15
 _BESIDE: Final = 400  # characters, which the margin holds
-_USUAL_CALL: Final = 3_000  # tokens of windows with the reader's instructions
+_USUAL_CALL: Final = 4_600  # tokens of windows with the reader's instructions
 # What of it is kept for the answer: a text or a list of findings, or a turn of the planner.
 OF_A_TEXT: Final = 1 / 4
 OF_A_TURN: Final = 1 / 8

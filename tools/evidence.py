@@ -38,11 +38,11 @@ class EvidenceLimits:
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
-    read_tokens: int = 18_000
-    search_tokens: int = 2_400
-    call_tokens: int = 2_000
-    window_tokens: int = 1_200
-    waves: int = 3
+    read_tokens: int = 12_000
+    search_tokens: int = 1_500
+    call_tokens: int = 3_600
+    window_tokens: int = 800
+    waves: int = 2
     abstracts: int = 4
     top_k_initial: int = 40
     top_k_final: int | None = None
@@ -133,11 +133,14 @@ async def search_each(
         most = limits.windows(limits.search_tokens)
         proposed.append(await propose_windows(library, [need], scope, most, limits.retrieval, known=read))
         read += chunk_ids(proposed[-1])
-    found = await all_settled(
-        read_windows(reader, purpose, windows, limits, [need])
-        for (need, _), windows in zip(searches, proposed, strict=True)
-    )
-    return [Searched(tuple(items), chunk_ids(windows)) for items, windows in zip(found, proposed, strict=True)]
+    everything = [window for windows in proposed for window in windows]
+    found = await read_windows(reader, purpose, everything, replace(limits, top_k_final=None, per_paper=None), [])
+    searched: list[Searched] = []
+    for (need, _), windows in zip(searches, proposed, strict=True):
+        own = frozenset(chunk_ids(windows))
+        mine = [replace(item, query=need.search) for item in found if item.finding.spans[0][0].id in own]
+        searched.append(Searched(tuple(kept(mine, limits)), chunk_ids(windows)))
+    return searched
 
 
 async def read_in_waves(
@@ -189,13 +192,13 @@ async def read_windows(
     limits: EvidenceLimits,
     searched_for: Sequence[Need],
 ) -> list[Found]:
-    """The findings of windows at or above the threshold, best first; windows of one paper share a call.
+    """The findings of windows at or above the threshold, best first; neighbouring papers share a call.
 
     A finding names the search for its need among those that were `searched_for`, or the first of them.
     """
     readings = await all_settled(reader.read(purpose, group) for group in grouped(windows, limits.call_tokens))
     searches = {need.id: need.search for need in searched_for}
-    first = searched_for[0].search
+    first = searched_for[0].search if searched_for else ""
     found = [
         Found(
             finding,
@@ -227,19 +230,33 @@ def kept(found: Sequence[Found], limits: EvidenceLimits) -> list[Found]:
 
 
 def grouped(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
-    """Windows of one paper in calls of about `tokens`, as few as the largest first fill; each in the paper's order."""
+    """Windows in calls of about `tokens`, as few as the largest first fill; each call in the order of its papers.
+
+    A paper's windows share a call where they fit into one: its findings are then weighed against each other.
+    """
+    papers: dict[str, list[Window]] = {}
+    for window in windows:
+        papers.setdefault(window.paper.key, []).append(window)
+    pieces = [piece for key in sorted(papers) for piece in _filled([[window] for window in papers[key]], tokens)]
+    return [
+        sorted(group, key=lambda window: (window.paper.key, window.chunks[0].index))
+        for group in _filled(pieces, tokens)
+    ]
+
+
+def _filled(pieces: Sequence[Sequence[Window]], tokens: int) -> list[list[Window]]:
+    """Pieces put together up to `tokens`, the largest first, each where it first fits."""
     groups: list[list[Window]] = []
     rooms: list[int] = []
-    for window in sorted(windows, key=lambda window: (window.paper.key, -window.tokens, window.id)):
-        for place, group in enumerate(groups):
-            if group[0].paper.key == window.paper.key and rooms[place] >= window.tokens:
-                group.append(window)
-                rooms[place] -= window.tokens
-                break
-        else:
-            groups.append([window])
-            rooms.append(tokens - window.tokens)
-    return [sorted(group, key=lambda window: window.chunks[0].index) for group in groups]
+    sized = [(sum(window.tokens for window in piece), piece) for piece in pieces]
+    for size, piece in sorted(sized, key=lambda item: (-item[0], item[1][0].id)):
+        place = next((place for place, room in enumerate(rooms) if room >= size), len(rooms))
+        if place == len(rooms):
+            groups.append([])
+            rooms.append(tokens)
+        groups[place] += piece
+        rooms[place] -= size
+    return groups
 
 
 def chunk_ids(windows: Sequence[Window]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from citeloom.graph.numbering import number_evidence
 from citeloom.graph.repeats import answered_before
 from citeloom.graph.state import QueryRecord, ResearchState, RunState, SectionState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.chat.presenting import coverage_lines, fenced
+from citeloom.models.chat.presenting import beginning, coverage_lines, fenced
 from citeloom.models.concurrency import all_settled
 from citeloom.models.needs import Need, Purpose
 from citeloom.tools import Scope, ToolRequestError, parse_request
@@ -258,8 +258,8 @@ def _listed(records: Sequence[dict[str, Any]]) -> str:
     if not records:
         return "Nothing new in the library bears on this query."
     return "\n".join(
-        f"[{record['id']}] for {record.get('need') or '-'}, score {record['llm_score']:.1f}; {record['key']}, "
-        f"chunk {record['chunk_id']}, section {record['section'] or '-'}: {' '.join(record['summary'].split())}"
+        f"[{record['id']}] for {record.get('need') or '-'}, score {record['llm_score']:.1f}, "
+        f"chunk {record['chunk_id']}: {beginning(record['summary'])}"
         for record in records
     )
 

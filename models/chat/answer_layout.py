@@ -16,8 +16,8 @@ from citeloom.models.chat.presenting import (
 )
 from citeloom.models.context_size import WHOLE
 
-FRESH_TOKENS = 13_000
-RECALLED_TOKENS = 5_000
+FRESH_TOKENS = 8_000
+RECALLED_TOKENS = 4_000
 _TURN_TOKENS = 400
 
 

@@ -32,9 +32,9 @@ from citeloom.models.context_size import UNLIMITED, Room
 from citeloom.models.roles import CitedClaim, Verdict
 from citeloom.prompts import PromptLibrary
 
-CLAIMS_AT_ONCE: Final = 6
-# Approximate tokens of passages and sentences in one call: about six chunks.
-_TOKENS_AT_ONCE: Final = 3_200
+CLAIMS_AT_ONCE: Final = 10
+# Approximate tokens of passages and sentences in one call.
+_TOKENS_AT_ONCE: Final = 5_000
 _LEAST_PASSAGE_TOKENS: Final = 250
 _ANSWER_TOKENS: Final = 150  # what one verdict may take of an answer
 _SHARE_TOKENS: Final = 40  # and what is said of each passage beyond the first

@@ -26,6 +26,7 @@ SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
+_PLANNER_FINDINGS = 6  # of each need that a planner is shown
 PAPER_TOKENS = 2_500
 
 _CHARACTERS_PER_TOKEN = 4
@@ -138,26 +139,35 @@ def _coverage_line(item: NeedCoverage) -> str:
 
 
 def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], total: int = WHOLE) -> str:
-    """The evidence for a planner by need, a line each, with the key and chunk id that its tools take.
-
-    Where all is more than `total` tokens, the weakest stay out.
-    """
-    lines: list[str] = []
+    """The best evidence of each need for a planner, a line each, with the chunk id that its tools take; it judges
+    what is missing, so the statements are cut short. Where all is more than `total` tokens, the weakest stay out."""
+    found = [source.evidence.id for source in sources]
     by_id = {source.evidence.id: _evidence_line(source) for source in sources}
-    _leave_out_weakest(by_id, sources, total - sum(tokens_of(line) for line in coverage_lines(needs)))
+    _leave_out_weakest(by_id, sources, total - sum(map(tokens_of, coverage_lines(needs))))
+
+    def best(names: Sequence[str]) -> list[str]:
+        shown = [by_id[name] for name in names if name in by_id][:_PLANNER_FINDINGS]
+        return [*shown, f"- and {len(names) - len(shown)} more"] if len(names) > len(shown) else shown
+
+    lines: list[str] = []
     for item in needs:
-        lines.append(_coverage_line(item))
-        lines += [by_id[name] for name in item.evidence if name in by_id]
+        lines += [_coverage_line(item), *best([name for name in item.evidence if name in found])]
     of_needs = {name for item in needs for name in item.evidence}
-    besides = [line for name, line in by_id.items() if name not in of_needs]
-    lines += ["For no need in particular:"] * bool(needs and besides) + besides
+    besides = [name for name in found if name not in of_needs]
+    lines += ["For no need in particular:"] * bool(needs and besides) + best(besides)
     return fenced("\n".join(lines) or "(none)", "evidence")
 
 
 def _evidence_line(source: Source) -> str:
-    evidence, paper = source.evidence, source.paper
-    place = f"{one_line(evidence.key)}{f' ({paper.year})' if paper.year else ''}, chunk {one_line(evidence.chunk_id)}"
-    return f"- {evidence.id}, {place}, {place_of(evidence.section, source.category)}: {one_line(evidence.summary)}"
+    evidence, year = source.evidence, source.paper.year
+    place = f"{one_line(evidence.chunk_id)}{f' ({year})' if year else ''}"
+    return f"- {evidence.id}, chunk {place}: {beginning(evidence.summary)}"
+
+
+def beginning(statement: str, words: int = 25) -> str:
+    """The first words of a statement in one line, with three dots where words are left out."""
+    kept = statement.split()
+    return " ".join(kept) if len(kept) <= words else " ".join(kept[:words]) + " ..."
 
 
 def present_findings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count, groupby
 
 from citeloom.documents import Chunk
 from citeloom.documents.sentences import sentence_spans
@@ -33,17 +34,19 @@ def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
 
 
 def present_windows(windows: Sequence[Window]) -> str:
-    """Windows of one paper for the reader: where they are from, then under each section its sentences, a line each,
-    numbered from 1 through all of them."""
-    lines = origin_lines(windows[0].paper)
-    number = 0
-    for window in windows:
-        chunk = window.chunks[0]
-        lines += ["", f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}"]
-        for sentence in window.sentences():
-            number += 1
-            lines.append(f"{number}: {sentence.text}")
-    return fenced("\n".join(lines), "passages")
+    """Windows for the reader, those of a paper together: where they are from, then under each section its sentences, a
+    line each, numbered from 1 through all of them."""
+    numbers = count(1)
+    blocks: list[str] = []
+    for _, of_paper in groupby(windows, key=lambda window: window.paper.key):
+        run = list(of_paper)
+        lines = origin_lines(run[0].paper)
+        for window in run:
+            chunk = window.chunks[0]
+            lines += ["", f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}"]
+            lines += [f"{next(numbers)}: {sentence.text}" for sentence in window.sentences()]
+        blocks.append(fenced("\n".join(lines), "passages"))
+    return "\n\n".join(blocks)
 
 
 def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The evidence reader on a chat model: one call for windows of one paper gives up to five findings.
+"""The evidence reader on a chat model: one call for some windows gives the findings that help, a few for each.
 
 The model answers with sentence numbers. The words of a finding are sliced from the chunks by them: they cannot be
 invented. What is nearly right in an answer is repaired (`reading_answer.py`) rather than asked for twice.
@@ -16,7 +16,7 @@ from citeloom.documents import Chunk
 from citeloom.documents.windows import Window, WindowSentence
 from citeloom.documents.wording import plain_wording
 from citeloom.models.calls import ChatCaller
-from citeloom.models.chat.presenting import fenced, one_line, present_lines, shortened, tokens_of
+from citeloom.models.chat.presenting import beginning, fenced, present_lines, shortened, tokens_of
 from citeloom.models.chat.presenting_passages import present_windows
 from citeloom.models.chat.reading_answer import MOST_SENTENCES, PassageReading, ReadFinding
 from citeloom.models.chat.structured import Note, ask, log_note
@@ -26,7 +26,8 @@ from citeloom.models.needs import Purpose
 from citeloom.models.roles import PassageFinding
 from citeloom.prompts import PromptLibrary
 
-MOST_FINDINGS: Final = 5
+_FINDINGS_OF_A_WINDOW: Final = 2  # about; a rich one may give more where others give fewer
+_MORE_FINDINGS: Final = 2
 _PURPOSE_SHARE: Final = 0.08  # of a prompt
 
 
@@ -36,7 +37,7 @@ class ChatReader:
     Args:
         statement_words: length asked of a finding; one more than twice as long is cut.
         max_tokens: limit of one answer, in tokens of the model.
-        note: takes one line about each paper whose reading could not be understood.
+        note: takes one line about each reading that could not be understood.
         room: what the server holds; windows that are more are read in several calls.
     """
 
@@ -56,13 +57,13 @@ class ChatReader:
         self._max_tokens = max_tokens
         self._note = note
         self._room = room
-        self._system = SystemMessage(prompts["reader_system"].render(most=MOST_FINDINGS, words=statement_words))
+        self._system = SystemMessage(prompts["reader_system"].render(words=statement_words))
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         """The findings, best first; none when nothing helps, or when no valid answer came after one retry."""
         if self._room.size is None:
             return await self._read(purpose, windows)
-        beside = [str(message.content) for message in self._asked(purpose, purpose.text, "")]
+        beside = [str(message.content) for message in self._asked(purpose, purpose.text, "", len(windows))]
         parts = list(_parts(windows, self._room.left(WHOLE, *beside)))
         readings = await all_settled(self._read(purpose, part) for part in parts)
         return sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
@@ -76,18 +77,19 @@ class ChatReader:
         answer = await ask(
             self._caller,
             self._prompts,
-            self._asked(purpose, purpose.text, passages),
+            self._asked(purpose, purpose.text, passages, len(windows)),
             PassageReading,
             max_tokens=self._max_tokens,
             check=lambda reading: _check_sentences(reading, len(sentences)),
             # Whoever asks the same in other typing is given the same reading.
-            known_as=None if plain == purpose.text else self._asked(purpose, plain, passages),
+            known_as=None if plain == purpose.text else self._asked(purpose, plain, passages, len(windows)),
             room=self._room,
         )
         if answer is None:
-            self._note(f"{windows[0].id} was left out: the reader gave no valid answer, twice.")
+            left_out = ", ".join(window.id for window in windows)
+            self._note(f"{left_out}: left out, since the reader gave no valid answer, twice.")
             return []
-        findings = [self._finding(item, sentences, purpose) for item in answer.findings[:MOST_FINDINGS]]
+        findings = [self._finding(item, sentences, purpose) for item in answer.findings[: most_findings(len(windows))]]
         return sorted((item for item in findings if item), key=lambda item: -item.score)
 
     def _finding(
@@ -103,18 +105,21 @@ class ChatReader:
         served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
         return PassageFinding(
             paper=window.paper,
-            statement=_at_most(one_line(item.statement), 2 * self._statement_words),
+            statement=beginning(item.statement, 2 * self._statement_words),
             score=item.score,
             need=served or (known[0] if known else ""),
             spans=runs_of(words),
             vector_score=window.vector_score,
         )
 
-    def _asked(self, purpose: Purpose, text: str, passages: str) -> list[BaseMessage]:
+    def _asked(self, purpose: Purpose, text: str, passages: str, windows: int) -> list[BaseMessage]:
         text = shortened(text, self._room.left(WHOLE, share=_PURPOSE_SHARE))
         needs = [f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs]
         task = self._prompts["reader_task"].render(
-            purpose=fenced(text, "purpose"), needs=present_lines(needs, "needs"), passages=passages
+            purpose=fenced(text, "purpose"),
+            needs=present_lines(needs, "needs"),
+            passages=passages,
+            most=most_findings(windows),
         )
         return [self._system, HumanMessage(task)]
 
@@ -133,6 +138,11 @@ def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
         yield part
 
 
+def most_findings(windows: int) -> int:
+    """How many findings a reader may give for so many windows."""
+    return _MORE_FINDINGS + _FINDINGS_OF_A_WINDOW * windows
+
+
 def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:
     """Sentences as runs of words: those with nothing but white space between them are one."""
     runs: list[tuple[Chunk, int, int]] = []
@@ -149,8 +159,3 @@ def _check_sentences(reading: PassageReading, count: int) -> None:
     numbers = [number for finding in reading.findings for number in finding.sentences]
     if reading.findings and not any(1 <= number <= count for number in numbers):
         raise ValueError(f"none of the sentences named is in the passages, which have 1 to {count}")
-
-
-def _at_most(text: str, words: int) -> str:
-    kept = text.split()
-    return text if len(kept) <= words else " ".join(kept[:words]) + " ..."

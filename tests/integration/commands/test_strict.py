@@ -122,7 +122,7 @@ class WritingSix(JudgingModel):
 
     def __call__(self, body: Json) -> Json:
         request = body["messages"][-1]["content"]
-        marker = re.search(r"Marker: \[(E\d+)\]", request)
+        marker = re.search(r"^\[(E\d+)\] ", request, re.MULTILINE)
         if marker and not body.get("tools") and not body.get("response_format"):
             number = len(self.repairs) + 1
             self.repairs.append(request)

@@ -134,7 +134,7 @@ async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_o
     assert offered <= {f"[{item['id']}]" for item in record["evidence"]}, "the writer is shown what cannot be cited"
     assert all(item["key"] not in shown(written) for item in record["evidence"])
     for item in record["evidence"]:
-        assert f"[{item['id']}] {item['summary']}" in shown(written)
+        assert f"[{item['id']}]" not in offered or f"[{item['id']}] {item['summary']}" in shown(written)
     assert all(QUESTION in shown(body) for body in model.reading), "passages are read for the question"
 
 

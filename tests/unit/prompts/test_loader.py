@@ -91,7 +91,7 @@ def test_a_users_file_replaces_the_shipped_one_of_its_name(tmp_path: Path) -> No
     ("name", "text", "expected"),
     [
         ("reader_taks", HEAD + "{{query}}", "no prompt has that name"),
-        ("reader_task", HEAD + "{{query}}", "declares query, expected needs, passages, purpose"),
+        ("reader_task", HEAD + "{{query}}", "declares query, expected most, needs, passages, purpose"),
         ("writer_again", HEAD + "{{query}}", "declares query, expected no variables"),
         ("reader_task", "nothing", "expected a head"),
     ],

@@ -26,7 +26,7 @@ def test_the_opening_shows_experiment_evidence_and_budget(
     assert (system.type, human.type) == ("system", "human")
     for part in (
         "Degree alone reconstructs 17 of 20 networks.",
-        "- E1, zietz2024probability (2024), chunk zietz2024probability:00007, Degree as a baseline:",
+        "- E1, chunk zietz2024probability:00007 (2024): Degree is a strong baseline.",
         "Degree is a strong baseline.",
         "3",
         "discussion",

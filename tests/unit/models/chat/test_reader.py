@@ -154,7 +154,7 @@ async def test_two_bad_answers_leave_the_window_out_and_say_so(
 ) -> None:
     caller, notes = scripted(answer(finding(9)), "sorry"), []
     assert await read(caller, prompts, make_window(), notes) == []
-    assert notes == ["zietz2024probability:00007+1 was left out: the reader gave no valid answer, twice."]
+    assert notes == ["zietz2024probability:00007+1: left out, since the reader gave no valid answer, twice."]
 
 
 ALONE = [finding(1), finding(4, need="N2", statement="It fails elsewhere.")]
@@ -209,4 +209,4 @@ async def test_a_statement_that_runs_on_is_cut(scripted: Any, prompts: PromptLib
 
 
 def test_the_shipped_prompt_asks_for_the_length_that_is_set() -> None:
-    assert "at most 37 words" in PromptLibrary()["reader_system"].render(words=37, most=5)
+    assert "at most 37 words" in PromptLibrary()["reader_system"].render(words=37)
