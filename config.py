@@ -225,6 +225,12 @@ class Settings(BaseSettings):
     conversation_days: int | None = Field(
         None, ge=1, description="Days after its last turn when a conversation is deleted; not set: never."
     )
+    context_tokens: int | None = Field(
+        None,
+        ge=2048,
+        le=100_000_000,
+        description="Tokens that the chat server holds, prompt and answer together; not set: what it says of itself.",
+    )
     max_output_tokens: int = Field(4000, ge=100, le=100_000, description="Tokens that one answer may have.")
     prompts_dir: Path | None = Field(None, description="Folder whose prompt files replace those shipped.")
     cite_style: CitationStyle = Field("key", description="How a citation is shown in the text.")

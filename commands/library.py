@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -90,13 +91,14 @@ async def _ingest(
     summarize: bool,
     follow_links: bool,
 ) -> dict[str, Any]:
+    from citeloom.graph.fitting import summarized
     from citeloom.models.paying import paid_by
     from citeloom.stores.ingest import ingest as ingest_papers
 
     settings, found = resolve(home, **limits)
     run = f"ingest-{secrets.token_hex(6)}"
     with workbench(settings, found) as bench:
-        summarizer = (await bench.roles_of(run)).summarizer.summarize if summarize else None
+        summarizer = partial(summarized, bench, run) if summarize else None
         with ingest_progress() as show, paid_by(run, bench.budget(run)):
             report = await ingest_papers(
                 bench.library,

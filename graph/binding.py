@@ -1,4 +1,7 @@
-"""Nodes bound to what they work with: each is given its run's workbench beside state and runtime."""
+"""Nodes bound to what they work with: each is given its run's workbench beside state and runtime.
+
+A node whose prompt was too long for the server runs again with prompts that fit.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from citeloom.graph.fitting import fitted
 from citeloom.graph.state import Update
 from citeloom.graph.workbench import Workbench
 
@@ -17,7 +21,8 @@ def bound(node: Callable[..., Awaitable[Update]], workbench: BenchProvider) -> C
     """The node as a graph calls it; `workbench` gives library, roles and journal of the run."""
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
-        return await node(state, runtime, await workbench(runtime))
+        bench = await workbench(runtime)
+        return await fitted(bench, bench.run_id(runtime), lambda: node(state, runtime, bench))
 
     run.__name__ = node.__name__
     run.__doc__ = node.__doc__

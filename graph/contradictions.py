@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from citeloom.errors import ConfigurationError, InputError
+from citeloom.graph.fitting import fitted
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
 from citeloom.models.identity import key_of
@@ -45,8 +46,7 @@ async def find_contradictions(
     one alone, and `PausedError` when a budget is reached or the endpoint is lost; the same request then goes on.
     """
     run = f"contradictions-{key_of([request.topic, sorted(request.papers)])[:12]}"
-    judge = (await bench.roles_of(run)).comparer
-    if judge is None:
+    if "judge" in bench.extractive:
         raise NoComparerError("The extractive judge cannot tell a claim from its contradiction.")
     if request.topic:
         require_words(request.topic)
@@ -58,7 +58,7 @@ async def find_contradictions(
     with paid_by(run, bench.budget(run)):
         pairs = await statement_pairs(bench.library, request.topic, scope, request.pairs, how)
         on_notice(f"{len(pairs)} pairs of passages to judge.")
-        verdicts = await all_settled(_compared(judge, pair) for pair in pairs)
+        verdicts = await fitted(bench, run, lambda: _all_compared(pairs, run, bench))
     found = [
         _record(pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True) if verdict.label == "contradict"
     ]
@@ -75,6 +75,11 @@ async def find_contradictions(
 
 async def _compared(judge: ContradictionJudge, pair: StatementPair) -> Comparison:
     return await judge.compare(pair.first, pair.second)
+
+
+async def _all_compared(pairs: Sequence[StatementPair], run: str, bench: Workbench) -> list[Comparison]:
+    judge = (await bench.roles_of(run)).comparer
+    return [] if judge is None else await all_settled(_compared(judge, pair) for pair in pairs)
 
 
 def _record(pair: StatementPair, verdict: Comparison) -> dict[str, Any]:

@@ -36,11 +36,14 @@ TEXT_SETTINGS: Final = (
     "section_words",
     "max_output_tokens",
 )
+# Those that came later count only where they are set, so that earlier runs keep their names.
+_LATER_SETTINGS: Final = ("context_tokens",)
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
 # What the register keeps of the settings of a run; nothing else is taken from there.
 KEPT_SETTINGS: Final = frozenset(
     {
         *TEXT_SETTINGS,
+        *_LATER_SETTINGS,
         *(f"{role}_{part}" for role in ("chat", *KEPT_ROLES) for part in ("model", "base_url")),
         *("cite_style", "csl", "strict", "prompts_dir"),
     }
@@ -63,7 +66,7 @@ def fingerprint(
         {
             "experiment": experiment.model_dump(mode="json"),
             "library": library_version,
-            "settings": {name: getattr(settings, name) for name in TEXT_SETTINGS},
+            "settings": _text_settings(settings),
             "models": models,
             "prompts": prompts_hash,
             "handed_in": handed_in,
@@ -80,7 +83,7 @@ def research_fingerprint(
         {
             "asked": asked,
             "library": library_version,
-            "settings": {name: getattr(settings, name) for name in TEXT_SETTINGS},
+            "settings": _text_settings(settings),
             "models": {role: list(settings.address_of(role)) for role in KEPT_ROLES},
             "prompts": prompts_hash,
             "handed_in": handed_in,
@@ -109,6 +112,11 @@ def settings_of_run(settings: Settings) -> dict[str, Any]:
         for name, value in kept.items()
         if value is not None
     }
+
+
+def _text_settings(settings: Settings) -> dict[str, Any]:
+    later = {name: getattr(settings, name) for name in _LATER_SETTINGS if getattr(settings, name) is not None}
+    return {name: getattr(settings, name) for name in TEXT_SETTINGS} | later
 
 
 def _digest(kind: RunKind | Literal["research"], record: dict[str, Any]) -> str:

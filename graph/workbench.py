@@ -21,6 +21,7 @@ from citeloom.models.budget import Budget, Limits
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat import chat_roles
 from citeloom.models.chat.presenting_passages import show_passages
+from citeloom.models.contexts import Contexts
 from citeloom.models.embedding import EmbeddingModel
 from citeloom.models.extractive import ANSWER_NOTICE, extractive_roles
 from citeloom.models.journal import Journal
@@ -62,6 +63,7 @@ class Workbench:
     _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
+    _contexts: list[Contexts] = field(default_factory=list)  # the one, shared like the roles that learn for it
 
     @property
     def limits(self) -> EvidenceLimits:
@@ -76,6 +78,14 @@ class Workbench:
         return replace(
             limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, abstracts=0, paper_share=1.0
         )
+
+    @property
+    def contexts(self) -> Contexts:
+        """What is known of how much the servers hold."""
+        if not self._contexts:
+            names = [name for name in ROLE_NAMES if name not in self.extractive]
+            self._contexts.append(Contexts(self.settings, self.journal, names, self.chat_model))
+        return self._contexts[0]
 
     @property
     def answer_style(self) -> CitationStyle:
@@ -133,6 +143,7 @@ class Workbench:
         scope = RunScope(run_id, fresh)
         if self._scopes.get(run_id) != scope:
             self._roles.pop(run_id, None)  # those of a run of the same name that was deleted
+            self.contexts.forget(run_id)
         self._scopes[run_id] = scope
 
     def scope(self, run_id: str) -> RunScope:
@@ -169,16 +180,22 @@ class Workbench:
     async def roles_of(self, run_id: str) -> Roles:
         """The roles of a run; those without a chat model are extractive."""
         if run_id not in self._roles:
-            self._roles[run_id] = await asyncio.to_thread(self._make_roles, run_id)
+            sizes = await self.contexts.sizes(run_id)
+            self._roles[run_id] = await asyncio.to_thread(self._make_roles, run_id, sizes)
             while len(self._roles) > LATEST_RUNS:
                 self._roles.pop(next(iter(self._roles)))
         return self._roles[run_id]
+
+    async def learn_sizes(self, run_id: str) -> None:
+        """Keep with a run what it has learned of how much the servers hold; its roles are made anew by that."""
+        await self.contexts.keep(run_id)
+        self._roles.pop(run_id, None)
 
     def show_passages(self, lead: str, chunks: list[Chunk]) -> str:
         """Passages as a model reads them: fenced, and told apart from instructions."""
         return show_passages(lead, chunks)
 
-    def _make_roles(self, run_id: str) -> Roles:
+    def _make_roles(self, run_id: str, sizes: Mapping[RoleName, int | None]) -> Roles:
         bare = extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
         missing = self.extractive
         if len(missing) == len(ROLE_NAMES):
@@ -192,6 +209,7 @@ class Workbench:
             summary_words=self.settings.summary_words,
             tool_specs=TOOL_SPECS,
             max_output_tokens=self.settings.max_output_tokens,
+            sizes=sizes,
         )
 
         def pick(name: RoleName, attribute: str) -> Any:
@@ -217,10 +235,11 @@ class Workbench:
     def _caller(self, role: RoleName, run_id: str) -> ChatCaller:
         from citeloom.models.endpoint import caller_for, chat_caller
 
-        scope, budget = self.scope(run_id), self.budget(run_id)
+        scope, budget, context = self.scope(run_id), self.budget(run_id), self.contexts.of(run_id, role)
         if self.chat_model is not None:
-            return caller_for(self.chat_model, self.settings, journal=self.journal, scope=scope, budget=budget)
-        return chat_caller(self.settings, role, journal=self.journal, scope=scope, budget=budget)
+            given = self.chat_model
+            return caller_for(given, self.settings, journal=self.journal, scope=scope, budget=budget, context=context)
+        return chat_caller(self.settings, role, journal=self.journal, scope=scope, budget=budget, context=context)
 
 
 @contextmanager
@@ -279,8 +298,3 @@ def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings
     if settings.embedding_model == LOCAL_EMBEDDING:
         return LocalEmbedding()
     return endpoint_embedding(settings, journal=journal, scope=_EMBEDDING_SCOPE)
-
-
-def role_models(settings: Settings) -> Mapping[RoleName, str]:
-    """The model of each role, for `doctor`."""
-    return {name: settings.address_of(name)[0] for name in ROLE_NAMES}

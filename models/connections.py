@@ -139,7 +139,7 @@ def checked_answer(path: str, body: bytes) -> dict[str, Any]:
     if data.get("error"):
         # Some gateways send a refusal under status 200.
         raise_hidden(data["error"])
-    wanted = "data" if path.endswith("/embeddings") else "choices"
+    wanted = "data" if path.endswith(("/embeddings", "/models")) else "choices"
     items = data.get(wanted)
     if not isinstance(items, list) or not items:
         raise BrokenAnswerError(f"no {wanted} in it")

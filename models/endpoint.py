@@ -13,6 +13,7 @@ from citeloom.config import OPENAI_BASE_URL, RoleName, Settings
 from citeloom.errors import ConfigurationError
 from citeloom.key_trust import shown_address
 from citeloom.models.budget import Budget
+from citeloom.models.context_size import ContextSize
 from citeloom.models.identity import ModelIdentity, endpoint_name
 from citeloom.models.journal import Journal
 from citeloom.models.journaled_chat import DialectMemory, JournaledChat, identity_of
@@ -52,7 +53,13 @@ def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
 
 
 def chat_caller(
-    settings: Settings, role: RoleName, *, journal: Journal, scope: RunScope, budget: Budget | None = None
+    settings: Settings,
+    role: RoleName,
+    *,
+    journal: Journal,
+    scope: RunScope,
+    budget: Budget | None = None,
+    context: ContextSize | None = None,
 ) -> JournaledChat:
     """The caller of a role by the settings; raises `ConfigurationError`."""
     identity = chat_identity(settings, role)
@@ -67,18 +74,27 @@ def chat_caller(
         temperature=settings.temperature,
         dialect=_dialect(identity.endpoint, identity.model),
         budget=budget,
+        context=context,
     )
 
 
 def caller_for(
-    model: BaseChatModel, settings: Settings, *, journal: Journal, scope: RunScope, budget: Budget | None = None
+    model: BaseChatModel,
+    settings: Settings,
+    *,
+    journal: Journal,
+    scope: RunScope,
+    budget: Budget | None = None,
+    context: ContextSize | None = None,
 ) -> JournaledChat:
     """The caller of a LangChain model that was handed in, whose temperature is its own; raises `ConfigurationError`."""
     identity = identity_of(model)
     if budget is not None:
         budget.require_price(identity.model)
     limiter = limiter_for(settings, identity)
-    return JournaledChat(model, identity=identity, journal=journal, scope=scope, limiter=limiter, budget=budget)
+    return JournaledChat(
+        model, identity=identity, journal=journal, scope=scope, limiter=limiter, budget=budget, context=context
+    )
 
 
 def check_url(url: str, setting: str) -> None:

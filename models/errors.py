@@ -44,7 +44,9 @@ _UNREACHABLE: Final = frozenset(
 )
 _BUSY_STATUSES: Final = frozenset({408, 409, 425, 429})
 _NOT_BUSY: Final = frozenset({501, 505})
-_CONTEXT = re.compile(r"context.?(?:length|window|size)|too many tokens|prompt is too long|maximum context", re.I)
+_CONTEXT = re.compile(
+    r"context.?(?:length|window|size)|too many tokens|prompt is too long|maximum (?:context|model length)", re.I
+)
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|insufficient (?:balance|credits)", re.I)
 _NO_MODEL = re.compile(
     r"model_not_found|model .{0,80}(?:not found|not exist|not loaded)|(?:no such|invalid) model", re.I
@@ -189,6 +191,8 @@ def _said_in(data: Any) -> str:
         code = data.get("code")
         if isinstance(inner, str) and isinstance(code, str) and code not in inner:
             inner = f"{inner} ({code})"
+        if isinstance(inner, str) and isinstance(data.get("n_ctx"), int) and str(data["n_ctx"]) not in inner:
+            inner = f"{inner} (n_ctx {data['n_ctx']})"
         if inner is None:
             break
         data = inner

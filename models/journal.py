@@ -177,6 +177,7 @@ class Journal:
         def drop(db: sqlite3.Connection) -> None:
             db.execute("DELETE FROM uses WHERE run = ?", (run_id,))
             db.execute("DELETE FROM beginnings WHERE run = ?", (run_id,))
+            db.execute("DELETE FROM contexts WHERE run = ?", (run_id,))
             ledger.forget(db, run_id)
 
         await self.submit(drop)

@@ -9,7 +9,7 @@ from typing import Final
 
 from citeloom.models.write_ahead import write_ahead
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 LOCK_PATIENCE: Final = 30.0  # seconds to wait for another process that writes
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -51,6 +51,13 @@ CREATE TABLE IF NOT EXISTS spending (
 CREATE TABLE IF NOT EXISTS beginnings (
     run TEXT PRIMARY KEY,
     after INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS contexts (
+    run TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (run, endpoint, model)
 ) WITHOUT ROWID;
 """
 _COUNTS: Final = "paid, reused, input_tokens, output_tokens, held_calls, held_input, held_output".split(", ")

@@ -16,6 +16,7 @@ from langchain_core.runnables import Runnable
 
 from citeloom.models.budget import Budget, Limits
 from citeloom.models.calls import Answer
+from citeloom.models.context_size import ContextSize, shown_size
 from citeloom.models.conversation import (
     UnreadableAnswerError,
     message_of,
@@ -25,7 +26,7 @@ from citeloom.models.conversation import (
     tokens_of,
 )
 from citeloom.models.dialect import Dialect
-from citeloom.models.errors import BrokenAnswerError
+from citeloom.models.errors import BrokenAnswerError, ServerRefusalError
 from citeloom.models.identity import ModelIdentity, canonical_json
 from citeloom.models.journal import Journal
 from citeloom.models.listening import Reader, TextListener
@@ -41,6 +42,7 @@ _PIECES: Final = 500
 _UNLIMITED_ANSWER: Final = 8_000
 # Tokens that a server may put around a conversation: its template, a system prompt of its own.
 _TEMPLATE: Final = 200
+_BYTES: Final = 4  # of a token, about
 
 
 class _PutOtherwise(Exception):  # noqa: N818  # not a failure: the server wants the question in another form
@@ -63,6 +65,7 @@ class JournaledChat:
         temperature: sent with each call; None leaves it to the model.
         dialect: shared with other callers of the same model.
         budget: asked before each request; None sets no limit.
+        context: learns from prompts that are too long for the server; shared with other callers of the same model.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class JournaledChat:
         temperature: float | None = None,
         dialect: DialectMemory | None = None,
         budget: Budget | None = None,
+        context: ContextSize | None = None,
     ) -> None:
         self._model = model
         self._identity = identity
@@ -85,6 +89,8 @@ class JournaledChat:
         self._temperature = temperature
         self._dialect = dialect or DialectMemory()
         self._budget = budget or Budget(Limits(), {}, journal)
+        self._context = context or ContextSize()
+        self._made_for = self._context.size
         self._speaks_openai = any(base.__name__ == "BaseChatOpenAI" for base in type(model).__mro__)
 
     async def call(
@@ -138,6 +144,9 @@ class JournaledChat:
             if replay.paid:
                 return Answer(made[-1].message, record.key)
         except CallFailedError as failed:
+            if failed.failure.kind == "context":
+                tokens = asked.size() // _BYTES + (asked.max_tokens or 0)
+                self._context.refused(failed.failure.reason, tokens, self._made_for)
             used = await self._journal.usage(self._scope)
             answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
             raise given_up(failed, self._identity, answered=answered) from failed
@@ -156,13 +165,27 @@ class JournaledChat:
 
     async def _ask(self, asked: _Asked, key: str, admission: Admission, reader: Reader | None) -> _Made:
         async def send(tried: Dialect) -> _Made:
-            return _Made.of(await self._send_as(tried, asked, reader), asked, key)
+            made = _Made.of(await self._send_as(tried, asked, reader), asked, key)
+            self._require_room(made, asked)
+            return made
 
         while True:
             try:
                 return await self._limiter.run(partial(send, self._dialect.current), admission)
             except _PutOtherwise:
                 continue
+
+    def _require_room(self, made: _Made, asked: _Asked) -> None:
+        """Raise `ServerRefusalError` where the server left out part of prompt or answer, and a smaller prompt is left
+        to try."""
+        usage = made.message.usage_metadata
+        if usage is None:
+            return
+        read, written = usage["input_tokens"], usage["output_tokens"]
+        cut = made.message.response_metadata.get("finish_reason") == "length"
+        size = shown_size(read, written, sent=asked.size(), most=asked.max_tokens, cut=cut)
+        if size is not None and (self._made_for is None or size < self._made_for):
+            raise ServerRefusalError(400, f"it filled the context size of {size} tokens")
 
     async def _send_as(self, tried: Dialect, asked: _Asked, reader: Reader | None) -> AIMessage:
         """The answer; raises `_PutOtherwise` when the question has to be put in another form, now known."""

@@ -8,7 +8,7 @@ its answer was lost on the way. Such a request may have been paid for, so it cou
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from citeloom.models.records import CallRecord, Hold, Outcome, Spending
@@ -79,3 +79,15 @@ def _add(db: sqlite3.Connection, run: str, record: CallRecord, **more: int) -> N
             f"UPDATE spending SET {changes} WHERE run = ? AND kind = ? AND endpoint = ? AND model = ?",
             (*counted.values(), *place),
         )
+
+
+def kept_sizes(db: sqlite3.Connection, run: str) -> dict[tuple[str, str], int | None]:
+    """How much the servers of a run's models hold, by endpoint and model; None where that is not known."""
+    rows = db.execute("SELECT endpoint, model, size FROM contexts WHERE run = ?", (run,)).fetchall()
+    return {(str(endpoint), str(model)): int(size) or None for endpoint, model, size in rows}
+
+
+def keep_sizes(db: sqlite3.Connection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
+    """Keep with a run how much the servers of its models hold."""
+    rows = [(run, *place, size or 0) for place, size in sizes.items()]
+    db.executemany("INSERT OR REPLACE INTO contexts (run, endpoint, model, size) VALUES (?, ?, ?, ?)", rows)

@@ -51,7 +51,7 @@ def _words(failed: CallFailedError, identity: ModelIdentity) -> tuple[str, str]:
         case "context":
             return (
                 f"{where}: the prompt is too long for model {model} ({reason}).",
-                "Use a model with a longer context, or lower CITELOOM_TOP_K_FINAL.",
+                "Use a model with a longer context, or set CITELOOM_CONTEXT_TOKENS to what the server holds.",
             )
         case "request":
             return f"{where} refuses the request to model {model} ({reason}).", _set(identity.model_setting)

@@ -58,6 +58,10 @@ class EvidenceLimits:
         """How chunks are found."""
         return Retrieval(mode=self.retrieval_mode, rerank=self.rerank)
 
+    def within(self, call_tokens: int) -> EvidenceLimits:
+        """The same for a reader whose calls hold no more than `call_tokens`."""
+        return replace(self, call_tokens=call_tokens, window_tokens=min(self.window_tokens, call_tokens))
+
     def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
         """The limits of what is proposed for so many needs, `tokens` in all."""
         return WindowLimits(tokens, self.window_tokens, self.top_k_initial * needs, self.paper_share)

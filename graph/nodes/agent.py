@@ -13,6 +13,7 @@ from langgraph.runtime import Runtime
 from citeloom.documents import Chunk
 from citeloom.graph.briefs import brief_of, is_answerable, limits_of
 from citeloom.graph.events import evidence_found, progress
+from citeloom.graph.fitting import search_limits
 from citeloom.graph.gathering import needs_of, own_coverage, own_queries, purpose_of
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.repeats import answered_before
@@ -125,13 +126,14 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     records, repeated = _told_apart(requests, _own_first(state), within)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
+    limits = await search_limits(bench, runtime)
 
     asked = {
         number: (_need_of(request, purpose), request.scope().narrowed(within))
         for number, request in enumerate(requests)
         if isinstance(request, SearchEvidence) and number in records
     }
-    searched = await search_each(bench.library, reader, purpose, list(asked.values()), bench.limits, known=known)
+    searched = await search_each(bench.library, reader, purpose, list(asked.values()), limits, known=known)
     fetched = [number for number, request in enumerate(requests) if not isinstance(request, SearchEvidence)]
     passages = await all_settled(_read(cast(Reading, requests[number]), bench) for number in fetched)
     outcomes = dict(zip(fetched, passages, strict=True))

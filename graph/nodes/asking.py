@@ -14,6 +14,7 @@ from citeloom.documents import Category
 from citeloom.documents.windows import Window
 from citeloom.graph.briefs import limits_of
 from citeloom.graph.events import progress
+from citeloom.graph.fitting import search_limits
 from citeloom.graph.gathering import (
     Search,
     first_searches,
@@ -92,7 +93,7 @@ def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:
 
 async def one_paper(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Passages of the paper that bear on the needs, from the kinds of section that the question asks for first."""
-    windows = await _proposed(state, bench)
+    windows = await _proposed(state, runtime, bench)
     paper = await asyncio.to_thread(bench.library.paper, state["route"]["papers"][0])
     runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {paper.key} ({paper.title})", total=1))
     return _looked_into(windows, runtime)
@@ -100,7 +101,7 @@ async def one_paper(state: ResearchState, runtime: Runtime[Any], bench: Workbenc
 
 async def survey(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Passages that bear on the needs, from papers that summaries and passages propose."""
-    windows = await _proposed(state, bench)
+    windows = await _proposed(state, runtime, bench)
     count = len({window.paper.key for window in windows})
     by = "named" if state["route"]["papers"] else "by summaries and passages"
     runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {count} {by}", total=count))
@@ -115,7 +116,8 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     """
     roles = await bench.roles(runtime)
     reader = roles.answering.reader
-    purpose, limits = purpose_of(state), _limits(state, bench)
+    usual = await search_limits(bench, runtime)
+    purpose, limits = purpose_of(state), _limits(state, usual)
     windows = await asyncio.to_thread(windows_from, state["found"], bench.library)
     searched = await read_in_waves(reader, purpose, windows, limits, bench.library)
     said = f"stage 3, evidence: {len(searched.found)} findings from {len(windows)} passages"
@@ -127,7 +129,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     async def more(query: str, said: str) -> None:
         need = replace(purpose.needs[0], queries=(query,))
         asked = replace(purpose, text=query)
-        found = await search_evidence(bench.library, reader, asked, [need], within, bench.limits)
+        found = await search_evidence(bench.library, reader, asked, [need], within, usual)
         runtime.stream_writer(progress("searched", f"{len(found.found)} findings {said}", passages=len(found.found)))
         record: QueryRecord = {
             "query": query,
@@ -169,10 +171,9 @@ def _searches_on(state: ResearchState, found: Update, bench: Workbench) -> bool:
     return not (strong or named) or len(chunks) < pieces or len(set(chunks.values())) < papers
 
 
-def _limits(state: ResearchState, bench: Workbench) -> EvidenceLimits:
+def _limits(state: ResearchState, limits: EvidenceLimits) -> EvidenceLimits:
     """How much of what was read is kept without a chat model: a little more than of one search for a section, and any
     share of one paper where that is what is asked about."""
-    limits = bench.limits
     if limits.top_k_final is None or limits.per_paper is None:
         return limits
     most = limits.top_k_final + limits.top_k_final // 2
@@ -180,9 +181,9 @@ def _limits(state: ResearchState, bench: Workbench) -> EvidenceLimits:
     return replace(limits, top_k_final=most, per_paper=most if one else limits.per_paper + 1)
 
 
-async def _proposed(state: ResearchState, bench: Workbench) -> list[Window]:
+async def _proposed(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -> list[Window]:
     record = state["route"]
-    purpose, limits = purpose_of(state), bench.limits
+    purpose, limits = purpose_of(state), await search_limits(bench, runtime)
     within = await asyncio.to_thread(limits_of, state, bench.library)
     categories = tuple(Category[name.upper()] for name in record["categories"])
     scope = Scope(tuple(record["papers"]), categories).narrowed(within)

@@ -18,6 +18,7 @@ from citeloom.experiment import (
 )
 from citeloom.graph.briefs import brief_of
 from citeloom.graph.events import progress
+from citeloom.graph.fitting import search_limits
 from citeloom.graph.gathering import (
     first_searches,
     near_titles,
@@ -93,7 +94,7 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], bench: Workbench) -
 async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Search for all needs together, and read what is found in waves, best first."""
     roles = await bench.roles(runtime)
-    purpose, limits = purpose_of(state), bench.limits
+    purpose, limits = purpose_of(state), await search_limits(bench, runtime)
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
     windows = await propose_windows(bench.library, purpose.needs, Scope(), proposed, limits.retrieval)
     said = f"{len(windows)} passages of {len({window.paper.key for window in windows})} papers to read"

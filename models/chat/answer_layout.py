@@ -5,26 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from citeloom.models.briefs import AnswerBrief, Source, Turn
-from citeloom.models.chat.presenting import PresentedSources, fenced, one_line, present_findings, shortened, tokens_of
+from citeloom.models.chat.presenting import (
+    PresentedSources,
+    fenced,
+    first_lines,
+    one_line,
+    present_findings,
+    shortened,
+    tokens_of,
+)
+from citeloom.models.context_size import WHOLE
 
 FRESH_TOKENS = 8_000
 RECALLED_TOKENS = 4_000
 _TURN_TOKENS = 400
 
 
-def present_fresh(brief: AnswerBrief) -> PresentedSources:
+def present_fresh(brief: AnswerBrief, tokens: int = FRESH_TOKENS) -> PresentedSources:
     """The findings for this question by need; the weakest stay out where they are too many."""
-    return present_findings(brief.needs, brief.sources, FRESH_TOKENS)
+    return present_findings(brief.needs, brief.sources, tokens)
 
 
-def present_recalled(sources: Sequence[Source]) -> PresentedSources:
+def present_recalled(sources: Sequence[Source], tokens: int = RECALLED_TOKENS) -> PresentedSources:
     """What earlier answers cited, each source by itself; the weakest stay out where there are too many."""
-    return present_findings((), sources, RECALLED_TOKENS) if sources else PresentedSources("(none)")
+    return present_findings((), sources, tokens) if sources else PresentedSources("(none)")
 
 
-def present_turns(turns: Sequence[Turn]) -> str:
-    """The questions asked before with their answers, in order, each in a fence of its own."""
-    return "\n\n".join(_turn_block(turn) for turn in turns) or "(this is the first question)"
+def present_turns(turns: Sequence[Turn], tokens: int = WHOLE) -> str:
+    """The questions asked before with their answers, in order, each in a fence of its own; the latest that fit."""
+    latest = first_lines([_turn_block(turn) for turn in reversed(turns)], tokens)
+    return "\n\n".join(reversed(latest)) or "(this is the first question)"
 
 
 def turn_tokens(question: str, answer: str) -> int:

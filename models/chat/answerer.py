@@ -3,61 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from citeloom.models.briefs import AnswerBrief
 from citeloom.models.calls import ChatCaller
-from citeloom.models.chat.answer_layout import present_fresh, present_recalled, present_turns
-from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept
-from citeloom.models.chat.presenting import PresentedSources, fenced, present_lines
+from citeloom.models.chat.answer_layout import (
+    FRESH_TOKENS,
+    RECALLED_TOKENS,
+    present_fresh,
+    present_recalled,
+    present_turns,
+)
+from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept, repair_request
+from citeloom.models.chat.presenting import PresentedSources, fenced, frame_of
 from citeloom.models.chat.sentence_repair import repaired_sentences
 from citeloom.models.chat.streamed_answer import StreamedAnswer, answer_alone
+from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft, FailingSentence
 from citeloom.prompts import PromptLibrary
 
+# Parts of what the server holds beside the instructions; the rest is for the findings.
+_TURNS_SHARE: Final = 0.2
+_RECALLED_SHARE: Final = 0.35
+
 
 class ChatAnswerer:
-    """Implements `AnswerWriter`; `max_tokens` is the limit of one answer."""
+    """Implements `AnswerWriter`; `max_tokens` is the limit of one answer, `room` what the server holds."""
 
-    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
+    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
         self._caller = caller
         self._prompts = prompts
         self._max_tokens = max_tokens
+        self._room = room
 
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The answer; empty when the model finds that the sources give none, or gave no text, twice."""
-        task, sources = self._task(brief)
+        task, notes = self._task(brief)
         heard = None if listener is None else StreamedAnswer(listener)
-        draft = answer_alone(await self._drafted(task, left_out(sources), heard))
+        draft = answer_alone(await self._drafted(task, notes, heard))
         if heard is not None:
             heard.finish()
         return draft
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft written again; the draft itself, with a note, when the model gave no text, twice."""
-        task, sources = self._task(brief)
-        request = self._prompts["answer_repair"].render(
-            draft=fenced(draft.text, "draft"), problems=present_lines(problems, "problems")
-        )
-        return mended_or_kept(draft, answer_alone(await self._drafted(f"{task}\n\n{request}", left_out(sources))))
+        request = repair_request(self._prompts["answer_repair"], draft, problems, self._room)
+        task, notes = self._task(brief, request)
+        return mended_or_kept(draft, answer_alone(await self._drafted(f"{task}\n\n{request}", notes)))
 
     async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
         """See `SectionWriter`."""
-        return await repaired_sentences(self._caller, self._prompts, failing, max_tokens=self._max_tokens)
-
-    def _task(self, brief: AnswerBrief) -> tuple[str, PresentedSources]:
-        sources = present_fresh(brief)
-        task = self._prompts["answer_task"].render(
-            turns=present_turns(brief.turns),
-            recalled=present_recalled(brief.recalled).text,
-            sources=sources.text,
-            question=fenced(brief.question, "question"),
-            words=brief.words,
+        return await repaired_sentences(
+            self._caller, self._prompts, failing, max_tokens=self._max_tokens, room=self._room
         )
-        if brief.feedback:
+
+    def _task(self, brief: AnswerBrief, *beside: str) -> tuple[str, tuple[str, ...]]:
+        """The task, and notes on what was left out so that it fits into the server with `beside`."""
+
+        def task(turns: str = "", recalled: str = "", sources: str = "") -> str:
+            shown = self._prompts["answer_task"].render(
+                turns=turns,
+                recalled=recalled,
+                sources=sources,
+                question=fenced(brief.question, "question"),
+                words=self._room.words(brief.words),
+            )
+            if not brief.feedback:
+                return shown
             again = self._prompts["answer_improve"].render(feedback=fenced(brief.feedback, "feedback"))
-            task = f"{task}\n\n{again}"
-        return task, sources
+            return f"{shown}\n\n{again}"
+
+        known = (self._prompts["answer_system"].render(), task(), *beside)
+        turns = present_turns(brief.turns, self._room.left(WHOLE, *known, share=_TURNS_SHARE))
+        recalled = present_recalled(
+            brief.recalled, self._room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
+        )
+        total = self._room.left(FRESH_TOKENS, *known, turns, recalled.text, frame_of(brief.needs))
+        sources = present_fresh(brief, total)
+        unseen = sources
+        if self._room.size is not None:
+            unseen = PresentedSources("", (*sources.left_out, *recalled.left_out))
+        return task(turns, recalled.text, sources.text), left_out(unseen, self._room)
 
     async def _drafted(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:
         system, again = self._prompts["answer_system"].render(), self._prompts["answer_again"].render()

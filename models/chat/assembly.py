@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from citeloom.config import RoleName
@@ -18,6 +19,7 @@ from citeloom.models.chat.rewriter import ChatRewriter
 from citeloom.models.chat.structured import Note, log_note
 from citeloom.models.chat.summarizer import ChatSummarizer
 from citeloom.models.chat.writer import ChatWriter
+from citeloom.models.context_size import OF_A_TURN, Room
 from citeloom.models.roles import Answering, NeedsPlanner, Roles
 from citeloom.prompts import PromptLibrary
 
@@ -34,33 +36,40 @@ def chat_roles(
     tool_specs: Sequence[Mapping[str, Any]],
     max_output_tokens: int,
     note: Note = log_note,
+    sizes: Mapping[RoleName, int | None] = MappingProxyType({}),
 ) -> Roles:
     """All roles on chat models; `callers` holds one caller for each role, which may be the same.
 
-    `fallback` plans the needs where a model gives no valid plan.
+    `fallback` plans the needs where a model gives no valid plan. `sizes` are the tokens that the server of each role
+    holds, where that is known.
     """
+    agent, reads, writes, judges, sums_up = (
+        Room.of(sizes.get(name), max_output_tokens) for name in ("agent", "reader", "writer", "judge", "summarizer")
+    )
+    turns = Room.of(sizes.get("agent"), max_output_tokens, OF_A_TURN)
     reader = ChatReader(
-        callers["reader"], prompts, statement_words=summary_words, max_tokens=max_output_tokens, note=note
+        callers["reader"], prompts, statement_words=summary_words, max_tokens=reads.output, note=note, room=reads
     )
 
     return Roles(
-        needs=ChatNeedsPlanner(callers["agent"], prompts, fallback, max_tokens=max_output_tokens, note=note),
+        needs=ChatNeedsPlanner(callers["agent"], prompts, fallback, max_tokens=agent.output, note=note, room=agent),
         reader=reader,
-        planner=ChatPlanner(callers["agent"], prompts, tool_specs, max_tokens=max_output_tokens),
-        writer=ChatWriter(callers["writer"], prompts, max_tokens=max_output_tokens),
-        judge=ChatJudge(callers["judge"], prompts, max_tokens=max_output_tokens),
+        planner=ChatPlanner(callers["agent"], prompts, tool_specs, max_tokens=turns.output, room=turns),
+        writer=ChatWriter(callers["writer"], prompts, max_tokens=writes.output, room=writes),
+        judge=ChatJudge(callers["judge"], prompts, max_tokens=judges.output, room=judges),
         summarizer=ChatSummarizer(
             callers["summarizer"],
             prompts,
             words=_PAPER_SUMMARY_FACTOR * summary_words,
-            max_tokens=max_output_tokens,
+            max_tokens=sums_up.output,
             note=note,
+            room=sums_up,
         ),
         answering=Answering(
             reader,
-            ChatQuestionPlanner(callers["agent"], prompts, tool_specs, max_tokens=max_output_tokens),
-            ChatAnswerer(callers["writer"], prompts, max_tokens=max_output_tokens),
-            ChatRewriter(callers["agent"], prompts, max_tokens=max_output_tokens),
+            ChatQuestionPlanner(callers["agent"], prompts, tool_specs, max_tokens=turns.output, room=turns),
+            ChatAnswerer(callers["writer"], prompts, max_tokens=writes.output, room=writes),
+            ChatRewriter(callers["agent"], prompts, max_tokens=agent.output),
         ),
-        comparer=ChatContradictionJudge(callers["judge"], prompts, max_tokens=max_output_tokens),
+        comparer=ChatContradictionJudge(callers["judge"], prompts, max_tokens=judges.output),
     )

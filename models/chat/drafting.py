@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answers import cut_off, prose
-from citeloom.models.chat.presenting import PresentedSources
+from citeloom.models.chat.presenting import PresentedSources, fenced, first_lines, present_lines, shortened
 from citeloom.models.chat.streamed_prose import StreamedProse
+from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft
+from citeloom.prompts import Prompt
+
+# Parts of a prompt.
+_DRAFT_SHARE: Final = 0.2
+_PROBLEMS_SHARE: Final = 0.05
 
 
 async def drafted(
@@ -58,8 +66,21 @@ def mended_or_kept(draft: Draft, mended: Draft) -> Draft:
     return replace(draft, notes=(*draft.notes, *mended.notes))
 
 
-def left_out(sources: PresentedSources) -> tuple[str, ...]:
+def repair_request(prompt: Prompt, draft: Draft, problems: Sequence[str], room: Room) -> str:
+    """What follows the task when the whole draft is to be written again; both parts leave room for the sources."""
+    text = shortened(draft.text, room.left(WHOLE, share=_DRAFT_SHARE))
+    lines = first_lines(problems, room.left(WHOLE, share=_PROBLEMS_SHARE))
+    return prompt.render(draft=fenced(text, "draft"), problems=present_lines(lines, "problems"))
+
+
+def left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[str, ...]:
     """A note on the sources that were not shown to the model, when there are any."""
+    if room.size is not None and (sources.left_out or room.is_small):
+        count = len(sources.left_out)
+        findings = "1 finding was" if count == 1 else f"{count} findings were"
+        shortened_by = f"{findings} left out of the writer's prompt, the weakest first: {', '.join(sources.left_out)}"
+        said = shortened_by if count else "prompts were shortened; no finding was left out"
+        return (f"The server holds {room.size:,} tokens: {said}.",)
     if not sources.left_out:
         return ()
     return (

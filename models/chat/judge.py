@@ -28,6 +28,7 @@ from citeloom.models.chat.support_answer import (
     verdicts_model,
 )
 from citeloom.models.concurrency import all_settled
+from citeloom.models.context_size import UNLIMITED, Room
 from citeloom.models.roles import CitedClaim, Verdict
 from citeloom.prompts import PromptLibrary
 
@@ -38,6 +39,8 @@ _LEAST_PASSAGE_TOKENS: Final = 250
 _ANSWER_TOKENS: Final = 150  # what one verdict may take of an answer
 _SHARE_TOKENS: Final = 40  # and what is said of each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
+_TOO_LONG: Final = Verdict("unjudged", "its passages are more than the server holds")
+_WORDS_SHARE: Final = 0.75  # of the room of a small server; the rest is for titles, sections and numbers
 _MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
 
 
@@ -65,18 +68,21 @@ _Batch = Sequence[_Asked]
 
 
 class ChatJudge:
-    """Judges support with a chat model; `max_tokens` is the limit of one answer."""
+    """Judges support with a chat model; `max_tokens` is the limit of one answer, `room` what the server holds."""
 
-    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
+    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
         self._caller = caller
         self._prompts = prompts
         self._max_tokens = max_tokens
+        self._room = room
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
         """A verdict for each source of each claim; "unjudged" where no valid answer came, asked three times."""
-        asked = _asked(claims)
+        system, task = self._prompts["judge_system"].render(), self._prompts["judge_task"]
+        tokens = self._room.left(_TOKENS_AT_ONCE, system, task.render(passages="", sentences=""), share=_WORDS_SHARE)
+        asked = _asked(claims, tokens)
         found: dict[int, tuple[Verdict, ...]] = {}
-        for verdicts in await all_settled(self._judged(batch) for batch in _batches(asked, self._max_tokens)):
+        for verdicts in await all_settled(self._judged(batch) for batch in _batches(asked, self._max_tokens, tokens)):
             found.update(verdicts)
         return [found[place] for place in range(len(claims))]
 
@@ -102,6 +108,10 @@ class ChatJudge:
         letters = _letters([item])
         passages = item.by_letter(letters)
 
+        messages = self._messages([item], letters)
+        if not self._room.holds(*(str(message.content) for message in messages)):
+            return (_TOO_LONG,) * len(item.ids)
+
         def verdicts(answer: SupportVerdicts) -> tuple[Verdict, ...]:
             said: SupportVerdict = getattr(answer, "P1")  # noqa: B009  # a field that the base does not declare
             return verdicts_from(said, passages)
@@ -112,10 +122,11 @@ class ChatJudge:
         answer = await ask(
             self._caller,
             self._prompts,
-            self._messages([item], letters),
+            messages,
             _model([item], letters),
             max_tokens=self._max_tokens,
             check=check,
+            room=self._room,
         )
         return (_NO_ANSWER,) * len(item.ids) if answer is None else verdicts(answer)
 
@@ -131,11 +142,13 @@ class ChatJudge:
         return [SystemMessage(self._prompts["judge_system"].render()), HumanMessage(task)]
 
 
-def _asked(claims: Sequence[CitedClaim]) -> list[_Asked]:
+def _asked(claims: Sequence[CitedClaim], tokens: int) -> list[_Asked]:
     """The claims with their passages, which share the room of a call where one claim cites many."""
     room: dict[str, int] = {}
     for claim in claims:
-        share = max(_LEAST_PASSAGE_TOKENS, min(PASSAGE_TOKENS, _TOKENS_AT_ONCE // max(1, len(claim.sources))))
+        share = min(PASSAGE_TOKENS, tokens // max(1, len(claim.sources)))
+        if tokens == _TOKENS_AT_ONCE:
+            share = max(_LEAST_PASSAGE_TOKENS, share)
         for source in claim.sources:
             room[source.evidence.id] = min(share, room.get(source.evidence.id, share))
     sources = {source.evidence.id: source for claim in claims for source in claim.sources}
@@ -199,7 +212,7 @@ def _usable(data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str]) 
     return found
 
 
-def _batches(asked: _Batch, max_tokens: int) -> Iterator[list[_Asked]]:
+def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Asked]]:
     """The claims in calls of about equal length, those that cite one source together."""
     if not asked:
         return
@@ -215,7 +228,7 @@ def _batches(asked: _Batch, max_tokens: int) -> Iterator[list[_Asked]]:
     spent = 0
     for item in sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place)):
         cost = item.words + sum(passage.tokens for name, passage in item.passages.items() if name not in known)
-        if batch and (len(batch) == most or spent + cost > _TOKENS_AT_ONCE):
+        if batch and (len(batch) == most or spent + cost > tokens):
             yield batch
             batch, known, spent = [], set(), 0
             cost = item.words + sum(passage.tokens for passage in item.passages.values())

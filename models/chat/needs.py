@@ -13,14 +13,15 @@ from citeloom.models.briefs import AnswerBrief, Brief
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answer_layout import present_turns
 from citeloom.models.chat.presenting import (
-    PLANNER_FIELD_TOKENS,
     fenced,
+    first_lines,
     one_line,
-    present_experiment,
     present_lines,
     present_queries,
 )
+from citeloom.models.chat.presenting_experiment import PLANNER_FIELD_TOKENS, present_experiment
 from citeloom.models.chat.structured import Note, StructuredAnswer, ask, log_note
+from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.needs import Asks, Need
 from citeloom.models.roles import NeedsPlanner
 from citeloom.prompts import PromptLibrary
@@ -63,6 +64,7 @@ class ChatNeedsPlanner:
         fallback: plans when the model gave no valid plan, twice.
         max_tokens: limit of one answer, in tokens of the model.
         note: takes one line about a plan that could not be understood.
+        room: what the server holds.
     """
 
     def __init__(
@@ -73,17 +75,19 @@ class ChatNeedsPlanner:
         *,
         max_tokens: int,
         note: Note = log_note,
+        room: Room = UNLIMITED,
     ) -> None:
         self._caller = caller
         self._prompts = prompts
         self._fallback = fallback
         self._max_tokens = max_tokens
         self._note = note
+        self._room = room
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """Three to seven needs; those of the rules when no valid plan came."""
-        system = SystemMessage(self._prompts["needs_system"].render(most=MOST_NEEDS))
-        task = self._task(brief, papers)
+        told = self._prompts["needs_system"].render(most=MOST_NEEDS)
+        system, task = SystemMessage(told), self._task(brief, papers, told)
         plan = await ask(
             self._caller,
             self._prompts,
@@ -92,6 +96,7 @@ class ChatNeedsPlanner:
             max_tokens=self._max_tokens,
             # Whoever asks the same in other typing is given the same plan, so that nothing is read again for it.
             known_as=[system, HumanMessage(plain_wording(task))],
+            room=self._room,
         )
         planned = () if plan is None else numbered_needs(plan.needs)
         if planned:
@@ -99,19 +104,21 @@ class ChatNeedsPlanner:
         self._note("The planner gave no valid plan of needs, twice; they were made by rules.")
         return await self._fallback.needs(brief, papers)
 
-    def _task(self, brief: Brief, papers: Sequence[str]) -> str:
-        near = present_lines(papers, "papers")
+    def _task(self, brief: Brief, papers: Sequence[str], system: str) -> str:
+        room = self._room
+        near = present_lines(first_lines(papers, room.left(WHOLE, system, share=0.25)), "papers")
         if isinstance(brief, AnswerBrief):
-            return self._prompts["needs_question_task"].render(
-                turns=present_turns(brief.turns), question=fenced(brief.sought, "question"), papers=near
+            prompt, question = self._prompts["needs_question_task"], fenced(brief.sought, "question")
+            bare = prompt.render(turns="", question=question, papers=near)
+            return prompt.render(
+                turns=present_turns(brief.turns, room.left(WHOLE, system, bare)), question=question, papers=near
             )
-        return self._prompts["needs_section_task"].render(
-            kind=brief.kind,
-            wants=self._prompts[f"planner_needs_{brief.kind}"].render(),
-            experiment=present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS),
-            queries=present_queries(brief.queries),
-            papers=near,
-        )
+        prompt, wants = self._prompts["needs_section_task"], self._prompts[f"planner_needs_{brief.kind}"].render()
+        queries = present_queries(first_lines(brief.queries, room.left(WHOLE, system, share=0.2)))
+        bare = prompt.render(kind=brief.kind, wants=wants, experiment="", queries=queries, papers=near)
+        total = room.left(WHOLE, system, bare)
+        experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
+        return prompt.render(kind=brief.kind, wants=wants, experiment=experiment, queries=queries, papers=near)
 
 
 def numbered_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:

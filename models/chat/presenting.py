@@ -1,4 +1,4 @@
-"""How an experiment, sources and passages are laid out for a prompt.
+"""How sources and passages are laid out for a prompt.
 
 All text that comes from papers, from the experiment or from a model is fenced here, in code, so that a prompt
 file with other words cannot leave it unfenced. A fence is longer than any run of backticks inside it, and
@@ -7,7 +7,6 @@ what must stay one record per line is folded to one line: no text can end its bl
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from citeloom.documents import Category, Paper
 from citeloom.documents.authors import in_text_name
-from citeloom.experiment import Experiment, SectionKind
+from citeloom.experiment import SectionKind
 from citeloom.models.briefs import EarlierSection, Source
+from citeloom.models.context_size import WHOLE
 from citeloom.models.needs import NeedCoverage
 
 # Approximate tokens. Some 120 findings with their words fit; with experiment, answer and the sections that are summed
@@ -26,62 +26,12 @@ SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
-WRITER_FIELD_TOKENS = 900
-PLANNER_FIELD_TOKENS = 250
 _PLANNER_FINDINGS = 6  # of each need that a planner is shown
 PAPER_TOKENS = 2_500
 
 _CHARACTERS_PER_TOKEN = 4
 _BACKTICKS = re.compile(r"`+")
 _MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
-
-_CONCEPT = ("paper_concept.title", "paper_concept.description")
-_HYPOTHESIS = ("hypothesis.description", "hypothesis.method_combination")
-# What of the experiment each section is written from; the whole would drown the part that matters.
-EXPERIMENT_FIELDS: Mapping[SectionKind, tuple[str, ...]] = {
-    "introduction": (*_CONCEPT, "paper_concept.open_questions", *_HYPOTHESIS, "summary"),
-    "methods": (*_CONCEPT, *_HYPOTHESIS, "experimental_plan", "experiment_code", "metrics", "plots"),
-    "results": (
-        *_CONCEPT,
-        *_HYPOTHESIS,
-        "experimental_plan",
-        "results",
-        "metrics",
-        "execution_result.stdout",
-        "plots",
-        "verdict",
-    ),
-    "discussion": (
-        *_CONCEPT,
-        "paper_concept.open_questions",
-        *_HYPOTHESIS,
-        "verdict",
-        "reasoning",
-        "results",
-        "metrics",
-        "summary",
-    ),
-    "conclusion": (
-        *_CONCEPT,
-        "paper_concept.open_questions",
-        "hypothesis.description",
-        "verdict",
-        "reasoning",
-        "results",
-        "summary",
-    ),
-    "abstract": (
-        *_CONCEPT,
-        *_HYPOTHESIS,
-        "experimental_plan",
-        "verdict",
-        "reasoning",
-        "results",
-        "metrics",
-        "summary",
-    ),
-}
-
 
 # Which finished sections of a paper the writer of another is shown: those that it sums up.
 SUMMED_UP: Mapping[SectionKind, tuple[SectionKind, ...]] = {
@@ -127,7 +77,7 @@ def shortened(text: str, tokens: int) -> str:
     head, tail = room * 2 // 3, room // 3
     if len(text) <= head + tail:
         return text
-    return f"{text[:head]}\n[... {len(text) - head - tail} characters left out ...]\n{text[-tail:]}"
+    return f"{text[:head]}\n[... {len(text) - head - tail} characters left out ...]\n{text[len(text) - tail :]}"
 
 
 def surroundings(text: str, start: int, end: int, tokens: int) -> str:
@@ -146,36 +96,12 @@ def without_markers(sentence: str) -> str:
     return _MARKERS.sub("", sentence).strip()
 
 
-def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int) -> str:
-    """The fields that a section of `kind` is written from, and what the user added, in one fence.
-
-    Fields whose name begins with an underscore are the user's own notes and stay out.
-    """
-    fields = {path: _field_text(experiment, path) for path in EXPERIMENT_FIELDS[kind]}
-    for name, value in (experiment.model_extra or {}).items():
-        if not name.startswith("_"):
-            fields[one_line(name)] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    parts = [f"{path}:\n{shortened(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()]
-    return fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
-
-
-def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind) -> str:
+def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, tokens: int = EARLIER_TOKENS) -> str:
     """The finished sections that one of `kind` sums up, each in a fence of its own; empty when there are none."""
     shown = [section for section in sections if section.kind in SUMMED_UP[kind]]
     return "\n\n".join(
-        fenced(shortened(without_markers(section.text), EARLIER_TOKENS // len(shown)), section.kind)
-        for section in shown
+        fenced(shortened(without_markers(section.text), tokens // len(shown)), section.kind) for section in shown
     )
-
-
-def _field_text(experiment: Experiment, path: str) -> str:
-    if path == "metrics":
-        return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
-    if path == "plots":
-        return "\n".join(f"Figure {number}: {text}" for number, text in enumerate(experiment.captions(), 1) if text)
-    if path == "paper_concept.open_questions":
-        return "\n".join(experiment.paper_concept.open_questions)
-    return experiment.text_at(path)
 
 
 def present_queries(queries: Sequence[str]) -> str:
@@ -186,6 +112,17 @@ def present_queries(queries: Sequence[str]) -> str:
 def present_lines(lines: Sequence[str], label: str) -> str:
     """One item on each line."""
     return fenced("\n".join(one_line(line) for line in lines) or "(none)", label)
+
+
+def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
+    """As many of the first lines as fit into `tokens`."""
+    kept: list[str] = []
+    for line in lines:
+        tokens -= tokens_of(line)
+        if tokens < 0:
+            break
+        kept.append(line)
+    return kept
 
 
 def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
@@ -201,23 +138,24 @@ def _coverage_line(item: NeedCoverage) -> str:
     return f"{item.need.id} [{item.status}; {found}{tried}]: {one_line(item.need.text)}"
 
 
-def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source]) -> str:
+def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], total: int = WHOLE) -> str:
     """The best evidence of each need for a planner, a line each, with the chunk id that its tools take; it judges
-    what is missing, so the statements are cut short."""
+    what is missing, so the statements are cut short. Where all is more than `total` tokens, the weakest stay out."""
+    found = [source.evidence.id for source in sources]
+    by_id = {source.evidence.id: _evidence_line(source) for source in sources}
+    _leave_out_weakest(by_id, sources, total - sum(map(tokens_of, coverage_lines(needs))))
+
+    def best(names: Sequence[str]) -> list[str]:
+        shown = [by_id[name] for name in names if name in by_id][:_PLANNER_FINDINGS]
+        return [*shown, f"- and {len(names) - len(shown)} more"] if len(names) > len(shown) else shown
+
     lines: list[str] = []
-    of_needs = {name for item in needs for name in item.evidence}
-    by_id = {source.evidence.id: source for source in sources}
     for item in needs:
-        lines.append(_coverage_line(item))
-        lines += _evidence_lines([by_id[name] for name in item.evidence if name in by_id])
-    besides = [source for source in sources if source.evidence.id not in of_needs]
-    lines += ["For no need in particular:"] * bool(needs and besides) + _evidence_lines(besides)
+        lines += [_coverage_line(item), *best([name for name in item.evidence if name in found])]
+    of_needs = {name for item in needs for name in item.evidence}
+    besides = [name for name in found if name not in of_needs]
+    lines += ["For no need in particular:"] * bool(needs and besides) + best(besides)
     return fenced("\n".join(lines) or "(none)", "evidence")
-
-
-def _evidence_lines(sources: Sequence[Source]) -> list[str]:
-    lines = [_evidence_line(source) for source in sources[:_PLANNER_FINDINGS]]
-    return [*lines, f"- and {len(sources) - len(lines)} more"] if len(sources) > len(lines) else lines
 
 
 def _evidence_line(source: Source) -> str:
@@ -243,14 +181,7 @@ def present_findings(
     if not sources and not needs:
         return PresentedSources("(no sources)")
     blocks = {source.evidence.id: _finding_block(source) for source in sources}
-    left_out: list[str] = []
-    spent = sum(tokens_of(block) for block in blocks.values())
-    # The weakest first; of equal ones the one found last.
-    for _, source in sorted(enumerate(sources), key=lambda at: (at[1].evidence.combined_score, -at[0])):
-        if spent <= total_tokens or len(blocks) == 1:
-            break
-        spent -= tokens_of(blocks.pop(source.evidence.id))
-        left_out.append(source.evidence.id)
+    left_out = _leave_out_weakest(blocks, sources, total_tokens)
     parts: list[str] = []
     for item in needs:
         mine = [blocks.pop(name) for name in item.evidence if name in blocks]
@@ -262,6 +193,25 @@ def present_findings(
     if vain:
         parts.append(present_lines(vain, "searched for in the library in vain"))
     return PresentedSources("\n\n".join(parts) or "(no sources)", tuple(left_out))
+
+
+def frame_of(needs: Sequence[NeedCoverage]) -> str:
+    """What stands around the findings of a writer, to be counted: a fence for each need, and the searches in vain."""
+    fences = [fenced(f"What has to be known: {one_line(item.need.text)}", "findings") for item in needs]
+    return "\n\n".join([*fences, present_findings(needs, ()).text])
+
+
+def _leave_out_weakest(blocks: dict[str, str], sources: Sequence[Source], total: int) -> list[str]:
+    """The ids of those that are taken out of `blocks` until these fit into `total` tokens; one stays in any case."""
+    left_out: list[str] = []
+    spent = sum(tokens_of(block) for block in blocks.values())
+    # The weakest first; of equal ones the one found last.
+    for _, source in sorted(enumerate(sources), key=lambda at: (at[1].evidence.combined_score, -at[0])):
+        if spent <= total or len(blocks) <= 1:
+            break
+        spent -= tokens_of(blocks.pop(source.evidence.id))
+        left_out.append(source.evidence.id)
+    return left_out
 
 
 def _finding_block(source: Source) -> str:
@@ -277,12 +227,12 @@ def _finding_block(source: Source) -> str:
     return "\n".join(lines)
 
 
-def present_paper(paper: Paper, text: str) -> str:
+def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:
     """The beginning of a paper for the summarizer: title, abstract if known, and what follows."""
     parts = [f"Title: {one_line(paper.title)}"]
     if paper.abstract.strip() and one_line(paper.abstract) not in one_line(text):
         parts.append(f"Abstract: {paper.abstract.strip()}")
-    room = PAPER_TOKENS * _CHARACTERS_PER_TOKEN
+    room = tokens * _CHARACTERS_PER_TOKEN
     parts.append(text.strip()[:room])
     return fenced("\n\n".join(parts), "paper")
 

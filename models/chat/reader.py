@@ -1,110 +1,34 @@
 """The evidence reader on a chat model: one call for some windows gives the findings that help, a few for each.
 
 The model answers with sentence numbers. The words of a finding are sliced from the chunks by them: they cannot be
-invented. What is nearly right in an answer is repaired here rather than asked for twice.
+invented. What is nearly right in an answer is repaired (`reading_answer.py`) rather than asked for twice.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from pydantic import Field, field_validator, model_validator
 
 from citeloom.documents import Chunk
 from citeloom.documents.windows import Window, WindowSentence
 from citeloom.documents.wording import plain_wording
 from citeloom.models.calls import ChatCaller
-from citeloom.models.chat.presenting import beginning, fenced, present_lines
+from citeloom.models.chat.presenting import beginning, fenced, present_lines, shortened, tokens_of
 from citeloom.models.chat.presenting_passages import present_windows
-from citeloom.models.chat.structured import Note, StructuredAnswer, ask, log_note
+from citeloom.models.chat.reading_answer import MOST_SENTENCES, PassageReading, ReadFinding
+from citeloom.models.chat.structured import Note, ask, log_note
+from citeloom.models.concurrency import all_settled
+from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.needs import Purpose
 from citeloom.models.roles import PassageFinding
 from citeloom.prompts import PromptLibrary
 
 _FINDINGS_OF_A_WINDOW: Final = 2  # about; a rich one may give more where others give fewer
 _MORE_FINDINGS: Final = 2
-_MOST_SENTENCES: Final = 8  # that one finding may rest on
-_NUMBERS: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|–|to)\s*(\d{1,4}))?")
-_STATEMENT: Final = ("statement", "finding", "summary", "text")
-_SENTENCES: Final = ("sentences", "sentence", "sentence_numbers", "numbers")
-_UNSCORED: Final = 0.5  # a finding that the model listed without a score it can be read by
-
-
-class ReadFinding(StructuredAnswer):
-    """One finding as the model gives it."""
-
-    statement: str = Field(min_length=3, description="The finding, with its numbers and conditions.")
-    sentences: list[int] = Field(min_length=1, description="Numbers of the sentences that carry it.")
-    need: str = Field(description="Id of the need that it serves most.")
-    score: float = Field(ge=0, le=1, description="How much it helps with that need, from 0 to 1.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _by_usual_names(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        given = {str(name).strip().lower(): value for name, value in data.items()}
-        first, last = given.get("first_sentence"), given.get("last_sentence")
-        numbered = f"{first}-{last}" if first is not None and last is not None else None
-        return {
-            "statement": next((given[name] for name in _STATEMENT if given.get(name)), None),
-            "sentences": next((given[name] for name in _SENTENCES if given.get(name) is not None), numbered),
-            "need": given.get("need", ""),
-            "score": given.get("score", given.get("relevance")),
-        }
-
-    @field_validator("sentences", mode="before")
-    @classmethod
-    def _as_numbers(cls, value: Any) -> Any:
-        """Whole numbers from whatever names them: 3, "3-5", "[2], [4]", ["1", 2]."""
-        parts = value if isinstance(value, list | tuple) else [value]
-        found: list[int] = []
-        for first, last in (match.groups() for part in parts for match in _NUMBERS.finditer(str(part))):
-            found += range(int(first), min(int(last or first), int(first) + _MOST_SENTENCES) + 1)
-        return sorted(set(found))
-
-    @field_validator("need", mode="before")
-    @classmethod
-    def _one_need(cls, value: Any) -> Any:
-        given = value[0] if isinstance(value, list) and value else value
-        return str(given).strip().upper() if given is not None else ""
-
-    @field_validator("score", mode="before")
-    @classmethod
-    def _in_bounds(cls, value: Any) -> Any:
-        try:
-            score = float(str(value).strip().rstrip("%"))
-        except ValueError:
-            return _UNSCORED
-        if not 0 <= score <= 100:
-            return _UNSCORED
-        return score if score <= 1 else score / 100 if score > 10 else score / 10
-
-
-class PassageReading(StructuredAnswer):
-    """What the reader answers for some passages; findings that cannot be read are left out."""
-
-    findings: list[ReadFinding] = Field(description="What helps with the purpose, the most useful first.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_the_unreadable(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        given = data.get("findings", data.get("finding"))
-        if given is None and any(name in data for name in _STATEMENT):
-            given = [data]
-        items = list(given.values()) if isinstance(given, Mapping) and not _is_finding(given) else given
-        items = [items] if isinstance(items, Mapping) else items
-        if not isinstance(items, list):
-            return data
-        readable = [item for item in items if _valid(item)]
-        if items and not readable:
-            return {"findings": items}  # whose errors are shown to the model
-        return {"findings": readable}
+_PURPOSE_SHARE: Final = 0.08  # of a prompt
 
 
 class ChatReader:
@@ -114,6 +38,7 @@ class ChatReader:
         statement_words: length asked of a finding; one more than twice as long is cut.
         max_tokens: limit of one answer, in tokens of the model.
         note: takes one line about each reading that could not be understood.
+        room: what the server holds; windows that are more are read in several calls.
     """
 
     def __init__(
@@ -124,16 +49,26 @@ class ChatReader:
         statement_words: int,
         max_tokens: int,
         note: Note = log_note,
+        room: Room = UNLIMITED,
     ) -> None:
         self._caller = caller
         self._prompts = prompts
         self._statement_words = statement_words
         self._max_tokens = max_tokens
         self._note = note
+        self._room = room
         self._system = SystemMessage(prompts["reader_system"].render(words=statement_words))
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         """The findings, best first; none when nothing helps, or when no valid answer came after one retry."""
+        if self._room.size is None:
+            return await self._read(purpose, windows)
+        beside = [str(message.content) for message in self._asked(purpose, purpose.text, "", len(windows))]
+        parts = list(_parts(windows, self._room.left(WHOLE, *beside)))
+        readings = await all_settled(self._read(purpose, part) for part in parts)
+        return sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
+
+    async def _read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         sentences = [(window, sentence) for window in windows for sentence in window.sentences()]
         if not sentences:
             return []
@@ -148,6 +83,7 @@ class ChatReader:
             check=lambda reading: _check_sentences(reading, len(sentences)),
             # Whoever asks the same in other typing is given the same reading.
             known_as=None if plain == purpose.text else self._asked(purpose, plain, passages, len(windows)),
+            room=self._room,
         )
         if answer is None:
             left_out = ", ".join(window.id for window in windows)
@@ -164,7 +100,7 @@ class ChatReader:
             return None
         # A finding stands in one window: what it names of another one is taken for a slip.
         window = max((window for window, _ in carrying), key=lambda one: sum(one is other for other, _ in carrying))
-        words = [sentence for other, sentence in carrying if other is window][:_MOST_SENTENCES]
+        words = [sentence for other, sentence in carrying if other is window][:MOST_SENTENCES]
         known = [need.id for need in purpose.needs]
         served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
         return PassageFinding(
@@ -177,6 +113,7 @@ class ChatReader:
         )
 
     def _asked(self, purpose: Purpose, text: str, passages: str, windows: int) -> list[BaseMessage]:
+        text = shortened(text, self._room.left(WHOLE, share=_PURPOSE_SHARE))
         needs = [f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs]
         task = self._prompts["reader_task"].render(
             purpose=fenced(text, "purpose"),
@@ -185,6 +122,20 @@ class ChatReader:
             most=most_findings(windows),
         )
         return [self._system, HumanMessage(task)]
+
+
+def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
+    """The windows in order, in parts that are shown in about `tokens`; one that is more is cut between its chunks."""
+    part: list[Window] = []
+    for window in windows:
+        whole = tokens_of(present_windows([window])) <= tokens
+        for piece in [window] if whole else [replace(window, chunks=(chunk,)) for chunk in window.chunks]:
+            if part and tokens_of(present_windows([*part, piece])) > tokens:
+                yield part
+                part = []
+            part.append(piece)
+    if part:
+        yield part
 
 
 def most_findings(windows: int) -> int:
@@ -202,18 +153,6 @@ def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int]
         else:
             runs.append((sentence.chunk, sentence.start, sentence.end))
     return tuple(runs)
-
-
-def _valid(item: Any) -> bool:
-    try:
-        ReadFinding.model_validate(item)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_finding(item: Mapping[str, Any]) -> bool:
-    return any(name in item for name in _STATEMENT)
 
 
 def _check_sentences(reading: PassageReading, count: int) -> None:

@@ -27,6 +27,7 @@ from citeloom.models.chat.presenting import (
 )
 from citeloom.models.chat.structured import StructuredAnswer, json_objects, schema_of
 from citeloom.models.concurrency import all_settled
+from citeloom.models.context_size import UNLIMITED, Room
 from citeloom.models.roles import FailingSentence
 from citeloom.prompts import PromptLibrary
 
@@ -43,6 +44,7 @@ async def repaired_sentences(
     *,
     max_tokens: int,
     experiment: str = "",
+    room: Room = UNLIMITED,
 ) -> list[str | None]:
     """What replaces each sentence: other words, "" to remove it, None where no usable answer came, asked twice.
 
@@ -52,14 +54,22 @@ async def repaired_sentences(
         failing: the sentences, each with its evidence.
         max_tokens: limit of one answer.
         experiment: the fenced experiment, where a problem concerns it.
+        room: what the server holds; a sentence whose evidence is more stays as it is.
     """
-    batches = list(_batches(failing, max_tokens))
-    answers = await all_settled(_asked(caller, prompts, batch, max_tokens, experiment) for batch in batches)
+    system = prompts["repair_system"].render()
+    bare = prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
+    batches = list(_batches(failing, max_tokens, room.left(_TOKENS_AT_ONCE, system, bare)))
+    answers = await all_settled(_asked(caller, prompts, batch, max_tokens, experiment, room) for batch in batches)
     return [sentence for answer in answers for sentence in answer]
 
 
 async def _asked(
-    caller: ChatCaller, prompts: PromptLibrary, batch: Sequence[FailingSentence], max_tokens: int, experiment: str
+    caller: ChatCaller,
+    prompts: PromptLibrary,
+    batch: Sequence[FailingSentence],
+    max_tokens: int,
+    experiment: str,
+    room: Room,
 ) -> list[str | None]:
     task = prompts["repair_task"].render(
         experiment=experiment or "(none of the problems concerns it)",
@@ -67,6 +77,9 @@ async def _asked(
         sentences=present_lines(list(_lines(batch)), "sentences"),
     )
     messages: list[BaseMessage] = [SystemMessage(prompts["repair_system"].render()), HumanMessage(task)]
+    asked = [str(message.content) for message in messages]
+    if not room.holds(*asked):
+        return [None] * len(batch)
     schema = schema_of(_model(len(batch)))
     for _ in range(2):
         answer = await caller.call(messages, schema=schema, max_tokens=max_tokens)
@@ -77,7 +90,8 @@ async def _asked(
                 return found
         await caller.reject(answer)
         complaint = prompts["json_again"].render(problem="it holds no sentence under the ids that were given")
-        messages = [*messages[:2], AIMessage(text[:_LONGEST] or "(empty)"), HumanMessage(complaint)]
+        shown = text[: room.left(_LONGEST, complaint, *asked)]
+        messages = [*messages[:2], AIMessage(shown or "(empty)"), HumanMessage(complaint)]
     return [None] * len(batch)
 
 
@@ -96,13 +110,15 @@ def _usable(data: dict[str, Any], count: int, *, cut: bool) -> list[str | None]:
     return [one_line(value) if isinstance(value, str) and len(value) <= _LONGEST else None for value in given]
 
 
-def _batches(failing: Sequence[FailingSentence], max_tokens: int) -> Iterator[list[FailingSentence]]:
+def _batches(failing: Sequence[FailingSentence], max_tokens: int, at_once: int) -> Iterator[list[FailingSentence]]:
     """The sentences in order, in calls that hold no more than their answers and evidence allow."""
     most = max(1, min(_SENTENCES_AT_ONCE, max_tokens // _ANSWER_TOKENS))
     batch: list[FailingSentence] = []
     for item in failing:
         tokens = sum(tokens_of(_source_block(source)) for source in _sources([*batch, item]))
-        if batch and (len(batch) == most or tokens > _TOKENS_AT_ONCE):
+        if at_once < _TOKENS_AT_ONCE:
+            tokens += sum(tokens_of(line) for line in _lines([*batch, item]))
+        if batch and (len(batch) == most or tokens > at_once):
             yield batch
             batch = []
         batch.append(item)

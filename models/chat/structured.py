@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answers import answer_text, cut_off
 from citeloom.models.chat.repairing import repaired_json
+from citeloom.models.context_size import UNLIMITED, Room
 from citeloom.prompts import PromptLibrary
 
 Note = Callable[[str], None]
@@ -34,6 +35,11 @@ class StructuredAnswer(BaseModel):
     """Base of the answers that are asked for; every field required, unasked fields ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, str_strip_whitespace=True)
+
+    @classmethod
+    def given(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """What may be the answer, of the JSON objects in a text."""
+        return objects
 
 
 AnswerT = TypeVar("AnswerT", bound=StructuredAnswer)
@@ -79,6 +85,7 @@ async def ask(
     max_tokens: int,
     check: Callable[[AnswerT], None] = lambda answer: None,
     known_as: Sequence[BaseMessage] | None = None,
+    room: Room = UNLIMITED,
 ) -> AnswerT | None:
     """The answer as a `model`, or None when neither the first nor the second try gave a valid one.
 
@@ -87,6 +94,7 @@ async def ask(
             one line for the model.
         max_tokens: limit of each answer, in tokens of the model.
         known_as: see `ChatCaller.call`.
+        room: what the server holds; the second try shows no more of the first answer than fits.
     """
     schema = schema_of(model)
     more: list[BaseMessage] = []
@@ -101,14 +109,16 @@ async def ask(
             ending = "; it was cut off, so be briefer" if cut_off(answer.message) else ""
             complaint = prompts["json_again"].render(problem=f"{problem}{ending}")
         # An answer without text would be refused by some servers when it is sent back.
-        more = [AIMessage(text[:_READ_CHARACTERS] or "(empty)"), HumanMessage(complaint)]
+        asked = [str(message.content) for message in messages]
+        shown = text[: room.left(_READ_CHARACTERS, complaint, *asked)]
+        more = [AIMessage(shown or "(empty)"), HumanMessage(room.shortened(complaint))]
     return None
 
 
 def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None) -> AnswerT:
     """The first JSON object in `text` that is a valid `model`; ValueError says in one line what is wrong."""
     problem = "it holds no JSON object"
-    for index, data in enumerate(json_objects(text)):
+    for index, data in enumerate(model.given(json_objects(text))):
         try:
             answer = model.model_validate(data)
             check(answer)
@@ -140,6 +150,7 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
             yield data
             position = end - 1
     repaired = repaired_json(text[max(0, text.find("{")) :])
-    for data in repaired if isinstance(repaired, list) else [repaired]:
+    # An empty list stands for an object that holds nothing.
+    for data in repaired or [{}] if isinstance(repaired, list) else [repaired]:
         if isinstance(data, dict):
             yield data

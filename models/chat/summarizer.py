@@ -7,8 +7,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from citeloom.documents import Paper
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.answers import cut_off, prose
-from citeloom.models.chat.presenting import one_line, present_paper
+from citeloom.models.chat.presenting import PAPER_TOKENS, one_line, present_paper
 from citeloom.models.chat.structured import Note, log_note
+from citeloom.models.context_size import UNLIMITED, Room
 from citeloom.prompts import PromptLibrary
 
 
@@ -18,6 +19,7 @@ class ChatSummarizer:
     Args:
         words: length asked of a summary.
         max_tokens: limit of one answer, in tokens of the model.
+        room: what the server holds.
         note: told, in one line, of each paper that the model gave no summary of.
     """
 
@@ -29,16 +31,20 @@ class ChatSummarizer:
         words: int,
         max_tokens: int,
         note: Note = log_note,
+        room: Room = UNLIMITED,
     ) -> None:
         self._caller = caller
         self._prompts = prompts
         self._max_tokens = max_tokens
         self._note = note
+        self._room = room
         self._system = SystemMessage(prompts["summarizer_system"].render(words=words))
 
     async def summarize(self, paper: Paper, text: str) -> str:
         """One paragraph from the beginning of the paper's `text`; its abstract when the model gave none."""
-        task = self._prompts["summarizer_task"].render(paper=present_paper(paper, text))
+        prompt = self._prompts["summarizer_task"]
+        tokens = self._room.left(PAPER_TOKENS, str(self._system.content), prompt.render(paper=""), paper.abstract)
+        task = prompt.render(paper=present_paper(paper, text, tokens))
         answer = await self._caller.call([self._system, HumanMessage(task)], max_tokens=self._max_tokens)
         summary = one_line(prose(answer.message))
         if summary and not cut_off(answer.message):

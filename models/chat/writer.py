@@ -3,71 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from citeloom.models.briefs import SectionBrief
 from citeloom.models.calls import ChatCaller
-from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept
+from citeloom.models.chat.drafting import drafted, left_out, mended_or_kept, repair_request
 from citeloom.models.chat.presenting import (
-    PLANNER_FIELD_TOKENS,
-    WRITER_FIELD_TOKENS,
+    EARLIER_TOKENS,
+    SOURCES_TOKENS,
     PresentedSources,
-    fenced,
+    frame_of,
     present_earlier,
-    present_experiment,
     present_findings,
-    present_lines,
 )
+from citeloom.models.chat.presenting_experiment import PLANNER_FIELD_TOKENS, WRITER_FIELD_TOKENS, present_experiment
 from citeloom.models.chat.sentence_repair import repaired_sentences
+from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft, FailingSentence
 from citeloom.prompts import PromptLibrary
 
+# Parts of what the server holds beside the instructions; the rest is for the findings.
+_EXPERIMENT_SHARE: Final = 0.3
+_EARLIER_SHARE: Final = 0.25
+
 
 class ChatWriter:
-    """Writes and repairs sections with a chat model; `max_tokens` is the limit of one answer."""
+    """Writes and repairs sections with a chat model; `max_tokens` is the limit of one answer, `room` what the
+    server holds."""
 
-    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
+    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
         self._caller = caller
         self._prompts = prompts
         self._max_tokens = max_tokens
+        self._room = room
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; its text is empty when the model gave none, twice."""
-        sources = present_findings(brief.needs, brief.sources)
-        return await self._answer(self._task(brief, sources), left_out(sources), listener)
+        task, sources = self._task(brief)
+        return await self._answer(task, left_out(sources, self._room), listener)
 
     async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft written again; the draft itself, with a note, when the model gave no text, twice."""
-        sources = present_findings(brief.needs, brief.sources)
-        request = self._prompts["writer_repair"].render(
-            draft=fenced(draft.text, "draft"), problems=present_lines(problems, "problems")
-        )
+        request = repair_request(self._prompts["writer_repair"], draft, problems, self._room)
+        task, sources = self._task(brief, request)
         # One message that begins like the first request: chat templates of some local models refuse two in a
         # row, and the server has the common part in its cache.
-        mended = await self._answer(f"{self._task(brief, sources)}\n\n{request}", left_out(sources))
+        mended = await self._answer(f"{task}\n\n{request}", left_out(sources, self._room))
         return mended_or_kept(draft, mended)
 
     async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
         """See `SectionWriter`; the experiment is shown where a number was not found, which may be one of its own."""
         numbers = any(item.of_number for item in failing)
-        experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS) if numbers else ""
+        total = self._room.left(WHOLE, self._prompts["repair_system"].render(), share=_EXPERIMENT_SHARE)
+        shown = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
+        experiment = shown if numbers else ""
         return await repaired_sentences(
-            self._caller, self._prompts, failing, max_tokens=self._max_tokens, experiment=experiment
+            self._caller,
+            self._prompts,
+            failing,
+            max_tokens=self._max_tokens,
+            experiment=experiment,
+            room=self._room,
         )
 
-    def _task(self, brief: SectionBrief, sources: PresentedSources) -> str:
-        return self._prompts["writer_task"].render(
-            kind=brief.kind,
-            words=brief.words,
-            plan=self._prompts[f"writer_plan_{brief.kind}"].render(),
-            experiment=present_experiment(brief.experiment, brief.kind, WRITER_FIELD_TOKENS),
-            sources=sources.text,
-            earlier=self._earlier(brief),
-        )
+    def _task(self, brief: SectionBrief, *beside: str) -> tuple[str, PresentedSources]:
+        """The task, and the sources in it: as many as fit into the server with the rest and with `beside`."""
+        plan = self._prompts[f"writer_plan_{brief.kind}"].render()
 
-    def _earlier(self, brief: SectionBrief) -> str:
+        def task(experiment: str = "", sources: str = "", earlier: str = "") -> str:
+            return self._prompts["writer_task"].render(
+                kind=brief.kind,
+                words=self._room.words(brief.words),
+                plan=plan,
+                experiment=experiment,
+                sources=sources,
+                earlier=earlier,
+            )
+
+        known = (self._prompts["writer_system"].render(), task(), *beside)
+        total = self._room.left(WHOLE, *known, share=_EXPERIMENT_SHARE)
+        experiment = present_experiment(brief.experiment, brief.kind, WRITER_FIELD_TOKENS, total)
+        earlier = self._earlier(brief, self._room.left(EARLIER_TOKENS, *known, share=_EARLIER_SHARE))
+        framed = frame_of(brief.needs)
+        total = self._room.left(SOURCES_TOKENS, *known, experiment, earlier, framed)
+        sources = present_findings(brief.needs, brief.sources, total)
+        return task(experiment, sources.text, earlier), sources
+
+    def _earlier(self, brief: SectionBrief, tokens: int) -> str:
         """What the writer is told of a paper's finished sections; empty where it sums none up."""
-        sections = present_earlier(brief.earlier or (), brief.kind)
+        sections = present_earlier(brief.earlier or (), brief.kind, tokens)
         return self._prompts["writer_earlier"].render(sections=sections) if sections else ""
 
     async def _answer(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:

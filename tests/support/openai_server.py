@@ -134,6 +134,9 @@ class FakeOpenAI:
         self.requests: list[Json] = []
         self.headers: list[dict[str, str]] = []
         self.answered = 0
+        self.listed: Json = {}  # what the list of models says of its one model besides
+        self.models_asked = 0
+        self.models_answer: Status | Fault | None = None
         self._log = log
         self._socket = socket.create_server(("127.0.0.1", port))
         self.base_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
@@ -191,7 +194,9 @@ class FakeOpenAI:
         return await self._handle(request, embed)
 
     async def _models(self, _: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [{"id": self.model or "any", "object": "model"}]})
+        self.models_asked += 1
+        entry = {"id": self.model or "any", "object": "model", **self.listed}
+        return await self._fault(self.models_answer) or JSONResponse({"object": "list", "data": [entry]})
 
     async def _handle(self, request: Request, answer: Answer) -> Response:
         body = await request.json()

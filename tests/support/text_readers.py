@@ -70,6 +70,7 @@ from citeloom.graph import queries, repeats
 from citeloom.models import errors
 from citeloom.models.briefs import EarlierSection
 from citeloom.models.chat import answers, presenting, presenting_passages, streamed_answer, streamed_prose, structured
+from citeloom.models.chat.presenting_experiment import present_experiment
 from citeloom.models.extractive import (
     answerer,
     attributable,
@@ -288,7 +289,7 @@ MODELS: Final[Mapping[str, Reader]] = {
     "fenced": lambda text: presenting.fenced(text, "a"),
     "shortened": lambda text: presenting.shortened(text, 900),
     "without_markers": presenting.without_markers,
-    "present_experiment": lambda text: presenting.present_experiment(experiment(text), "discussion", 900),
+    "present_experiment": lambda text: present_experiment(experiment(text), "discussion", 900),
     "present_earlier": lambda text: presenting.present_earlier([EarlierSection("results", text)], "conclusion"),
     "present_evidence": lambda text: presenting.present_evidence([need(text)], [source(text)]),
     "present_findings": lambda text: presenting.present_findings([need(text)], [source(text, paper=paper(text))]),

@@ -200,7 +200,7 @@ GIVEN_UP = [
         EndpointRefusedError,
         EndpointLostError,
         1,
-        "CITELOOM_TOP_K_FINAL",
+        "CITELOOM_CONTEXT_TOKENS",
         id="too long",
     ),
     pytest.param(Status(400, "odd field"), EndpointRefusedError, EndpointLostError, 1, "odd field", id="400"),

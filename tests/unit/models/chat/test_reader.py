@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -94,12 +95,28 @@ NEARLY = {
     "an unknown need": answer(finding(1, need="the first one")),
     "needs in a list": answer(finding(1, need=["N1"])),
     "a broken finding beside a whole one": answer({"statement": ""}, finding(1)),
+    "a score of another scale": answer(finding(1, score="8/10")),
+    "a score with a comma and a word": answer(finding(1, score="0,8 (strong)")),
+    "no need": answer({name: value for name, value in finding(1).items() if name != "need"}),
+    "null for a need": answer(finding(1) | {"need": None}),
+    "a need with its words": answer(finding(1, need="n1 (finding): how well degree predicts")),
+    "a need by number": answer(finding(1, need=1)),
+    "the sentence beside its number": answer(finding("1: Degree alone predicts 4 of 5 edges.")),
+    "names in capitals": {"Findings": [{name.title(): value for name, value in finding(1).items()}]},
+    "under another name": {"results": [finding(1)]},
+    "in a wrapping": {"answer": answer(finding(1))},
+    "a list alone": json.dumps([finding(1)]),
+    "a fence": f"```json\n{json.dumps(answer(finding(1)), indent=1)}\n```",
+    "text around it": f"Of {{1, 2}} I read:\n\n{json.dumps(answer(finding(1)))}\n\nI hope {{this}} helps.",
+    "trailing commas": json.dumps(answer(finding(1))).replace("}", ",}").replace("]", ",]"),
+    "Python": str(answer(finding(1) | {"need": None})),
+    "cut off": json.dumps(answer(finding(1), finding(4)))[:-75],
 }
 
 
 @pytest.mark.parametrize("given", NEARLY.values(), ids=NEARLY)
 async def test_what_is_nearly_right_is_repaired_and_not_asked_for_twice(
-    scripted: Any, prompts: PromptLibrary, make_window: Any, given: dict[str, Any]
+    scripted: Any, prompts: PromptLibrary, make_window: Any, given: Any
 ) -> None:
     caller, notes = scripted(given), []
     [found] = await read(caller, prompts, make_window(), notes)
@@ -140,9 +157,40 @@ async def test_two_bad_answers_leave_the_window_out_and_say_so(
     assert notes == ["zietz2024probability:00007+1: left out, since the reader gave no valid answer, twice."]
 
 
-@pytest.mark.parametrize("nothing", [answer(), answer(finding(1, score=0))])
+ALONE = [finding(1), finding(4, need="N2", statement="It fails elsewhere.")]
+
+
+@pytest.mark.parametrize("given", [json.dumps(ALONE), "\n".join(map(json.dumps, ALONE))], ids=["list", "lines"])
+async def test_of_findings_without_an_answer_around_them_none_is_lost(
+    scripted: Any, prompts: PromptLibrary, make_window: Any, given: str
+) -> None:
+    found = await read(scripted(given), prompts, make_window(), [])
+    assert [item.statement for item in found] == [STATEMENT, "It fails elsewhere."]
+
+
+@pytest.mark.parametrize("given", [("2-4",), ("2 to 4",), ("2..4",), ("S2", "s3-S4"), (2, "3\u20134"), ([2, 3], 4)])
+async def test_ranges_of_sentences_are_read(
+    scripted: Any, prompts: PromptLibrary, make_window: Any, given: tuple[Any, ...]
+) -> None:
+    [found] = await read(scripted(answer(finding(*given))), prompts, make_window(), [])
+    assert [len(text.split(". ")) for text in words(found)] == [3]
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        answer(),
+        answer(finding(1, score=0)),
+        {"findings": None},
+        {"findings": "none"},
+        {"findings": {}},
+        {},
+        "[]",
+        "```json\n[]\n```",
+    ],
+)
 async def test_nothing_that_helps_is_no_finding_and_no_note(
-    scripted: Any, prompts: PromptLibrary, make_window: Any, nothing: dict[str, Any]
+    scripted: Any, prompts: PromptLibrary, make_window: Any, nothing: Any
 ) -> None:
     caller, notes = scripted(nothing), []
     assert await read(caller, prompts, make_window(), notes) == []

@@ -1,0 +1,57 @@
+"""Work that is done again with smaller prompts when a server has shown how little it holds.
+
+What was answered before is in the journal, so that nothing is paid for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from langgraph.runtime import Runtime
+
+from citeloom.documents import Paper
+from citeloom.graph.workbench import Workbench
+from citeloom.models.context_size import Room
+from citeloom.models.errors import EndpointLostError, EndpointRefusedError
+from citeloom.tools import EvidenceLimits
+
+T = TypeVar("T")
+
+# About what stands beside the passages in a call of the reader: instructions, purpose and needs.
+_BESIDE_A_WINDOW: Final = "x" * 4_000
+
+
+async def fitted(bench: Workbench, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
+    """What `work` returns, done again as often as a server of the run shows that it holds less than was known.
+
+    Raises what `work` raises otherwise.
+    """
+    while True:
+        lessons = bench.contexts.lessons(run_id)
+        try:
+            return await work()
+        except (EndpointRefusedError, EndpointLostError):
+            if bench.contexts.lessons(run_id) == lessons:
+                raise
+            await bench.learn_sizes(run_id)
+
+
+async def summarized(bench: Workbench, run_id: str, paper: Paper, text: str) -> str:
+    """A summary of the paper, by the summarizer of a run; raises as the role does."""
+
+    async def ask() -> str:
+        return await (await bench.roles_of(run_id)).summarizer.summarize(paper, text)
+
+    return await fitted(bench, run_id, ask)
+
+
+async def search_limits(bench: Workbench, runtime: Runtime[Any]) -> EvidenceLimits:
+    """The settings of a search in a run, with windows no larger than what the reader's server holds."""
+    limits = bench.limits
+    if "reader" in bench.extractive:
+        return limits
+    sizes = await bench.contexts.sizes(bench.run_id(runtime))
+    room = Room.of(sizes["reader"], bench.settings.max_output_tokens)
+    call = max(1, room.left(limits.call_tokens, _BESIDE_A_WINDOW))
+    return limits if call == limits.call_tokens else limits.within(call)

@@ -1,0 +1,186 @@
+"""How many tokens a server holds for prompt and answer together, and what that leaves for each part of a prompt.
+
+The size is set (`CITELOOM_CONTEXT_TOKENS`), else taken from what the server says of its models, else learned from a
+refusal, or from an answer that ends where the context does. What was found is kept with the run, so that a resumed run
+makes the same prompts, whose answers the journal has. Without a size nothing is shortened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from pydantic import SecretStr
+
+from citeloom.models.errors import failure_of
+
+LEAST_SIZE: Final = 2_048  # below, the instructions alone leave no room for a source
+WHOLE: Final = 10**9  # of a part of a prompt that is not shortened without a size
+_MOST_SIZE: Final = 100_000_000
+_PATIENCE: Final = 3.0  # seconds to wait for what a server says of its models
+_CHARACTERS: Final = 4  # of a token, about: hence the margin
+_MARGIN: Final = 0.15
+_BESIDE: Final = 400  # characters, which the margin holds
+_USUAL_CALL: Final = 4_600  # tokens of windows with the reader's instructions
+# What of it is kept for the answer: a text or a list of findings, or a turn of the planner.
+OF_A_TEXT: Final = 1 / 4
+OF_A_TURN: Final = 1 / 8
+# A context is a whole multiple of these: that tells its end from other limits.
+_OLLAMA_BLOCK: Final = 1_024
+_LLAMA_BLOCK: Final = 256
+_LONG_TOKEN: Final = 5  # characters: hardly a prompt has longer ones
+_SMALLER: Final = 0.75  # what is tried next where a refusal names no size, or one that the prompt was made for
+# The most exact first: what is loaded now, then what the model could hold at most.
+_STATED: Final = (
+    "loaded_context_length",
+    "n_ctx",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "n_ctx_train",
+)
+_REFUSED: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"n_ctx\D{0,5}(\d[\d,]*)",
+        r"(?:context|model)[ _-]?(?:length|window|size)[^\d.]{0,30}(\d[\d,]*)",
+        r"> (\d[\d,]*) (?:tokens )?maximum",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a prompt and its answer may take, in approximate tokens; without a `size` there is no limit.
+
+    `output` is the limit of one answer.
+    """
+
+    size: int | None = None
+    output: int = 0
+
+    @classmethod
+    def of(cls, size: int | None, output: int, part: float = OF_A_TEXT) -> Self:
+        """The room of a server that holds `size` tokens, where an answer usually may have `output`; of what is held,
+        it is given a `part` at most."""
+        return cls(size, output if size is None else min(output, int(size * part)))
+
+    def left(self, usual: int, *beside: str, share: float = 1.0) -> int:
+        """Tokens for a part that usually has up to `usual`: at most its `share` of what the texts `beside` leave."""
+        if self.size is None:
+            return usual
+        free = round(self.size * (1 - _MARGIN)) - self.output - sum(map(_tokens, beside))
+        return max(0, min(usual, int(free * share)))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether even a call of the reader, the smallest, has less room than usual."""
+        return self.left(_USUAL_CALL) < _USUAL_CALL
+
+    def holds(self, *texts: str) -> bool:
+        """Whether a prompt of these texts fits."""
+        return self.size is None or self.left(WHOLE) >= sum(map(_tokens, texts))
+
+    def shortened(self, text: str) -> str:
+        """The beginning of a text that no prompt has room of its own for, such as a complaint."""
+        return text if self.size is None else text[:_BESIDE]
+
+    def words(self, asked: int) -> int:
+        """The length to ask for, so that the text with its markers fits into one answer."""
+        return asked if self.size is None else min(asked, self.output // 2)
+
+
+UNLIMITED: Final = Room()
+
+
+class ContextSize:
+    """What is known of one model's context in a run; shared by the roles that ask the model."""
+
+    def __init__(self, size: int | None = None) -> None:
+        self.size = size
+        self.lessons = 0
+
+    def refused(self, said: str, asked: int, made_for: int | None) -> None:
+        """Learn from the refusal `said` of a prompt with its answer of about `asked` tokens.
+
+        `made_for` is the size for which the prompt was made: of several refused at once, the first one counts.
+        """
+        if self.size != made_for:
+            return
+        stated = refused_size(said)
+        if stated is None or (self.size is not None and stated >= self.size):
+            stated = int(min(self.size or asked, asked) * _SMALLER)
+        if stated >= LEAST_SIZE:
+            self.size = stated
+            self.lessons += 1
+
+
+def stated_size(models: object, model: str) -> int | None:
+    """The context size that a server's list of models states for `model`; of a single entry, whatever its name."""
+    entries = models.get("data") if isinstance(models, Mapping) else None
+    listed = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+    named = [entry for entry in listed if entry.get("id") == model] or (listed if len(listed) == 1 else [])
+    for entry in named:
+        meta = entry.get("meta")
+        known = {**(meta if isinstance(meta, Mapping) else {}), **entry}
+        for name in _STATED:
+            if (size := _size(known.get(name))) is not None:
+                return size
+    return None
+
+
+def refused_size(said: str) -> int | None:
+    """The context size that the words of a refusal name."""
+    for pattern in _REFUSED:
+        for match in pattern.finditer(said):
+            if (size := _size(int(match[1].replace(",", "")[:12]))) is not None:
+                return size
+    return None
+
+
+def shown_size(read: int, written: int, *, sent: int, most: int | None, cut: bool) -> int | None:
+    """The context size that an answer shows without a refusal; None where there is no sign of one.
+
+    Ollama reads no more of a prompt than fits; llama.cpp ends an answer where its context ends.
+
+    Args:
+        read: tokens of the prompt, as the server counts them.
+        written: tokens of the answer.
+        sent: characters of the prompt.
+        most: tokens that the answer was allowed.
+        cut: whether the answer was cut off.
+    """
+    size = 0
+    if read % _OLLAMA_BLOCK == 0 and read * _LONG_TOKEN < sent:
+        size = read
+    elif cut and most is not None and written < most and (read + written + 1) % _LLAMA_BLOCK in (0, 1):
+        size = (read + written + 1) // _LLAMA_BLOCK * _LLAMA_BLOCK
+    return size if size >= LEAST_SIZE else None
+
+
+async def asked_size(url: str, key: SecretStr | None, model: str) -> int | None:
+    """What the endpoint says that `model` holds; None where it does not say so in time."""
+    from citeloom.models.connections import openai_client
+
+    client = openai_client(url, key, _PATIENCE)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            answer = await client.models.with_raw_response.list()
+        return stated_size(answer.http_response.json(), model)
+    except Exception as error:
+        if failure_of(error) is None:
+            raise
+        return None  # whether the endpoint can be used at all is for the first call to find out
+
+
+def _size(value: object) -> int | None:
+    usable = isinstance(value, int) and not isinstance(value, bool) and 256 <= value <= _MOST_SIZE
+    return int(str(value)) if usable else None
+
+
+def _tokens(text: str) -> int:
+    return len(text) // _CHARACTERS + 1
