@@ -60,7 +60,7 @@ def cut_caption(text: str, start: int, end: int) -> list[Span]:
     label = caption_label(text[start:end])
     if text[start + label : start + begins[0]].strip(" *_\n"):
         spans = list(sentences_between(text, start + label, start + begins[0]))
-        spans[0] = (start, spans[0][1])
+        spans[:1] = [(start, stop) for _, stop in spans[:1]]  # marks alone make no sentence
     else:  # "Fig. 5: a, map of ..." has no words before its panels
         spans, begins = [], [0, *begins[1:]]
     for left, right in pairwise([*begins, end - start]):

@@ -49,7 +49,7 @@ _UNDERLINE = re.compile(r"[ \t]*(?:=+|-+|(?:[*_-][ \t]*){3,})[ \t]*")
 _DIV = re.compile(r"[ \t]*:::.*")
 _ENVIRONMENT = re.compile(r"[ \t]*\\begin\{([a-zA-Z]{1,20}\*?)\}")
 _MATH_TAIL = re.compile(r"[ \t]*(?:\{[^{}\n]{0,80}\})?[ \t]*[.,;:]?[ \t]*")
-_NO_TAIL = re.compile(r"\s*\{[^{}\n]{0,200}\}\s*\Z")
+_NO_TAIL = re.compile(r"(?<!\s)\s*+\{[^{}\n]{0,200}\}\s*\Z")
 _PICTURE_END = re.compile(
     r"\]\([^()\[\]\s]{0,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5}(?:\s\"[^\"]{0,1000}\")?\s?\)(?:\{[^{}]{0,400}\})?"
 )

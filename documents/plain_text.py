@@ -18,7 +18,7 @@ _PRIVATE: Final = {0xE000: None, 0xE001: None}
 _ESCAPED_CITATION = re.compile(r"\\\[(\d[\d\s,;\u2013-]{0,60})\\\]")
 _LITERAL = re.compile(
     r"""
-      (?P<ticks>`+)(?P<code>[^`]+)`+
+      (?<!`)(?P<ticks>`++)(?P<code>[^`]+)`+
     | \$\$(?P<display>[^$]+)\$\$
     | \$(?!\s)(?P<math>[^$]{1,400})(?<!\s)\$(?!\d)
     | \\\((?P<round>[^\\]{0,200}(?:\\(?!\))[^\\]{0,200}){0,40})\\\)

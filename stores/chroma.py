@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
+_NO_FUNCTION = ("legacy", "unknown")  # how Chroma writes that there is none
 _openings = itertools.count(1)
 _POLL_SECONDS = 0.005  # a writer leaves the folder alone for the length of a commit only
 MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on memory
@@ -46,6 +47,7 @@ class _Opened:
         self.collections: dict[str, Collection] = {}
         for name in names:
             collection = client.get_or_create_collection(name, configuration=_CONFIGURATION, embedding_function=None)
+            _require_no_function(collection)
             collection.count()  # reads the index and the log now, while nobody writes them
             self.collections[name] = collection
 
@@ -70,6 +72,25 @@ class _Guarded:
                 raise _unreadable(self.path, error) from error
 
         return guarded
+
+
+class _NamedFunctionError(Exception):
+    """A collection names an embedding function."""
+
+
+def _require_no_function(collection: Collection) -> None:
+    """Raise `_NamedFunctionError` for a collection that names an embedding function: Chroma would build it on every
+    write, with keys of the environment and code of other packages. Ours name none, and a home may be anybody's."""
+    waiting: list[Any] = [collection.configuration_json, collection._model.serialized_schema]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            function = item.get("embedding_function")
+            if function is not None and not (isinstance(function, dict) and function.get("type") in _NO_FUNCTION):
+                raise _NamedFunctionError("names an embedding function, which no library of Citeloom does.")
+            waiting += item.values()
+        elif isinstance(item, list | tuple):
+            waiting += item
 
 
 def _unreadable(path: Path, error: Exception) -> VectorStoreError:
@@ -113,6 +134,8 @@ class ChromaFolder:
 
         try:
             return _Opened(_open_client(self.path), self._names)
+        except _NamedFunctionError as error:
+            raise VectorStoreError(f"{self.path / 'chroma.sqlite3'}: {error}") from None
         except (InternalError, ValueError) as error:
             raise _unreadable(self.path, error) from error
 

@@ -125,16 +125,16 @@ def _repaired(answer: Callable[[str, str], str]) -> Reader:
 
 
 PASSAGES: Final[Mapping[str, Reader]] = {
-    "readable_units": readable.readable_units,
-    "readable_units, of a caption": lambda text: readable.readable_units(f"Figure 2. {text}"),
-    "readable_units, of a list": lambda text: readable.readable_units(f"- {text}\n- {text}"),
+    "readable_units": lambda text: readable.readable_units(chunk(text).text),
+    "readable_units, of a caption": lambda text: readable.readable_units(chunk(f"Figure 2. {text}").text),
+    "readable_units, of a list": lambda text: readable.readable_units(chunk(f"- {text}\n- {text}").text),
     "parts_of, of a passage": lambda text: list(passage_parts.parts_of(text)),
     "plain_text": plain_text.plain_text,
     "plain_formula": plain_text.plain_formula,
     "plain_text, a formula": lambda text: plain_text.plain_text(f"$${text}$$"),
     "caption_kind": captions.caption_kind,
     "caption_label": captions.caption_label,
-    "cut_caption": lambda text: captions.cut_caption(text, 0, len(text)),
+    "cut_caption": lambda text: captions.cut_caption(chunk(text).text, 0, len(text)),
     "panel_starts": captions.panel_starts,
     "is_panelled": lambda text: captions.is_panelled(f"(A) One. (B) Two. {text}"),
     "is_furniture": furniture.is_furniture,

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import struct
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any, ClassVar, NoReturn
 
+import numpy as np
 import pytest
 
 from citeloom.errors import WRONG_INPUT
+from citeloom.stores.chroma import VectorStoreError
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.home_safety import UnsafeHomeError
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock, run_lock, run_under_way
+from citeloom.stores.vectors import VectorStore
 from tests.support.word_embedding import WordEmbedding
 
 PRECIOUS = b"the user's own file"
@@ -87,6 +93,56 @@ def test_a_pipe_is_refused_before_anybody_waits_for_it(name: str, home: Home) ->
     os.mkfifo(place)
     with pytest.raises(UnsafeHomeError, match="neither a file nor a folder"):
         find_home(home.root)
+
+
+class Named:
+    """An embedding function that a home names, as Chroma would build it: with the user's key, over the network."""
+
+    built: ClassVar[list[object]] = []
+
+    @classmethod
+    def build_from_config(cls, config: object) -> NoReturn:
+        cls.built.append(config)
+        raise RuntimeError("built")
+
+
+NAMED = {"type": "known", "name": "named", "config": {"api_key_env_var": "OPENAI_API_KEY"}}
+OF_WORDS = {"config": {"source_key": "#document", "embedding_function": NAMED}, "enabled": True}
+SCHEMAS: dict[str, Callable[[Any], Any]] = {
+    "of its vectors": lambda schema: schema["keys"]["#embedding"]["float_list"].update(vector_index=OF_WORDS),
+    "of vectors by default": lambda schema: schema["defaults"]["float_list"].update(vector_index=OF_WORDS),
+    "of words": lambda schema: schema["keys"].update(own={"sparse_vector": {"sparse_vector_index": OF_WORDS}}),
+}
+
+
+def with_schema(db: sqlite3.Connection, name: str) -> None:
+    for id, written in db.execute("SELECT id, schema_str FROM collections").fetchall():
+        SCHEMAS[name](schema := json.loads(written))
+        db.execute("UPDATE collections SET schema_str = ? WHERE id = ?", (json.dumps(schema), id))
+
+
+def with_configuration(db: sqlite3.Connection) -> None:
+    said = json.dumps({"hnsw": {"space": "cosine"}, "embedding_function": NAMED})
+    db.execute("UPDATE collections SET config_json_str = ?, schema_str = NULL", (said,))
+
+
+@pytest.mark.parametrize("name", [*SCHEMAS, "of an old configuration"])
+def test_no_embedding_function_is_built_that_a_home_names(
+    name: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chromadb.utils import embedding_functions
+
+    monkeypatch.setitem(embedding_functions.known_embedding_functions, "named", Named)  # type: ignore[arg-type]
+    monkeypatch.setitem(embedding_functions.sparse_known_embedding_functions, "named", Named)  # type: ignore[arg-type]
+    Named.built.clear()
+    VectorStore(home.prepare()).put_passages({"n:1": ("Looms weave.", np.ones(4, np.float32))})
+    with closing(sqlite3.connect(home.chroma / "chroma.sqlite3")) as db, db:
+        with_schema(db, name) if name in SCHEMAS else with_configuration(db)
+
+    with pytest.raises(VectorStoreError, match="names an embedding function") as refused:
+        VectorStore(home).put_passages({"n:2": ("Engines run.", np.ones(4, np.float32))})
+    assert Named.built == []
+    assert "doctor --mend" in refused.value.help
 
 
 def leave_hot_journal(database: Path, victim: Path | None) -> None:

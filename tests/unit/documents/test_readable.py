@@ -152,3 +152,7 @@ def test_marks_within_a_sentence_are_not_shown(typed: str, clean: str) -> None:
     (unit,) = readable_units(typed)
     assert unit.text == clean
     assert typed[unit.start : unit.end] == typed
+
+
+def test_a_caption_of_marks_alone_is_read_as_nothing() -> None:
+    assert readable_units("Figure 2. > > >") == []
