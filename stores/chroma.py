@@ -8,6 +8,7 @@ is opened and while it is written; what is open needs no file of the index any m
 
 from __future__ import annotations
 
+import functools
 import itertools
 import shutil
 import threading
@@ -24,6 +25,7 @@ from citeloom.errors import InputError
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
+    from chromadb.config import Settings
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
 _NO_FUNCTION = ("legacy", "unknown")  # how Chroma writes that there is none
@@ -130,8 +132,14 @@ class ChromaFolder:
 
     def _open(self) -> _Opened:
         # Imported late: it costs most of a second, which `--help` must not pay.
-        from chromadb.errors import InternalError
-
+        try:
+            from chromadb.errors import InternalError
+        except ValueError as error:  # while it is imported it reads the `.env` of any folder
+            reason = " ".join(str(error).split())[:160]
+            raise InputError(
+                f"{Path('.env').absolute()}: Chroma cannot read its settings ({reason}).",
+                help="Correct or remove what begins with CHROMA there and in the environment.",
+            ) from error
         try:
             return _Opened(_open_client(self.path), self._names)
         except _NamedFunctionError as error:
@@ -159,9 +167,16 @@ class ChromaFolder:
 
 def _open_client(path: Path) -> ClientAPI:
     import chromadb
+
+    return chromadb.PersistentClient(path=_spelled(path), settings=_settings().model_copy())
+
+
+@functools.cache
+def _settings() -> Settings:
+    """Chroma's settings; left to itself it reads the `.env` of any folder, which may name classes to be imported."""
     from chromadb.config import Settings
 
-    return chromadb.PersistentClient(path=_spelled(path), settings=Settings(anonymized_telemetry=False))
+    return Settings(_env_file=None, anonymized_telemetry=False)  # type: ignore[call-arg]  # as pydantic-settings has it
 
 
 def _spelled(path: Path) -> str:

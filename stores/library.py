@@ -21,7 +21,7 @@ from citeloom.stores.chroma import VectorStoreError
 from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
 from citeloom.stores.home import Home
 from citeloom.stores.lock import WriterLock
-from citeloom.stores.nearest import Nearest, NearPaper, keys_within
+from citeloom.stores.nearest import Nearest, NearPaper, keys_within, unchanged
 from citeloom.stores.reach import cosines
 from citeloom.stores.vectors import VectorStore
 
@@ -275,10 +275,16 @@ class Library:
         The scope is that of `nearest_ids`, and `ids` those of single chunks. Raises `FullTextError` when there is
         no index, or none that can be read.
         """
+        limits = (keys, years, venue)
+        return unchanged(
+            self.records,
+            lambda records: self._matching(terms, k, TextScope(keys_within(records, *limits), categories, ids)),
+        )
+
+    def _matching(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
         if not self.records():
             return []
-        allowed = keys_within(self.records(), keys, years, venue)
-        scope, asked = TextScope(allowed, categories, ids), k
+        asked = k
         while True:
             found = self.fulltext.search(terms, asked, scope)
             present = self._present(identifier for identifier, _ in found)

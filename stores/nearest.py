@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 # Up to so many chunks a scope is searched by id with an exact product, which takes as long in a large library as in
 # a small one; beyond that the index is asked for more than enough and the rest dropped.
 _EXACT_LIMIT: Final = 600
-_MARGIN: Final = 1.3  # what is near a query is not spread evenly over papers and categories
 _TRIES: Final = 3  # of a search in the midst of which another process has changed the library
+_MARGIN: Final = 1.3  # what is near a query is not spread evenly over papers and categories
 Found = TypeVar("Found")
 
 
@@ -55,6 +55,18 @@ def keys_within(
         and (years is None or (record.paper.year is not None and years[0] <= record.paper.year <= years[1]))
         and wanted in record.paper.venue.casefold()
     )
+
+
+def unchanged(
+    records: Callable[[], Mapping[str, PaperRecord]], search: Callable[[Mapping[str, PaperRecord]], Found]
+) -> Found:
+    """What a search finds while the library stays the same, so that what it sees is of one state."""
+    for _ in range(_TRIES - 1):
+        before = records()
+        found = search(before)
+        if records() is before:
+            return found
+    return search(records())
 
 
 def _passage_count(record: PaperRecord) -> int:
@@ -142,20 +154,11 @@ class Nearest:
         self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
     ) -> Scored:
         """Ids and cosines of the `k` nearest chunks of these papers and categories; equal cosines go by chunk id."""
-        return self._unchanged(lambda records: self._ids(records, vector, k, keys, categories))
+        return unchanged(self._library.records, lambda records: self._ids(records, vector, k, keys, categories))
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of the user's note on them, is nearest; equal ones go by key."""
-        return self._unchanged(lambda records: self._papers(records, vector, k))
-
-    def _unchanged(self, search: Callable[[Mapping[str, PaperRecord]], Found]) -> Found:
-        """What a search finds while the library stays the same, so that what it sees is of one state."""
-        for _ in range(_TRIES - 1):
-            records = self._library.records()
-            found = search(records)
-            if self._library.records() is records:
-                return found
-        return search(self._library.records())
+        return unchanged(self._library.records, lambda records: self._papers(records, vector, k))
 
     def _ids(
         self,

@@ -6,7 +6,8 @@ and no query finds it, however many results are asked for. A vector that is repl
 neighbours, and among many near duplicates it happens to some of them from the start.
 
 So a small collection is compared whole, without the graph. Of a large one, all that the graph leads to is asked for
-once in each state of the library, and what is lacking is compared beside what a search finds.
+once in each state of the library, and what is lacking is compared beside what a search finds. Where much is lacking,
+what is left of the graph leads astray as well, and the collection is compared whole all the same.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ Scored = list[tuple[str, float]]
 # Records: reading their vectors takes 40 us each, once in each state, and no search is slower than one in the graph.
 WHOLE_LIMIT: Final = 5_000
 _WIDENING: Final = 4
+_MOST_LACKING: Final = 0.01  # of the records: beyond that a search for a few misses some that a search for all finds
 
 
 class Scope(Protocol):
@@ -100,21 +102,21 @@ class Reach:
         with self._lock:
             if self._state is not state:
                 ids = whole.ids()
-                small = len(ids) <= WHOLE_LIMIT
-                reached = frozenset() if small else self._reached(vector, len(ids) + 1)
-                found = self._vectors([identifier for identifier in ids if identifier not in reached])
+                lacking = ids if len(ids) <= WHOLE_LIMIT else self._lacking(vector, ids)
+                alone = len(lacking) > _MOST_LACKING * len(ids)
+                found = self._vectors(ids if alone else lacking)
                 names = sorted(found)
                 rows = np.stack([found[name] for name in names]) if names else self._beside.rows[:0]
-                self._beside, self._state = _Beside(names, rows, small), state
+                self._beside, self._state = _Beside(names, rows, alone), state
             return self._beside
 
-    def _reached(self, vector: Vector, asked: int) -> frozenset[str]:
-        """All that the graph leads to, in 6 us of a core for each record; any vector does to ask with."""
-        while True:
-            near = self._near(vector, asked)
-            if len(near) < asked:
-                return frozenset(identifier for identifier, _ in near)
+    def _lacking(self, vector: Vector, ids: Sequence[str]) -> Sequence[str]:
+        """What the graph does not lead to, in 6 us of a core for each record; any vector does to ask with."""
+        asked = len(ids) + 1
+        while len(near := self._near(vector, asked)) >= asked:
             asked *= _WIDENING
+        reached = {identifier for identifier, _ in near}
+        return [identifier for identifier in ids if identifier not in reached]
 
 
 def cosines(vectors: Mapping[str, Vector], vector: Vector) -> dict[str, float]:

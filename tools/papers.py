@@ -57,12 +57,17 @@ def search_papers(
     for identifier, score in matching:
         best.setdefault(split_chunk_id(identifier)[0], (identifier, score))
     top = max((score for _, score in best.values()), default=1.0)
-    weighed = {key: score / top + _share(library, library.paper(key).title, rarity) for key, (_, score) in best.items()}
+    papers = {paper.key: paper for paper in library.papers()}  # without those that another process has begun to change
+    weighed = {
+        key: score / top + _share(library, papers[key].title, rarity)
+        for key, (_, score) in best.items()
+        if key in papers
+    }
     ranked = sorted(weighed, key=lambda key: (-weighed[key], key))
     shown = ranked[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     chunks = {chunk.key: chunk for chunk in library.chunks([best[key][0] for key in shown])}
     hits = tuple(
-        PaperHit(library.paper(key), weighed[key] / 2, chunks[key], matching_sentence(library, chunks[key].text, query))
+        PaperHit(papers[key], weighed[key] / 2, chunks[key], matching_sentence(library, chunks[key].text, query))
         for key in shown
         if key in chunks
     )

@@ -139,9 +139,11 @@ def _chosen(
 def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:
     scores = dict(ranking)
     chunks = [chunk for chunk in library.chunks(list(scores)) if chunk.id in cosines]
+    records = library.records()  # without the papers that another process has begun to change
     return [
-        Hit(Candidate(chunk, library.paper(chunk.key), min(1.0, max(0.0, cosines[chunk.id]))), scores[chunk.id])
+        Hit(Candidate(chunk, records[chunk.key].paper, min(1.0, max(0.0, cosines[chunk.id]))), scores[chunk.id])
         for chunk in chunks
+        if chunk.key in records
     ]
 
 

@@ -17,7 +17,7 @@ from citeloom.documents import Chunk, split_chunk_id
 from citeloom.documents.windows import Window
 from citeloom.models.concurrency import all_settled
 from citeloom.models.needs import Need
-from citeloom.stores.library import Library
+from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.tools.retrieval import EVERYTHING, USUAL, Retrieval, by_rank, retrieve
 from citeloom.tools.scope import Scope
 
@@ -143,8 +143,11 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
         chunk = chunks.get(hit.id)
         if chunk is None or spent >= limits.tokens or of_paper[chunk.key] >= most * limits.tokens:
             continue
-        around = _around(library, chunk, limits.window_tokens, taken.keys() | known)
-        window = Window(library.paper(chunk.key), around, (hit.id,), (hit.cosine,), hit.needs)
+        try:
+            around = _around(library, chunk, limits.window_tokens, taken.keys() | known)
+            window = Window(library.paper(chunk.key), around, (hit.id,), (hit.cosine,), hit.needs)
+        except UnknownPaperError:
+            continue  # another process has begun to change the paper
         taken |= {member.id: len(windows) for member in around}
         of_paper[chunk.key] += window.tokens
         spent += window.tokens

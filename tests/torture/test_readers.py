@@ -1,11 +1,12 @@
-"""Readers beside a writer, many times over, while another process keeps a core busy: `make torture`."""
+"""Readers beside a writer, many times over, while two other processes keep the cores busy: `make torture`."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,24 +15,26 @@ import pytest
 
 from citeloom.documents import chunk_id
 from citeloom.stores.home import Home
-from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
-from tests.integration.stores.conftest import BIB, paper_text
-from tests.integration.stores.test_interrupted_ingest import start
-from tests.integration.stores.test_two_at_once import seen_whole
-from tests.support import restless_writer
+from citeloom.stores.nearest import Nearest
+from citeloom.stores.reach import cosines, ordered
+from citeloom.tools.retrieval import retrieve
+from tests.support import pausing_writer, restless_writer
 from tests.support.made_papers import similar
 from tests.support.word_embedding import WordEmbedding
 
-HOMES = int(os.environ.get("CITELOOM_TORTURE_HOMES", "6"))
-READERS = int(os.environ.get("CITELOOM_TORTURE_READERS", "50"))  # of each home
+ROUNDS = int(os.environ.get("CITELOOM_TORTURE_ROUNDS", "300"))  # of an edit, an addition, a renaming and a removal
+READERS = int(os.environ.get("CITELOOM_TORTURE_READERS", "50"))
 
 
 @pytest.fixture(autouse=True)
-def _busy_core() -> Iterator[None]:
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
-        yield
+def _busy_cores() -> Iterator[None]:
+    busy = [sys.executable, "-c", "import os; os.nice(10); begun = os.getppid()\nwhile os.getppid() == begun: pass"]
+    processes = [subprocess.Popen(busy) for _ in range(2)]
+    yield
+    for process in processes:
         process.kill()
+        process.wait()
 
 
 @pytest.fixture(params=[5_000, 0], ids=["whole", "graph"])
@@ -40,35 +43,90 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("citeloom.stores.reach.WHOLE_LIMIT", request.param)
 
 
-def two_papers(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "ada2020.md").write_text(paper_text("Looms and engines", "loom"), encoding="utf-8")
-    (folder / "grace2021.md").write_text(paper_text("Compilers for everyone", "compiler"), encoding="utf-8")
-    (folder / "library.bib").write_text(BIB, encoding="utf-8")
-    return folder
+class Audience:
+    """Readers of a library whose writer stands still, and what they missed: searches and misses by event."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._kept = Library.open(home, WordEmbedding())
+        self._query = WordEmbedding().vector("trials measured")
+        self.repeats: Counter[str] = Counter()
+        self.searches: Counter[str] = Counter()
+        self.missed: list[str] = []
+
+    def close(self) -> None:
+        self._kept.close()
+
+    async def search(self, event: str) -> None:
+        """Search in all ways, with a library that stays open and with one that is opened now."""
+        self.repeats[event] += 1
+        fresh = Library.open(self._home, WordEmbedding())
+        for reader in (self._kept, fresh):
+            await self._compare(event, reader)
+        fresh.close()
+
+    async def _compare(self, event: str, reader: Library) -> None:
+        records = reader.records()
+        every = {chunk_id(key, place) for key, record in records.items() for place in range(record.chunk_count)}
+        self._note(event, "papers", pausing_writer.UNTOUCHED, records)
+        vectors = reader.store.get_vectors(sorted(every))
+        self._note(event, "vectors by id", every, vectors)
+        exact = [score for _, score in ordered(cosines(vectors, self._query).items())[:5]]
+        for way, limit in (("whole", 5_000), ("graph", 0)):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("citeloom.stores.reach.WHOLE_LIMIT", limit)
+                reader._nearest = Nearest(reader)
+                self._note(event, way, every, dict(reader.nearest_ids(self._query, 1000)))
+                best = [score for _, score in reader.nearest_ids(self._query, 5)]
+                self._note(event, f"best, {way}", ["all"], ["all"] if np.allclose(best, exact, atol=1e-5) else [])
+                near = {paper.paper.key for paper in reader.nearest_papers(self._query, 100)}
+                self._note(event, f"papers, {way}", records, near)
+        terms = reader.fulltext.analyze("series of trials")
+        self._note(event, "words", every, dict(reader.matching(terms, 1000)))
+        hits = await retrieve(reader, "series of trials", 1000)
+        self._note(event, "fused", every, [hit.candidate.chunk.id for hit in hits])
+
+    def _note(self, event: str, way: str, wanted: Collection[str], found: Collection[str]) -> None:
+        self.searches[event] += 1
+        if lacking := set(wanted) - set(found):
+            self.missed.append(f"{event}, {way}: {sorted(lacking)}")
+
+    def table(self) -> str:
+        """Repeats and searches of each event."""
+        return "\n".join(
+            f"{name}: {count} times, {self.searches[name]} searches" for name, count in self.repeats.items()
+        )
 
 
-def shorten(file: Path) -> None:
-    text = file.read_text(encoding="utf-8").replace("loom history", "mill history")
-    file.write_text(text[: text.index("## Results")], encoding="utf-8")
+@pytest.fixture
+def pausing(tmp_path: Path) -> Iterator[tuple[Home, subprocess.Popen[str]]]:
+    """A library, and a process that changes it and pauses after each write."""
+    pausing_writer.make_papers(tmp_path / "papers")
+    command = [sys.executable, pausing_writer.__file__, str(tmp_path / "home"), str(tmp_path / "papers")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        assert process.stdout is not None and process.stdout.readline() == "done\n"
+        yield Home(tmp_path / "home"), process
+        process.kill()
 
 
-@pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("event", ["Staged", "Vectors", "FullText", "Words", "Stored"])
-async def test_each_of_many_readers_sees_the_paper_that_nobody_touched(event: str, tmp_path: Path) -> None:
-    for number in range(HOMES):
-        home, papers = Home(tmp_path / f"home{number}"), two_papers(tmp_path / f"papers{number}")
-        library = Library.open(home, WordEmbedding())
-        await ingest(library, [papers])
-        library.close()
-        shorten(papers / "ada2020.md")
-        with start(home, papers, "wait", event, 1) as process:
-            assert process.stdout is not None and process.stdout.readline() == f"{event}\n"
-            for _ in range(READERS):
-                reader = Library.open(home, WordEmbedding())
-                assert await seen_whole(reader) >= {"grace2021"}
-                reader.close()
-            process.communicate("\n")
+async def test_readers_miss_nothing_between_any_two_writes_of_a_change(
+    pausing: tuple[Home, subprocess.Popen[str]],
+) -> None:
+    home, process = pausing
+    assert process.stdin is not None and process.stdout is not None
+    audience = Audience(home)
+    for _ in range(ROUNDS):
+        for change in pausing_writer.CHANGES:
+            process.stdin.write(f"{change}\n")
+            seen: Counter[str] = Counter()
+            while (write := process.stdout.readline().strip()) != "done":
+                assert write, "the writer came to harm"
+                seen[write] += 1
+                await audience.search(f"{change}: {write} {seen[write]}")
+                process.stdin.write("\n")
+    audience.close()
+    sys.stdout.write(audience.table() + "\n")
+    assert audience.missed == []
 
 
 @pytest.fixture

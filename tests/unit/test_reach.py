@@ -92,3 +92,18 @@ def test_the_graph_is_looked_through_once_for_each_state_of_the_library(whole_li
     for state in ("one", "one", "two", "two"):
         assert reach.search(QUERY, 3, WHOLE, 3, state, WHOLE)[0][0] == "p:00007"
     assert graph.asked == ([] if whole_limit else [201, 3, 3, 201, 3, 3])
+
+
+@pytest.mark.parametrize("k", [1, 5, 60])
+def test_a_graph_that_has_lost_much_is_not_asked_for_a_few(k: int) -> None:
+    """It leads to others only when all are asked for: a walk for a few ends before them."""
+    nearest = [name for name, _ in ordered(cosines(VECTORS, QUERY).items())]
+
+    class Astray(LossyGraph):
+        def near(self, vector: Vector, k: int) -> list[tuple[str, float]]:
+            found = super().near(vector, len(VECTORS))
+            return found if k > len(VECTORS) else [item for item in found if item[0] not in nearest[:40]][:k]
+
+    graph = Astray({nearest[0], nearest[100], nearest[150]})
+    found = graph.reach().search(QUERY, k, WHOLE, k, "state", WHOLE)
+    assert same(found, ordered(cosines(VECTORS, QUERY).items())[:k])

@@ -11,6 +11,7 @@ import pytest
 from citeloom.documents import chunk_id
 from citeloom.models.embedding import Vectors
 from citeloom.stores import chroma
+from citeloom.stores.changes import removal
 from citeloom.stores.library import Library
 from tests.support.made_papers import carry_out, change, similar
 
@@ -81,3 +82,31 @@ def test_a_search_finds_what_the_index_has_cut_off(
         if whole_limit:
             exact = np.sort(matrix @ row)[::-1]
             assert np.allclose([score for _, score in library.nearest_ids(row, 10)], exact[:10], atol=1e-5)
+
+
+@pytest.mark.parametrize("whole_limit", [5_000, 0])
+def test_after_edits_and_removals_a_search_finds_exactly_what_the_catalog_has(
+    edited: Written, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
+) -> None:
+    """Nothing of a removed paper takes a place, and nothing of the others is lacking, however many are asked for."""
+    monkeypatch.setattr("citeloom.stores.reach.WHOLE_LIMIT", whole_limit)
+    writer, reader = open_library(), open_library()
+    random = np.random.default_rng(12)
+    shorter = {key: similar(random, 20) for key in list(edited)[1::3]}
+    carry_out(writer, [change(key, rows, "shorter") for key, rows in shorter.items()])
+    gone = list(edited)[::3]
+    carry_out(writer, [removal(key) for key in gone])
+    left = {key: rows for key, rows in (edited | shorter).items() if key not in gone}
+    ids = {chunk_id(key, place) for key, rows in left.items() for place in range(len(rows))}
+    matrix = np.concatenate(list(left.values()))
+    for library in (writer, reader, open_library()):
+        assert library.chunk_count() == len(ids)
+        for query in similar(random, 5):
+            exact = np.sort(matrix @ query)[::-1]
+            for count in (len(ids), len(ids) + 1, 10 * len(ids)):
+                found = library.nearest_ids(query, count)
+                assert {name for name, _ in found} == ids and len(found) == len(ids)
+                assert np.allclose([score for _, score in found], exact, atol=1e-5)
+            for count in (1, 10, 100) if whole_limit else ():
+                scores = [score for _, score in library.nearest_ids(query, count)]
+                assert np.allclose(scores, exact[:count], atol=1e-5)

@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 from filelock import FileLock, Timeout
 
-from citeloom.documents import chunk_id
+from citeloom.documents import Chunk, chunk_id
 from citeloom.models.embedding import Vector
+from citeloom.models.needs import Need
 from citeloom.stores import chroma
 from citeloom.stores.home import Home
 from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
+from citeloom.tools import retrieve
+from citeloom.tools.papers import search_papers
+from citeloom.tools.windows import propose_windows
 from tests.support.made_papers import carry_out, change, similar
 
 WRITES = ("add", "upsert", "update", "delete")
@@ -138,3 +142,49 @@ def test_a_call_under_way_ends_well_though_another_thread_reopens_the_folder(
     under_way = library.store.collection("content")
     library.store.close()
     assert under_way.count() == library.store.chunk_total() == 30
+
+
+async def test_a_search_for_words_is_of_one_state_though_another_process_writes_in_its_midst(
+    open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(10)
+    writer, reader = open_library(), open_library()
+    writer.finish_staged()
+    carry_out(writer, [change(key, similar(random, 20), "loom") for key in ("ada2020", "grace2021")])
+    edits = [[change("ada2020", similar(random, 40), "looms")]]
+    search = reader.fulltext.search
+
+    def in_its_midst(*arguments: Any) -> Any:
+        found = search(*arguments)
+        if edits:
+            carry_out(writer, edits.pop())
+        return found
+
+    monkeypatch.setattr(reader.fulltext, "search", in_its_midst)
+    assert len(reader.matching(reader.fulltext.analyze("loom"), 1000)) == 60
+
+
+@pytest.mark.parametrize("how", ["retrieve", "search_papers", "propose_windows"])
+async def test_a_paper_that_begins_to_change_while_what_was_found_is_shown_ends_no_search(
+    how: str, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(11)
+    writer, reader = open_library(), open_library()
+    writer.finish_staged()
+    carry_out(writer, [change(key, similar(random, 20), "loom") for key in ("ada2020", "grace2021")])
+    fetch = reader.chunks
+
+    def before_it_is_shown(ids: Sequence[str]) -> list[Chunk]:
+        found = fetch(ids)
+        writer.catalog.stage([change("ada2020", similar(random, 10), "mill")])
+        return found
+
+    monkeypatch.setattr(reader, "chunks", before_it_is_shown)
+    if how == "retrieve":
+        shown = {hit.candidate.paper.key for hit in await retrieve(reader, "loom", 40)}
+    elif how == "search_papers":
+        shown = {hit.paper.key for hit in search_papers(reader, "loom").hits} - {"ada2020"}
+    else:
+        windows = await propose_windows(reader, [Need("N1", "loom", ("loom",))])
+        shown = {window.paper.key for window in windows}
+    assert shown == {"grace2021"}
