@@ -14,6 +14,7 @@ from typing import Any
 
 from bench.checks import Score
 from bench.papers import ROOT
+from citeloom.citations.coverage import uncited_sentences, unsupported_findings
 from citeloom.citations.quantities import Number, claimed_numbers
 from citeloom.documents.sentences import sentence_spans
 
@@ -92,6 +93,20 @@ def score_markup() -> dict[str, Score]:
     return {f"units of passages, {kind}": _score(rows) for kind, rows in found.items()}
 
 
+def score_citation() -> Score:
+    """Sentences of answers and sections that need a citation, among leads, transitions and words of the text's own."""
+    data = json.loads((CASES / "citation_cases.json").read_text(encoding="utf-8"))
+    rows = []
+    for case in data["cases"]:
+        text = case["text"]
+        if case["of"] == "answer":
+            found = [text[slice(*finding.span)] for finding in unsupported_findings(text, ()) if finding.span]
+        else:
+            found = [sentence.text for sentence in uncited_sentences(text, data["experiment"])]
+        rows.append((case["id"], case["uncited"], found))
+    return _score(rows)
+
+
 def whole_passages() -> tuple[int, int]:
     """How many passages are shown exactly as they should be, of how many."""
     cases = _cases("markup_cases.json")
@@ -111,7 +126,7 @@ def noise_shown() -> float:
 
 def measure() -> None:
     """Print the table of `docs/benchmarks.md`."""
-    scores = {**score_counting(), **score_markup()}
+    scores = {**score_counting(), **score_markup(), "sentences that need a citation": score_citation()}
     print("| cases | labelled | precision | recall |\n|---|---|---|---|")
     for name, score in scores.items():
         shares = f"{_share(score.right, score.false)} | {_share(score.right, score.missed)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench.cases import (
     JudgedSentence,
     noise_shown,
+    score_citation,
     score_counting,
     score_markup,
     score_support,
@@ -47,3 +48,9 @@ def test_passages_with_markup_are_shown_as_cleanly_as_they_were() -> None:
     assert units.right + len(units.missed) == 88
     assert units.precision >= 0.41 and units.recall >= 0.6, (units.missed, units.false)
     assert whole_passages()[0] >= 3 and noise_shown() <= 0.29
+
+
+def test_a_citation_is_asked_for_where_a_claim_is_made_and_nowhere_else() -> None:
+    score = score_citation()
+    assert score.right + len(score.missed) == 16
+    assert score.precision >= 0.4 and score.recall >= 0.93, (score.missed, score.false)
