@@ -8,6 +8,7 @@ from bench.cases import (
     score_citation,
     score_counting,
     score_markup,
+    score_number_forms,
     score_support,
     support_cases,
     whole_passages,
@@ -54,3 +55,10 @@ def test_a_citation_is_asked_for_where_a_claim_is_made_and_nowhere_else() -> Non
     score = score_citation()
     assert score.right + len(score.missed) == 16
     assert score.precision == 1.0 and score.recall == 1.0, (score.missed, score.false)
+
+
+def test_a_number_is_known_in_the_form_that_its_source_has() -> None:
+    found, hinted = score_number_forms()
+    assert found.right + len(found.missed) == 19 and hinted.right + len(hinted.missed) == 5
+    assert found.precision >= 0.81 and found.recall >= 0.47, (found.missed, found.false)
+    assert hinted.precision >= 0.33 and hinted.recall >= 0.4, (hinted.missed, hinted.false)
