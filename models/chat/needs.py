@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, get_args
 
@@ -27,6 +28,7 @@ from citeloom.prompts import PromptLibrary
 
 MOST_NEEDS: Final = 7
 MOST_QUERIES: Final = 2
+_COUNTED: Final = re.compile(r"\(\d+ papers in all\)")
 _LONGEST: Final = 300  # characters of a need or a query
 
 
@@ -90,8 +92,9 @@ class ChatNeedsPlanner:
             [system, HumanMessage(task)],
             NeedsPlan,
             max_tokens=self._max_tokens,
-            # Whoever asks the same in other typing is given the same plan, so that nothing is read again for it.
-            known_as=[system, HumanMessage(plain_wording(task))],
+            # Whoever asks the same in other typing, or of a library that has grown by papers on other matters, is given
+            # the same plan, so that nothing is read again for it.
+            known_as=[system, HumanMessage(plain_wording(self._task(brief, _titles(papers))))],
         )
         planned = () if plan is None else numbered_needs(plan.needs)
         if planned:
@@ -112,6 +115,11 @@ class ChatNeedsPlanner:
             queries=present_queries(brief.queries),
             papers=near,
         )
+
+
+def _titles(papers: Sequence[str]) -> list[str]:
+    """The titles near to the subject, without the line that counts the library."""
+    return [line for line in papers if not _COUNTED.fullmatch(line)]
 
 
 def numbered_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:
