@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from bench.checks import Score
 from bench.papers import ROOT
+from citeloom.citations.coverage import uncited_sentences, unsupported_findings
+from citeloom.citations.numbers import number_findings
 from citeloom.citations.quantities import Number, claimed_numbers
 from citeloom.documents.sentences import sentence_spans
+from citeloom.experiment import Experiment
+from tests.unit.citations.samples import make_source
 
 CASES = ROOT / "tests/unit/cases"
 _SAME = Decimal("0.001")
@@ -78,6 +82,20 @@ def shown_today(passage: str) -> list[str]:
     return [" ".join(passage[start:end].split()) for start, end in spans]
 
 
+def score_number_forms() -> tuple[Score, Score]:
+    """Claims whose numbers stand in their source in some form, and hints to another source that has them."""
+    found, hinted = [], []
+    for case in _cases("number_form_cases.json"):
+        cited, other = make_source("E1"), replace(make_source("E2"), text=case["source"])
+        if "found" in case:
+            flagged = number_findings(case["claim"], [replace(other, evidence=cited.evidence)], Experiment())
+            found.append((case["id"], ["found"] * case["found"], ["found"] * (not flagged)))
+        else:
+            (finding, *_) = number_findings(case["claim"], [cited, other], Experiment())
+            hinted.append((case["id"], ["hint"] * case["hint"], ["hint"] * ("[E2]" in finding.message)))
+    return _score(found), _score(hinted)
+
+
 def score_markup() -> dict[str, Score]:
     """Units that are shown as they should be, by kind of markup and together; `false` are units beside them."""
     found: dict[str, list[tuple[str, list[str], list[str]]]] = {"all": []}
@@ -90,6 +108,20 @@ def score_markup() -> dict[str, Score]:
         found["all"].append(row)
         found.setdefault(case["kind"], []).append(row)
     return {f"units of passages, {kind}": _score(rows) for kind, rows in found.items()}
+
+
+def score_citation() -> Score:
+    """Sentences of answers and sections that need a citation, among leads, transitions and words of the text's own."""
+    data = json.loads((CASES / "citation_cases.json").read_text(encoding="utf-8"))
+    rows = []
+    for case in data["cases"]:
+        text = case["text"]
+        if case["of"] == "answer":
+            found = [text[slice(*finding.span)] for finding in unsupported_findings(text, ()) if finding.span]
+        else:
+            found = [sentence.text for sentence in uncited_sentences(text, data["experiment"])]
+        rows.append((case["id"], case["uncited"], found))
+    return _score(rows)
 
 
 def whole_passages() -> tuple[int, int]:
@@ -111,7 +143,9 @@ def noise_shown() -> float:
 
 def measure() -> None:
     """Print the table of `docs/benchmarks.md`."""
-    scores = {**score_counting(), **score_markup()}
+    forms, hints = score_number_forms()
+    scores = {**score_counting(), "numbers in another form": forms, "hints to numbers": hints, **score_markup()}
+    scores |= {"sentences that need a citation": score_citation()}
     print("| cases | labelled | precision | recall |\n|---|---|---|---|")
     for name, score in scores.items():
         shares = f"{_share(score.right, score.false)} | {_share(score.right, score.missed)}"

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from citeloom.citations.absence import states_only_absence
+from citeloom.citations.claimless import is_lead_in, is_transition, question_spans, tells_strength
 from citeloom.citations.findings import Finding, shown
 from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, sentences
@@ -19,7 +21,7 @@ _WORK = (
     r"|observations|advances|evidence)"
 )
 _OTHERS_WORK = re.compile(
-    rf"\b(?:previous|prior|earlier|past|recent|existing|published)\s(?:[\w-]+\s){{0,2}}?{_WORK}\b"
+    rf"\b(?P<named>(?:previous|prior|earlier|past|recent|existing|published)\s(?:[\w-]+\s){{0,2}}?{_WORK}\b)"
     r"|\b(?:several|many|numerous|most|some)\s(?:(?!of\b)[\w-]+\s)?(?:studies|authors|groups|reports|researchers|works?|reviews)\b"
     r"|\b(?:has|have)\s(?:long\s|often\s|also\s|widely\s|repeatedly\s|previously\s|recently\s|frequently\s)?been\s(?:long\s)?"
     r"(?:shown|reported|demonstrated|observed|described|recogni[sz]ed|established|suggested|argued|proposed|documented"
@@ -31,6 +33,11 @@ _OTHERS_WORK = re.compile(
     r"|(?<!these\s)(?<!those\s)(?<!two\s)\bstudies\s(?:of|on|that|have|suggest|show|report|find|typically|commonly|often)\b"
     r"|\bbody\sof\s(?:evidence|work|literature|research)\b|\baccording\sto\s(?:published|earlier|previous|recent)\b"
     r"|\bwas\s(?:first\s|originally\s)?(?:introduced|proposed)\s(?:to|by|in|as|for)\b",
+    re.IGNORECASE,
+)
+_FOUND = re.compile(
+    r"\s(?:ha(?:ve|s|d)|found|show(?:ed|s)?|report(?:ed|s)?|observed?|suggest(?:ed|s)?|claim(?:ed|s)?|fail(?:ed|s)?|s(?:ee|aw)"
+    r"|disagreed?|agreed?|demonstrated?|proposed?|reach(?:ed)?|did|do)\b",
     re.IGNORECASE,
 )
 # The experiment itself, what is still to be done, and what nobody did.
@@ -46,10 +53,11 @@ _LEFT_OPEN = re.compile(
     r"\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b[^.]{0,80}?\b(?:do|does|did|is|are)\s?n[o']t\b"
     r"|\b(?:no|none|nothing|neither)\b[^.]{0,60}\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b"
     r"|\b(?:not|un)\s?(?:answered|addressed|covered|stated|said|reported|clear)\b[^.]{0,40}\b(?:here|sources?|passages?|library)\b"
+    r"|\bthe\s(?:sources|passages|library)\s(?:says?|holds?|gives?|contains?|offers?)\s(?:only\s)?(?:very\s)?(?:little|few|neither)\b"
     r"|\bleaves?\b[^.]{0,40}\bopen\b|\bremains?\s(?:open|unanswered)\b",
     re.IGNORECASE,
 )
-_BOLD_LINE = re.compile(r"[^\n]{1,80}\*\*:?[ \t]*(?:\n|\Z)")
+_BOLD_LINE = re.compile(r"[ \t]*(?:[-+*][ \t]+)?(\*\*|__)(?:(?!\1)[^\n]){1,80}\1:?[ \t]*(?:\n|\Z)")
 _LETTER = re.compile(r"[^\W\d_]")
 _LINE_READ = 400  # characters of a line that tell whether it is a heading in bold
 _AROUND = 200  # characters that hold two words
@@ -92,8 +100,9 @@ def unsupported_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     """A finding for each statement of an answer that cites nothing.
 
     Headings, questions, and sentences on what the sources leave open are no statements; neither is one that only leads
-    to a list.
+    to a list, or to what follows.
     """
+    placed = sentences(text)
     example = f", such as [{sources[0].evidence.id}]," if sources else ""
     return [
         Finding(
@@ -101,15 +110,18 @@ def unsupported_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
             f'"{shown(sentence.text)}" cites nothing; cite the source that says so{example} or leave it out.',
             (sentence.start, sentence.end),
         )
-        for sentence in sentences(text)
-        if not sentence.ids and _states(text, sentence)
+        for sentence, following in zip(placed, [*placed[1:], None], strict=False)
+        if not sentence.ids and _states(text, sentence, following)
     ]
 
 
-def _states(text: str, sentence: CitedSentence) -> bool:
+def _states(text: str, sentence: CitedSentence, following: CitedSentence | None) -> bool:
     begin = text.rfind("\n", 0, sentence.start) + 1
-    line = text[begin : begin + _LINE_READ].lstrip("*_ \t")
-    if _HEADING.match(text, begin) or _BOLD_LINE.match(line):
+    if _HEADING.match(text, begin) or _BOLD_LINE.match(text[begin : begin + _LINE_READ]):
+        return False
+    if is_lead_in(text, sentence, following) or is_transition(sentence, following):
+        return False
+    if tells_strength(sentence) or states_only_absence(sentence):
         return False
     words = sentence.text.strip(" *_-")
     if NEEDED in words:
@@ -140,6 +152,7 @@ def _reports(words: str, own: str) -> bool:
     """Whether a sentence speaks of others' work in words that are not the experiment's, two around them counted in."""
     if _OWN.search(words):
         return False
+    asked = question_spans(words)
     return any(
         _flat(
             " ".join(
@@ -152,6 +165,9 @@ def _reports(words: str, own: str) -> bool:
         )
         not in own
         for match in _OTHERS_WORK.finditer(words)
+        # Works may be named in a question; what they are said to have found is a claim there too.
+        if not (match["named"] and any(start <= match.start() and match.end() <= end for start, end in asked))
+        or _FOUND.match(words, match.end())
     )
 
 

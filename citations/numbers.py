@@ -30,7 +30,10 @@ _LAST = ("experimental_plan", "plots", "experiment_code")
 _QUALIFIED = Decimal("0.12")  # how far "nearly" and "more than" reach, as a share of the number
 _REMEMBERED = 1_000  # claims that were looked for
 _COMPARED = 500  # given numbers on either side of a claim
-_WORD_BEHIND = re.compile(r"[ \u00a0\u2009\u202f-]?([^\W\d_]{1,40})")
+_GAP = "[ \u00a0\u2009\u202f]"
+_DASH = "[-\u2010-\u2014]"
+_WORD_BEHIND = re.compile(rf"(?:{_GAP}|{_DASH})?([^\W\d_]{{1,40}})")
+_RANGE_BEHIND = re.compile(rf"{_GAP}?(?:{_DASH}{{1,3}}|to|and|or){_GAP}?[0-9][0-9.,\u00b7]{{0,12}}(?:\\?%)?(?![0-9])")
 _SMALLEST_ROUNDED = 10  # "three" is a count, and no 2.6 rounded
 
 
@@ -254,8 +257,10 @@ def _holder(text: str, number: Number, sources: Sequence[Source]) -> str:
 
 
 def _behind(text: str, number: Number) -> str:
-    """The word behind a number, without its plural: "patient" of "20 patients"; empty where none names a thing."""
-    found = _WORD_BEHIND.match(text, number.end)
+    """The word behind a number, without its plural: "patient" of "20 patients", or of "20 to 30 patients"; empty where
+    none names a thing."""
+    upper = _RANGE_BEHIND.match(text, number.end)
+    found = _WORD_BEHIND.match(text, upper.end() if upper else number.end)
     word = found[1].casefold() if found else ""
     return "" if word in STOP_WORDS else stem(word)
 

@@ -30,8 +30,12 @@ _POWER = (
     rf"|\*\*(?P<stars>[+{_MINUS}]?[0-9]{{1,4}})"
     rf"|<sup>(?P<sup>[+{_MINUS}]?[0-9]{{1,4}})</sup>|(?P<small>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,4}}))"
 )
+# A decimal point as some journals set it; before a power of ten it is a product.
+_RAISED_POINT = re.compile(
+    rf"(?<![\w.·∙⋅])([{_MINUS}]?[0-9]{{1,9}})[·∙⋅](?=[0-9])(?!10(?:\^|\*\*|<sup>|[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]))"
+)
 _NUMBER = re.compile(
-    rf"(?P<sign>(?<![\w.)\]%{_MINUS}])[{_MINUS}](?=[0-9.]))?"
+    rf"(?P<sign>(?<![\w.)\]%{_MINUS}])(?!(?<=[0-9%]{_GAP})\u2013)[{_MINUS}](?=[0-9.]))?"
     rf"(?<![\w^])(?<!\^[{{(])(?<![0-9]\.)(?P<digits>{_DIGITS})"
     rf"(?:(?P<e>[eE][+-]?[0-9]{{1,4}}(?![\w]))"
     rf"|(?:{_GAP}*(?:[×x·*]|\\times|\\cdot){_GAP}*10{_POWER})"
@@ -111,6 +115,7 @@ _LONGEST = 40  # digits; what is longer measures nothing
 
 def claimed_numbers(text: str) -> list[Number]:
     """The numbers of a draft that count or measure something, in order, each as its reader would take it."""
+    text = _RAISED_POINT.sub(r"\1.", text)  # as long as before
     named = _covering(_names(text))
     found = [
         number
@@ -132,7 +137,7 @@ def claimed_numbers(text: str) -> list[Number]:
 
 def given_numbers(text: str) -> list[Number]:
     """The numbers of a source or an experiment that a draft may repeat; years too, and what is joined by `_`."""
-    text = text.replace("_", " ")
+    text = _RAISED_POINT.sub(r"\1.", text.replace("_", " "))
     named = _covering(_names(text))
     found = [number for number in _scan(text) if not named(number.start) and not named(number.end - 1)]
     # "10 000" is one number or two.

@@ -228,8 +228,20 @@ def _support(citation: Mapping[str, Any], found: Found, passage: str) -> Support
         return Support(citation, found, Excerpt("", quote, ""), whole=False)
     flowing = _WRAPPED.sub(" ", passage)
     end = start + len(quote)
-    decided = " ".join(passage[slice(*citation["decided_by"])].split()) if citation.get("decided_by") else ""
+    decided = deciding_words(citation, passage)
     return Support(citation, found, Excerpt(flowing[:start], flowing[start:end], flowing[end:]), True, decided)
+
+
+def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
+    """The words of the passage that decide, in order; a record of an older run has the first span alone."""
+    spans = [
+        (span["start"], span["end"])
+        for span in citation.get("decided_by_spans", ())
+        if span["chunk_id"] == citation["chunk_id"]
+    ]
+    if not spans and citation.get("decided_by"):
+        spans = [tuple(citation["decided_by"])]
+    return " \u2026 ".join(" ".join(passage[start:end].split()) for start, end in spans)
 
 
 def _by_paper(items: Sequence[Found]) -> tuple[tuple[Found, ...], ...]:

@@ -18,7 +18,7 @@ from citeloom.citations.marking import Mark
 from citeloom.config import CitationStyle
 from citeloom.documents import Evidence
 from citeloom.models.briefs import Source
-from citeloom.models.roles import Verdict, VerdictLabel
+from citeloom.models.roles import DecidingSpan, Verdict, VerdictLabel
 
 # The sentence as the judge saw it (with markers) and the evidence id.
 Verdicts = Mapping[tuple[str, str], Verdict]
@@ -31,8 +31,9 @@ _TITLE_LENGTH = 80
 class Citation:
     """A citation of the rendered text: `chunk.text[start:end] == quote`, `sentence` as the reader sees it.
 
-    `decided_by` is the span in the chunk of the words that the judge's verdict rests on, where it rests on some;
-    `number` is that of its paper, which the numeric style shows.
+    `decided_by` is the span in the chunk of the words that the judge's verdict rests on, where it rests on some, the
+    first of them; `decided_by_spans` are all of them, in whatever chunks of the evidence. `number` is that of its
+    paper, which the numeric style shows.
     """
 
     key: str
@@ -48,6 +49,7 @@ class Citation:
     reason: str = ""
     decided_by: tuple[int, int] | None = None
     number: int | None = None
+    decided_by_spans: tuple[DecidingSpan, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form of the JSON output."""
@@ -190,7 +192,7 @@ def _records(
             found = evidence.get(identifier)
             if found is not None:
                 verdict = verdicts.get((sentence.text, identifier), Verdict("unjudged"))
-                records.append(_record(found, rendered[span.start : span.end], verdict, numbers[found.key]))
+                records.append(citation_of(found, rendered[span.start : span.end], verdict, numbers[found.key]))
     return tuple(spans), tuple(records)
 
 
@@ -203,7 +205,9 @@ def _end_of(move: _Move) -> int:
     return move.end
 
 
-def _record(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
+def citation_of(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
+    """The record of a citation; a verdict of an older run rests on one span."""
+    first = None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end)
     return Citation(
         key=evidence.key,
         page=evidence.page,
@@ -216,8 +220,9 @@ def _record(evidence: Evidence, sentence: str, verdict: Verdict, number: int) ->
         sentence=sentence,
         verdict=verdict.label,
         reason=verdict.reason,
-        decided_by=None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end),
+        decided_by=first,
         number=number,
+        decided_by_spans=verdict.spans or ((DecidingSpan(evidence.chunk_id, *first),) if first else ()),
     )
 
 

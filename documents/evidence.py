@@ -41,7 +41,7 @@ class Evidence:
     statement. `section` is the section title, which places the quote when the source has no pages. `combined_score`
     weighs both scores, all in 0-1. A finding may rest on sentences that do not follow each other, also in neighbouring
     chunks: `more` are those after the first run. `need` is the id of what it is evidence for, empty where no needs were
-    planned (runs before there were any).
+    planned (runs before there were any), `also` those of what else it serves.
     """
 
     id: str
@@ -60,6 +60,7 @@ class Evidence:
     chunk_hash: str
     need: str = ""
     more: tuple[EvidenceSpan, ...] = ()
+    also: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -76,6 +77,7 @@ class Evidence:
         source_query: str,
         need: str = "",
         more: tuple[EvidenceSpan, ...] = (),
+        also: tuple[str, ...] = (),
     ) -> Evidence:
         """Evidence whose quote is sliced from `chunk`, never copied by a model; ValueError on an empty span."""
         words = EvidenceSpan.of(chunk, start, end)
@@ -96,6 +98,7 @@ class Evidence:
             chunk_hash=words.chunk_hash,
             need=need,
             more=more,
+            also=also,
         )
 
     @property
@@ -106,10 +109,10 @@ class Evidence:
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form that graph state holds."""
-        return {**asdict(self), "more": [asdict(span) for span in self.more]}
+        return {**asdict(self), "more": [asdict(span) for span in self.more], "also": list(self.also)}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Evidence:
         """The one place where state becomes a typed value again; records of older runs have one run of words."""
         more = tuple(EvidenceSpan(**span) for span in record.get("more", ()))
-        return cls(**{**record, "more": more})
+        return cls(**{**record, "more": more, "also": tuple(record.get("also", ()))})

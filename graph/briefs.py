@@ -189,7 +189,7 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
 
     `chunk` is that of its first words; words in another chunk that has changed since are left out.
     """
-    shown: dict[tuple[str, int], PassageSentence] = {}
+    shown: list[tuple[int, PassageSentence]] = []  # each with where it begins in the paper
     for span in item.spans:
         holder = chunk if span.chunk_id == item.chunk_id else chunks.get(span.chunk_id)
         if holder is None or holder.text[span.start : span.end] != span.quote:
@@ -197,11 +197,21 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
         units = readable_units(holder.text)
         inside = [place for place, unit in enumerate(units) if unit.start < span.end and span.start < unit.end]
         for place in range(max(0, inside[0] - 1), inside[-1] + 1) if inside else ():
-            unit, carries = units[place], place in inside
-            known = shown.get((holder.id, unit.start))
-            carries = carries or (known is not None and known.carries)
-            shown[holder.id, unit.start] = PassageSentence(holder.id, unit.start, unit.end, unit.text, carries)
-    return tuple(shown[place] for place in sorted(shown))
+            unit = units[place]
+            sentence = PassageSentence(holder.id, unit.start, unit.end, unit.text, place in inside)
+            shown.append((holder.start + unit.start, sentence))
+    return tuple(sentence for _, sentence in sorted(_each_once(shown), key=lambda at: at[0]))
+
+
+def _each_once(shown: Sequence[tuple[int, PassageSentence]]) -> list[tuple[int, PassageSentence]]:
+    """Sentences that do not overlap in the paper, though chunks share their borders: those that carry first, then the
+    longer ones."""
+    kept: list[tuple[int, PassageSentence]] = []
+    for begin, sentence in sorted(shown, key=lambda at: (not at[1].carries, at[1].start - at[1].end)):
+        end = begin + sentence.end - sentence.start
+        if not any(begin < other + item.end - item.start and other < end for other, item in kept):
+            kept.append((begin, sentence))
+    return kept
 
 
 def _found_again(library: Library, item: Evidence) -> Chunk | None:

@@ -125,9 +125,7 @@ def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, A
     searches: list[Search] = []
     for place, need in enumerate(needs):
         mine = [
-            item
-            for item in searched.found
-            if item.finding.need == need.id or (not place and item.finding.need not in known)
+            item for item in searched.found if need.id in item.needs or (not place and known.isdisjoint(item.needs))
         ]
         record: QueryRecord = {
             "query": need.search,
@@ -149,7 +147,8 @@ def recorded(
 ) -> Update:
     """New evidence with its ids beside what is `known`, and the records of the searches; announces each new piece."""
     new, ids = number_evidence(known, [search.searched.found for search in searches], given)
-    for event in evidence_found(new):
+    there = {record["id"] for record in known}
+    for event in evidence_found(record for record in new if record["id"] not in there):
         emit(event)
     section = cast(SectionState, state).get("section")
     own: dict[str, Any] = {"section": section} if section else {}

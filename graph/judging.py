@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from citeloom.citations.markers import marker_ids
 from citeloom.citations.support import BY_SEARCHES, PairKey, cited_claims, pairs_of_absence
@@ -80,9 +81,25 @@ def without_idle(
 
 
 def still_placed(verdicts: dict[PairKey, Verdict], sources: list[Source]) -> dict[PairKey, Verdict]:
-    """The verdicts without the words of a chunk that has changed since it was judged."""
-    same = {source.evidence.id for source in sources if text_hash(source.text) == source.evidence.chunk_hash}
-    return {
-        key: verdict if key[1] in same else Verdict(verdict.label, verdict.reason, adds=verdict.adds)
-        for key, verdict in verdicts.items()
-    }
+    """The verdicts without the words of chunks that have changed since they were judged."""
+    by_id = {source.evidence.id: source for source in sources}
+    return {key: _placed(verdict, by_id.get(key[1])) for key, verdict in verdicts.items()}
+
+
+def _placed(verdict: Verdict, source: Source | None) -> Verdict:
+    """The verdict with the spans in the evidence's own chunk, where its text is what it was, under the id that it has
+    now, and those that are still shown sentences of another chunk."""
+    if source is None:
+        return Verdict(verdict.label, verdict.reason, adds=verdict.adds)
+    same = text_hash(source.text) == source.evidence.chunk_hash
+    # Ids of chunks shift in an edited paper: the own chunk is the one whose span the verdict names apart.
+    own = next((span.chunk_id for span in verdict.spans if (span.start, span.end) == (verdict.start, verdict.end)), "")
+    shown = {(sentence.chunk_id, sentence.start, sentence.end) for sentence in source.passage}
+    spans: list[DecidingSpan] = []
+    for span in verdict.spans:
+        if span.chunk_id == own:
+            spans += [replace(span, chunk_id=source.evidence.chunk_id)] * same
+        elif (span.chunk_id, span.start, span.end) in shown:
+            spans.append(span)
+    start, end = (verdict.start, verdict.end) if same else (None, None)
+    return replace(verdict, start=start, end=end, spans=tuple(spans))

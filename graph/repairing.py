@@ -37,6 +37,8 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _LEADING_MARK = re.compile(r"^(?:(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+)+")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
+_COLON = re.compile(r":[*_]{0,3}(?:\s*\[E[1-9]\d{0,5}\])*[*_]{0,3}\s*$")
 _ENDS = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*$")
 
 
@@ -63,12 +65,13 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
         idle = _idle_markers(here[place])
         if not idle and not (wanted[place] or (any(wanted) and told)):
             continue
+        lead = _lead_of(text, placed, place)
         messages = tuple(_EXAMPLE.sub("", item["message"]) for item in told) if any(wanted) else ()
         shown = FailingSentence(
             without_markers_of(sentence.text, idle),
             messages,
-            *_neighbours(text, placed, place),
-            sources=_evidence_for(sentence, messages, by_id),
+            *_neighbours(text, placed, place, lead),
+            sources=_evidence_for(sentence, messages, by_id, lead),
             of_number=any(item["rule"] == "number-not-found" for item in told),
         )
         found.append(Failing(sentence.start, sentence.end, shown, idle))
@@ -146,8 +149,31 @@ def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
     )
 
 
-def _neighbours(text: str, placed: Sequence[CitedSentence], place: int) -> tuple[str, str]:
-    """The sentences before and after in the same paragraph; before the first one its heading."""
+def _lead_of(text: str, placed: Sequence[CitedSentence], place: int) -> CitedSentence | None:
+    """The sentence that introduces the list in which a sentence is an item: "They differ in three ways [E1]:"."""
+    while place > 0 and _is_item(text, placed[place]):
+        place -= 1
+        if _COLON.search(placed[place].text):
+            return placed[place]
+        # An item may have more sentences than the one that begins its line.
+        while place > 0 and not _begins_line(text, placed[place]):
+            place -= 1
+    return None
+
+
+def _is_item(text: str, sentence: CitedSentence) -> bool:
+    return bool(_ITEM.match(text, text.rfind("\n", 0, sentence.start) + 1))
+
+
+def _begins_line(text: str, sentence: CitedSentence) -> bool:
+    begin = text.rfind("\n", 0, sentence.start) + 1
+    item = _ITEM.match(text, begin)
+    return sentence.start <= (item.end() if item else begin)
+
+
+def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: CitedSentence | None) -> tuple[str, str]:
+    """The sentences before and after in the same paragraph; before the first one its heading, before an item of a list
+    what introduces it as well."""
     here = placed[place]
     before = placed[place - 1] if place else None
     after = placed[place + 1] if place + 1 < len(placed) else None
@@ -155,13 +181,18 @@ def _neighbours(text: str, placed: Sequence[CitedSentence], place: int) -> tuple
         before = None
     if after and (BLANK_LINE.search(text, here.end, after.start) or is_heading(text, after)):
         after = None
-    return before.text if before else "", after.text if after else ""
+    said = [sentence.text for sentence in (lead, before if before != lead else None) if sentence]
+    return " ".join(said), after.text if after else ""
 
 
-def _evidence_for(sentence: CitedSentence, messages: Sequence[str], sources: dict[str, Source]) -> tuple[Source, ...]:
-    """What the sentence cites and the messages name; for one without either, what shares most words with it."""
+def _evidence_for(
+    sentence: CitedSentence, messages: Sequence[str], sources: dict[str, Source], lead: CitedSentence | None
+) -> tuple[Source, ...]:
+    """What the sentence cites, the messages name, and the introduction of its list cites; for one without any of them,
+    what shares most words with it."""
     hints = [_QUOTED.sub("", message) for message in messages]
-    ids = dict.fromkeys([*sentence.ids, *(found for hint in hints for found in marker_ids(hint))])
+    hinted = (found for hint in hints for found in marker_ids(hint))
+    ids = dict.fromkeys([*sentence.ids, *hinted, *(lead.ids if lead else ())])
     named = tuple(sources[identifier] for identifier in ids if identifier in sources)
     if named:
         return named

@@ -19,9 +19,10 @@ def coverage(
     """How each need stands; `evidence` and `queries` are the records of a run's state.
 
     A need is met by one finding that meets it whole, or by two that help; it was searched for in vain when neither was
-    found in two searches.
+    found in two searches. Of two records with one id the later one counts.
     """
     planned = {need.id for need in needs}
+    evidence = list({record["id"]: record for record in evidence}.values())
     return [_covered(need, planned, evidence, queries) for need in needs]
 
 
@@ -35,7 +36,8 @@ def _covered(
         (
             record
             for record in evidence
-            if record.get("need") == need.id or (record["id"] in again and record.get("need") not in planned)
+            if need.id in (record.get("need"), *record.get("also", ()))
+            or (record["id"] in again and record.get("need") not in planned)
         ),
         key=lambda record: -record["llm_score"],
     )

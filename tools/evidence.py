@@ -17,6 +17,7 @@ from citeloom.models.roles import EvidenceReader, PassageFinding
 from citeloom.stores.library import Library
 from citeloom.tools.coverage import STRONG
 from citeloom.tools.retrieval import Retrieval
+from citeloom.tools.same_words import Words, first_same
 from citeloom.tools.scope import Scope
 from citeloom.tools.windows import WindowLimits, propose_windows
 
@@ -69,11 +70,28 @@ class EvidenceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finding that is kept; it becomes evidence when it is given an id."""
+    """A finding that is kept; it becomes evidence when it is given an id.
+
+    `also` are the needs that it serves beside its own, where it was read for several.
+    """
 
     finding: PassageFinding
     combined_score: float
     query: str
+    also: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The ids of all needs that it serves."""
+        return (self.finding.need, *self.also)
+
+    def joined(self, other: Found) -> Found:
+        """Itself for the needs of both, where `other` rests on the same words; the words of the one that has more."""
+        also = tuple(dict.fromkeys(need for need in (*self.also, *other.needs) if need and need != self.finding.need))
+        longer = Words.of_finding(other.finding).length > Words.of_finding(self.finding).length
+        spans = other.finding.spans if longer else self.finding.spans
+        score = max(self.finding.score, other.finding.score)
+        return replace(self, finding=replace(self.finding, spans=spans, score=score), also=also)
 
     def as_evidence(self, identifier: str) -> Evidence:
         """The evidence with the id under which a writer cites it."""
@@ -89,6 +107,7 @@ class Found:
             combined_score=round(self.combined_score, 4),
             source_query=self.query,
             need=self.finding.need,
+            also=self.also,
             more=tuple(EvidenceSpan.of(*span) for span in more),
         )
 
@@ -213,12 +232,21 @@ async def read_windows(
 
 
 def kept(found: Sequence[Found], limits: EvidenceLimits) -> list[Found]:
-    """The findings, best first; of each need so many, and so many of one paper for it, as the limits keep."""
+    """The findings, best first; of each need so many, and so many of one paper for it, as the limits keep.
+
+    Those on the same words are one, which serves the needs of all.
+    """
     best: list[Found] = []
+    words: list[Words] = []
     of_need: Counter[str] = Counter()
     of_paper: Counter[tuple[str, str]] = Counter()
     for item in sorted(found, key=_order):
         need, key = item.finding.need, item.finding.paper.key
+        own = Words.of_finding(item.finding)
+        if (place := first_same(own, words)) is not None:
+            best[place] = best[place].joined(item)
+            words[place] = Words.of_finding(best[place].finding)
+            continue
         if limits.top_k_final is not None and of_need[need] >= limits.top_k_final:
             continue
         if limits.per_paper is not None and of_paper[need, key] >= limits.per_paper:
@@ -226,6 +254,7 @@ def kept(found: Sequence[Found], limits: EvidenceLimits) -> list[Found]:
         of_need[need] += 1
         of_paper[need, key] += 1
         best.append(item)
+        words.append(own)
     return best
 
 
@@ -287,11 +316,11 @@ def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
 
 def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[Found]) -> set[str]:
     """The needs for which reading on is not worth its calls."""
-    strong = [item.finding for item in found if item.finding.score >= STRONG]
-    many = Counter(item.need for item in strong)
-    papers = {need.id: {item.paper.key for item in strong if item.need == need.id} for need in purpose.needs}
+    strong = [item for item in found if item.finding.score >= STRONG]
+    many = Counter(need for item in strong for need in item.needs)
+    papers = {need.id: {item.finding.paper.key for item in strong if need.id in item.needs} for need in purpose.needs}
     several = len({window.paper.key for window in read}) > 1
-    holding = {(chunk.id, item.need) for item in strong for chunk, _, _ in item.spans}
+    holding = {(chunk.id, need) for item in strong for chunk, _, _ in item.finding.spans for need in item.needs}
     plenty = max(_PLENTY, _PLENTY_IN_ALL // max(1, len(purpose.needs)))
     settled: set[str] = set()
     for need in purpose.needs:

@@ -139,7 +139,8 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     outcomes = dict(zip(fetched, passages, strict=True))
     given = cast(ResearchState, state).get("evidence_ids", {})
     new, ids = number_evidence(state["evidence"], [search.found for search in searched], given)
-    for event in evidence_found(new):
+    there = {record["id"] for record in state["evidence"]}
+    for event in evidence_found(record for record in new if record["id"] not in there):
         runtime.stream_writer(event)
     for record, found in zip(records.values(), ids, strict=True):
         record["evidence_ids"] = found

@@ -27,9 +27,12 @@ from citeloom.graph.gathering import (
     purpose_of,
     recorded,
 )
+from citeloom.graph.planned_needs import without_own_results
 from citeloom.graph.queries import default_queries as queries_for
 from citeloom.graph.state import QueryRecord, RunState, SectionState, Update
 from citeloom.graph.workbench import Workbench
+from citeloom.models.briefs import SectionBrief
+from citeloom.models.extractive.needs import section_needs
 from citeloom.models.needs import Purpose
 from citeloom.tools import Scope
 from citeloom.tools.evidence import best_fitting, read_in_waves
@@ -84,6 +87,8 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], bench: Workbench) -
     brief, _ = await brief_of(state, bench)
     titles = await near_titles(bench, purpose_of(state).text)
     needs = await roles.needs.needs(brief, titles)
+    if isinstance(brief, SectionBrief):
+        needs = without_own_results(needs, brief.experiment) or section_needs(brief.queries)
     # In a paper the needs of all sections have ids of their own: evidence says by them what it is for.
     before = sum(len(written.get("needs", ())) for written in cast(SectionState, state).get("written", ()))
     needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, get_args
 
@@ -28,6 +29,7 @@ from citeloom.prompts import PromptLibrary
 
 MOST_NEEDS: Final = 7
 MOST_QUERIES: Final = 2
+_COUNTED: Final = re.compile(r"\(\d+ papers in all\)")
 _LONGEST: Final = 300  # characters of a need or a query
 
 
@@ -94,8 +96,9 @@ class ChatNeedsPlanner:
             [system, HumanMessage(task)],
             NeedsPlan,
             max_tokens=self._max_tokens,
-            # Whoever asks the same in other typing is given the same plan, so that nothing is read again for it.
-            known_as=[system, HumanMessage(plain_wording(task))],
+            # Whoever asks the same in other typing, or of a library that has grown by papers on other matters, is given
+            # the same plan, so that nothing is read again for it.
+            known_as=[system, HumanMessage(plain_wording(self._task(brief, _titles(papers), str(system.content))))],
             room=self._room,
         )
         planned = () if plan is None else numbered_needs(plan.needs)
@@ -119,6 +122,11 @@ class ChatNeedsPlanner:
         total = room.left(WHOLE, system, bare)
         experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
         return prompt.render(kind=brief.kind, wants=wants, experiment=experiment, queries=queries, papers=near)
+
+
+def _titles(papers: Sequence[str]) -> list[str]:
+    """The titles near to the subject, without the line that counts the library."""
+    return [line for line in papers if not _COUNTED.fullmatch(line)]
 
 
 def numbered_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:

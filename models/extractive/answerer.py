@@ -10,10 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from citeloom.documents.sentences import sentence_spans
 from citeloom.models.briefs import AnswerBrief, Source
 from citeloom.models.extractive.answer_phrasing import paragraphs
-from citeloom.models.extractive.relevance import Relevance, odds_of
+from citeloom.models.extractive.relevance import EVEN, Relevance, odds_of
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
 from citeloom.models.extractive.subjects import subject_words
 from citeloom.models.listening import TextListener
@@ -47,21 +50,27 @@ class ExtractiveAnswerer:
     async def _worth(self, brief: AnswerBrief) -> dict[str, float]:
         """How well each piece answers, its passage and its quoted words weighing the same.
 
-        A piece may answer what the user found lacking instead of the question itself.
+        What the user found lacking is a question of its own: the piece that says most on it is worth as much as the one
+        that answers best, and others as much less as they say less on it, where their words bear on it at all.
         """
-        ids = [source.evidence.id for source in brief.sources]
-        passages = [odds_of(source.evidence.llm_score) for source in brief.sources]
-        asked = [brief.question, subject_words(brief.feedback)]
-        judged = [words for words in asked if words and self._relevance.can_judge(words)]
-        if not ids or not judged:
-            return dict(zip(ids, passages, strict=True))
-        quotes = [source.evidence.quote for source in brief.sources]
+        sources = brief.sources
+        ids = [source.evidence.id for source in sources]
+        passages = np.array([odds_of(source.evidence.llm_score) for source in sources], dtype=np.float64)
+        said = await self._said(brief.question, sources)
+        worth = passages if said is None else (passages + said) / 2
+        lacking = await self._said(subject_words(brief.feedback), sources)
+        if lacking is not None and lacking.max() >= EVEN:
+            level = lacking - lacking.max() + worth.max()
+            worth = np.where(lacking >= EVEN, np.maximum(worth, level), worth)
+        return dict(zip(ids, worth.tolist(), strict=True))
+
+    async def _said(self, words: str, sources: Sequence[Source]) -> NDArray[np.float64] | None:
+        """Log-odds that the quoted words of each source bear on `words`; None where that cannot be judged."""
+        if not sources or not words or not self._relevance.can_judge(words):
+            return None
+        quotes = [source.evidence.quote for source in sources]
         vectors = await self._vectors.of(quotes)
-        said = [
-            await self._relevance.odds(words, quotes, vectors @ await self._vectors.of_query(words)) for words in judged
-        ]
-        best = [float(max(of_quote)) for of_quote in zip(*said, strict=True)]
-        return {name: (one + other) / 2 for name, one, other in zip(ids, passages, best, strict=True)}
+        return await self._relevance.odds(words, quotes, vectors @ await self._vectors.of_query(words))
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft without the sentences that a problem names, and without headings that are left with nothing."""

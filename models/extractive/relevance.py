@@ -24,7 +24,7 @@ from citeloom.models.weights import EMBEDDER
 _COSINE_WEIGHT: Final = 30.0
 _COSINE_EVEN: Final = 0.70
 # Where a passage as likely bears on a question as not, and how fast that changes.
-_EVEN: Final = -3.0
+EVEN: Final = -3.0
 _SPREAD: Final = 2.0
 _SURE: Final = 1e-6
 _KEPT: Final = 20_000
@@ -70,9 +70,9 @@ class Relevance:
 def odds_of(score: float) -> float:
     """The log-odds behind a score of `as_score`."""
     plain = min(max(score, _SURE), 1 - _SURE)
-    return float(_EVEN + _SPREAD * np.log(plain / (1 - plain)))
+    return float(EVEN + _SPREAD * np.log(plain / (1 - plain)))
 
 
 def as_score(odds: float) -> float:
     """Log-odds as the score of a reading, 0-1: 0.5 where a passage as likely bears on the question as not."""
-    return float(1 / (1 + np.exp(-(odds - _EVEN) / _SPREAD)))
+    return float(1 / (1 + np.exp(-(odds - EVEN) / _SPREAD)))

@@ -99,6 +99,9 @@ def _check_citations(record: dict[str, Any], library: Library, name: str) -> Non
         assert chunk.text[citation["start"] : citation["end"]] == citation["quote"] != "", name
         if citation["decided_by"]:
             assert re.search(r"\w", chunk.text[slice(*citation["decided_by"])]), name
+        for span in citation["decided_by_spans"]:
+            (holder,) = library.chunks([span["chunk_id"]])
+            assert re.search(r"\w", holder.text[span["start"] : span["end"]]), name
         assert citation["sentence"] in record["text"], name
         assert citation["key"] in citation["sentence"], name
     for item in evidence.values():

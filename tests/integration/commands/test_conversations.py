@@ -92,9 +92,6 @@ def test_from_python_without_a_loop(home: Path, tmp_path: Path) -> None:
     assert QUESTION in (tmp_path / "talk.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.xfail(
-    reason="what feedback asks for is searched and read, but not quoted since windows are read", strict=False
-)
 def test_feedback_brings_what_was_lacking_without_a_chat_model(home: Path) -> None:
     with open_library(home) as library:
         talk = Conversation(library)
@@ -104,6 +101,14 @@ def test_feedback_brings_what_was_lacking_without_a_chat_model(home: Path) -> No
     assert not any("seed" in citation["quote"] for citation in first["citations"])
     assert any("seed" in citation["quote"] for citation in better["citations"])
     assert {citation["key"] for citation in first["citations"]} <= {citation["key"] for citation in better["citations"]}
+
+
+def test_feedback_on_what_no_paper_holds_brings_nothing_in_without_a_chat_model(home: Path) -> None:
+    with open_library(home) as library:
+        talk = Conversation(library)
+        first = talk.ask(QUESTION)
+        better = talk.improve("say more about medieval sonnets")
+    assert {citation["quote"] for citation in better["citations"]} == {item["quote"] for item in first["citations"]}
 
 
 @pytest.fixture

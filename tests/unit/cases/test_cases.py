@@ -5,8 +5,10 @@ from __future__ import annotations
 from bench.cases import (
     JudgedSentence,
     noise_shown,
+    score_citation,
     score_counting,
     score_markup,
+    score_number_forms,
     score_support,
     support_cases,
     whole_passages,
@@ -47,3 +49,16 @@ def test_passages_with_markup_are_shown_as_cleanly_as_they_were() -> None:
     assert units.right + len(units.missed) == 88
     assert units.precision >= 0.41 and units.recall >= 0.6, (units.missed, units.false)
     assert whole_passages()[0] >= 3 and noise_shown() <= 0.29
+
+
+def test_a_citation_is_asked_for_where_a_claim_is_made_and_nowhere_else() -> None:
+    score = score_citation()
+    assert score.right + len(score.missed) == 16
+    assert score.precision == 1.0 and score.recall == 1.0, (score.missed, score.false)
+
+
+def test_a_number_is_known_in_the_form_that_its_source_has() -> None:
+    found, hinted = score_number_forms()
+    assert found.right + len(found.missed) == 19 and hinted.right + len(hinted.missed) == 5
+    assert found.precision == 1.0 and found.recall == 1.0, (found.missed, found.false)
+    assert hinted.precision == 1.0 and hinted.recall == 1.0, (hinted.missed, hinted.false)

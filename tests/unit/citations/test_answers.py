@@ -33,6 +33,32 @@ def test_what_is_no_statement_or_has_its_source_is_left_alone(text: str) -> None
 
 
 @pytest.mark.parametrize(
+    "claim",
+    [
+        "Three methods work.",
+        "Two results fall.",
+        "Several findings differ.",
+        "Two lines of work fail.",
+        "Both findings rest on the same paper, so statins cause strokes in all of the adults that were treated.",
+        "The risk is from a single source.",
+        "**Yield fell twofold in 2019.**",
+        "**Statins halve the risk.**",
+        "**Why not: degree explains it all and everyone has known it for years now.**",
+        "The papers report no effect.",
+        "This study shows no effect.",
+    ],
+)
+def test_a_claim_in_the_form_of_a_lead_or_a_transition_still_needs_its_source(claim: str) -> None:
+    (finding,) = unsupported_findings(f"{claim} Degree explains most edges [E1].", SOURCES)
+    assert finding.span == (0, len(claim))
+
+
+@pytest.mark.parametrize("text", ["**Degree.** It grows.", "Two points follow.", "Degree [E1].\n\n**Size.** Small."])
+def test_a_lead_without_a_cited_sentence_behind_it_leads_nowhere(text: str) -> None:
+    assert unsupported_findings(text, SOURCES)
+
+
+@pytest.mark.parametrize(
     ("text", "marked"),
     [
         ("Paris is a city. Degree explains it [E1].", "Paris is a city [citation needed]. Degree explains it [E1]."),

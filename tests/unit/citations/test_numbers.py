@@ -134,6 +134,19 @@ def test_the_experiments_own_words_need_no_citation_in_a_sentence_of_another_mak
     assert uncited_sentences("As is known, published papers show the same change.", own)
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "We tested whether this holds, and previous studies have shown that it does.",
+        "It remains unclear why earlier studies found no effect.",
+        "We ask how it has been shown that degree explains all.",
+        "Previous work is open; whether it holds was reported by several authors.",
+    ],
+)
+def test_a_question_does_not_hide_what_is_said_of_others(claim: str) -> None:
+    assert [sentence.text for sentence in uncited_sentences(claim, "")] == [claim]
+
+
 def test_every_check_of_a_draft_is_told_with_its_place() -> None:
     text = (
         "Previous studies have shown that this holds. It reached 0.999 here (Smith et al., 2021). Node degree explains"

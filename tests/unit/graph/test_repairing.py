@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from citeloom.citations.findings import Finding, FindingRecord
+from citeloom.citations.markers import normalise_markers
 from citeloom.graph.repairing import apply_edits, edits_of, failing_sentences, without_markers_of
 from citeloom.graph.settling import placed_in, settle
 from citeloom.graph.state import Attempt
@@ -41,6 +42,41 @@ def test_only_what_fails_is_sent_with_its_neighbours_and_its_evidence() -> None:
     assert (first.before, first.after) == ("Good one [E1].", "Good two [E1].")
     assert (second.before, second.after) == ("", "Good item [E1].")
     assert [source.evidence.id for source in first.sources] == ["E2"]
+
+
+def unnamed(text: str) -> Attempt:
+    """An attempt whose findings name no source."""
+    plain = attempt(text)
+    return {**plain, "findings": [{**item, "message": "It is bad."} for item in plain["findings"]]}
+
+
+LISTS = (
+    "The methods differ in three ways [E2]:\n\n- Bad first item.\n- Good item [E1]. It goes on.\n- Bad last item [E1].",
+    "The methods differ in three ways [E2]:\n1. Bad first item.\n2. **Good item** [E1].\n3. Bad last item [E1].",
+    "They differ [E1]. They do in three ways: [E2]\n\n* Bad first item.\n\n* Good item.\n\n* Bad last item [E1].",
+)
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_an_item_of_a_list_is_sent_with_the_sentence_that_introduces_it_and_its_sources(text: str) -> None:
+    first, last = (item.shown for item in failing_sentences(unnamed(normalise_markers(text)), SOURCES))
+    assert [source.evidence.id for source in first.sources] == ["E2"]
+    assert [source.evidence.id for source in last.sources] == ["E1", "E2"]
+    assert "in three ways" in first.before and "in three ways" in last.before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "They differ in three ways [E2]:\n\n- Good item [E1].\n\nBad one is here [E1].",
+        "They differ in three ways [E2]: so it is.\n\n- Bad one is here [E1].",
+        "They differ in three ways [E2]:\n\n## Next\n\n- Bad one is here [E1].",
+        "They differ in three ways [E2].\n\n- Bad one is here [E1].",
+    ],
+)
+def test_what_no_sentence_introduces_is_sent_with_its_own_sources(text: str) -> None:
+    (only,) = (item.shown for item in failing_sentences(unnamed(text), SOURCES))
+    assert [source.evidence.id for source in only.sources] == ["E1"] and "three ways" not in only.before
 
 
 def test_replaced_and_removed_sentences_leave_all_others_as_they_were() -> None:

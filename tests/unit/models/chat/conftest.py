@@ -33,6 +33,7 @@ class ScriptedCaller:
         self.asked: list[list[BaseMessage]] = []
         self.options: list[dict[str, Any]] = []
         self.rejected: list[str] = []
+        self.known_as: list[Sequence[BaseMessage] | None] = []
 
     async def call(
         self,
@@ -45,6 +46,7 @@ class ScriptedCaller:
         listener: TextListener | None = None,
     ) -> Answer:
         self.asked.append(list(messages))
+        self.known_as.append(known_as)
         self.options.append({"tools": tuple(tools), "schema": schema, "max_tokens": max_tokens})
         assert self._script, "the script is used up: one call too many"
         item = self._script.pop(0)

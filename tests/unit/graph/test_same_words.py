@@ -1,0 +1,93 @@
+"""One sentence is one piece of evidence, in however many windows it was read and for however many needs."""
+
+from __future__ import annotations
+
+from citeloom.documents import Category, Chunk, Evidence, EvidenceSpan, Paper
+from citeloom.graph.briefs import passage_of
+from citeloom.graph.numbering import number_evidence
+from citeloom.models.needs import Need
+from citeloom.models.roles import PassageFinding
+from citeloom.tools import EvidenceLimits, Found
+from citeloom.tools.coverage import coverage
+from citeloom.tools.evidence import kept
+
+FIRST = "Networks were permuted a thousand times with XSwap."
+SHARED = "Degree alone predicted most of the edges of nineteen networks."
+LAST = "Where screens were systematic, it predicted few of them."
+TEXT = f"{FIRST} {SHARED} {LAST}"
+PAPER = Paper("zietz2020probability", "Edge prior")
+LIMITS = EvidenceLimits()
+
+
+def chunk(index: int, text: str) -> Chunk:
+    start = TEXT.index(text)
+    name = f"{PAPER.key}:{index:05}"
+    return Chunk(
+        name, PAPER.key, index, text, "Results", "Results", Category.EVALUATION, 1, None, start, start + len(text), 40
+    )
+
+
+BEFORE, AFTER = chunk(1, f"{FIRST} {SHARED}"), chunk(2, f"{SHARED} {LAST}")
+CUT = chunk(1, f"{FIRST} {SHARED[:-9]}")
+
+
+def found(holder: Chunk, words: str, need: str, score: float, statement: str = "It is so.") -> Found:
+    start = holder.text.index(words)
+    spans = ((holder, start, start + len(words)),)
+    return Found(PassageFinding(PAPER, statement, score, need, spans, 0.7), score, f"query for {need}")
+
+
+def test_a_sentence_of_two_windows_is_one_finding_for_both_needs() -> None:
+    weak, strong = found(BEFORE, SHARED, "N1", 0.6, "weak"), found(AFTER, SHARED, "N2", 0.9, "strong")
+    (one,) = kept([weak, strong], LIMITS)
+    record = one.as_evidence("E1").as_dict()
+    assert (record["summary"], record["llm_score"], record["need"], record["also"]) == ("strong", 0.9, "N2", ["N1"])
+    needs = [Need("N1", "a", ("a",)), Need("N2", "b", ("b",))]
+    assert [item.evidence for item in coverage(needs, [record], [])] == [("E1",), ("E1",)]
+    assert Evidence.from_dict(record) == one.as_evidence("E1")
+
+
+def test_of_a_sentence_that_one_window_cuts_the_whole_is_kept() -> None:
+    (one,) = kept([found(CUT, SHARED[:-9], "N1", 0.9), found(AFTER, SHARED, "N1", 0.6)], LIMITS)
+    assert one.as_evidence("E1").quote == SHARED and one.as_evidence("E1").also == ()
+    assert one.finding.score == 0.9
+
+
+def test_findings_on_other_sentences_and_on_parts_of_one_chunk_stay() -> None:
+    both = found(BEFORE, f"{FIRST} {SHARED}", "N1", 0.9)
+    assert len(kept([both, found(BEFORE, SHARED, "N1", 0.8), found(AFTER, LAST, "N1", 0.8)], LIMITS)) == 3
+
+
+def test_what_a_later_search_finds_again_in_the_next_chunk_gets_no_second_marker() -> None:
+    first, _ = number_evidence([], [[found(BEFORE, SHARED, "N1", 0.6)]])
+    again, ids = number_evidence(first, [[found(AFTER, SHARED, "N2", 0.9), found(AFTER, LAST, "N2", 0.5)]])
+    assert ids == [["E1", "E2"]]
+    assert [(item["id"], item["need"], item["also"], item["llm_score"]) for item in again] == [
+        ("E1", "N1", ["N2"], 0.9),
+        ("E2", "N2", [], 0.5),
+    ]
+    assert (again[0]["chunk_id"], again[0]["quote"]) == (BEFORE.id, SHARED)
+    assert number_evidence([*again], [[found(AFTER, SHARED, "N2", 0.9)]]) == ([], [["E1"]])
+
+
+def test_two_searches_of_one_turn_share_the_marker() -> None:
+    new, ids = number_evidence([], [[found(BEFORE, SHARED, "N1", 0.6)], [found(AFTER, SHARED, "N2", 0.6)]])
+    assert ids == [["E1"], ["E1"]] and [item["also"] for item in new] == [["N2"]]
+
+
+def test_evidence_of_an_older_run_has_no_further_needs() -> None:
+    record = found(BEFORE, SHARED, "N1", 0.6).as_evidence("E1").as_dict()
+    del record["also"]
+    assert Evidence.from_dict(record).also == ()
+
+
+def test_the_writer_is_shown_each_sentence_once_where_chunks_share_it() -> None:
+    start = AFTER.text.index(LAST)
+    item = found(BEFORE, SHARED, "N1", 0.6).as_evidence("E1")
+    item = Evidence.from_dict({**item.as_dict(), "more": [vars_of(EvidenceSpan.of(AFTER, start, start + len(LAST)))]})
+    shown = passage_of(item, BEFORE, {BEFORE.id: BEFORE, AFTER.id: AFTER})
+    assert [(sentence.text, sentence.carries) for sentence in shown] == [(FIRST, False), (SHARED, True), (LAST, True)]
+
+
+def vars_of(span: EvidenceSpan) -> dict[str, object]:
+    return {name: getattr(span, name) for name in EvidenceSpan.__dataclass_fields__}
