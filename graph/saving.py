@@ -23,13 +23,24 @@ _ALWAYS = ("md", "bib", "evidence.html", "json")
 _FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "with_markers", "numbering")
 
 
-def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
+def public_record(
+    record: dict[str, Any], files: Mapping[str, str] | None = None, *, passages: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The JSON of a section or a paper: the record without the contents of the other files."""
     public = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
+    texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
+    if "citations" in record:
+        public["citations"] = [_with_chunk(citation, texts) for citation in record["citations"]]
     public["files"] = dict(files or record.get("files") or {})
     if "sections" in record:
-        public["sections"] = [public_record(section) for section in record["sections"]]
+        public["sections"] = [public_record(section, passages=texts) for section in record["sections"]]
     return public
+
+
+def _with_chunk(citation: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """The citation with the text of its chunk, so that `chunk_text[start:end] == quote` can be checked without the
+    library; None where the paper had left it before the run was finished."""
+    return {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
 
 
 async def save(
