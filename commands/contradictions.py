@@ -82,9 +82,9 @@ async def _find(
         record = await find_contradictions(ContradictionRequest(topic, keys, pairs), bench, on_notice=notice)
         spent = bench.spent_now()
     found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
-    told = f"; {unjudged} more without a valid answer of the judge" if unjudged else ""
+    told = f"; {unjudged} without a valid answer of the judge" if unjudged else ""
     notice(
-        f"{found_pairs} of {record['judged']} pairs contradict{told}; {spent.llm_calls} model calls, "
+        f"{found_pairs} of {record['pairs']} pairs contradict{told}; {spent.llm_calls} model calls, "
         f"{spent.journal_hits} answers from the journal."
     )
     for line in record["warnings"]:

@@ -109,7 +109,7 @@ def test_a_judge_that_names_what_it_was_not_shown_finds_nothing(
 def test_nonsense_is_no_contradiction(citeloom: Citeloom, home: Path, server: FakeOpenAI) -> None:
     server.behaviour = lambda body: envelope(body, content="Both contradict! [[{{")
     done = citeloom(*TOPIC, "--home", home, **chat(server))
-    assert done.code == 0 and done.out == ""
+    assert done.code == 4 and done.out == "", "nothing was judged"
     assert server.calls() == 12  # each pair twice, and no more
 
 
