@@ -19,6 +19,7 @@ try:
         search,
         sections,
         spending,
+        verify,
     )
     from citeloom.commands.console import notice
     from citeloom.commands.full_disk import full_disk
@@ -45,11 +46,12 @@ app = typer.Typer(
     "  python cli.py ingest my-library/ --bib my-library/library.bib\n\n"
     "  python cli.py discussion --exp exp.json\n\n"
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, the same command "
-    "goes on; 4 done, but some inputs were refused.",
+    "goes on; 4 done, but some inputs were refused, nothing could be judged, or something does not hold.",
 )
 library.register(app)
 search.register(app)
 contradictions.register(app)
+verify.register(app)
 sections.register(app)
 research.register(app)
 chat.register(app)

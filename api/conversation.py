@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
+from citeloom.api.arguments import require_open
 from citeloom.api.blocking import run_blocking
 from citeloom.api.streaming import events_of
 from citeloom.graph.conversation_run import TurnRequest, take_turn
@@ -17,6 +18,18 @@ from citeloom.graph.workbench import Workbench
 from citeloom.stores.conversations import ConversationRegister, new_thread_id
 
 __all__ = ["Conversation"]
+
+
+class ImproveOptions(TypedDict, total=False):
+    """How an answer is written anew; see `Conversation.aimprove`."""
+
+    on_event: OnEvent | None
+
+
+class AskOptions(ImproveOptions, total=False):
+    """How a question is taken; see `Conversation.aask`."""
+
+    alone: bool
 
 
 class Conversation:
@@ -39,6 +52,7 @@ class Conversation:
     """
 
     def __init__(self, library: Workbench, thread_id: str | None = None) -> None:
+        require_open(library)
         self._library = library
         self._register = ConversationRegister(library.home.runs)
         self.thread_id = self._register.get(thread_id).thread_id if thread_id is not None else new_thread_id()
@@ -82,11 +96,11 @@ class Conversation:
         """
         return events_of(lambda tell: self.aask(question, alone=alone, on_event=tell))
 
-    def ask(self, question: str, **options: Any) -> dict[str, Any]:
+    def ask(self, question: str, **options: Unpack[AskOptions]) -> dict[str, Any]:
         """`aask` for code without an event loop; takes the same options."""
         return run_blocking(self.aask(question, **options), "Conversation.aask")
 
-    def improve(self, feedback: str, **options: Any) -> dict[str, Any]:
+    def improve(self, feedback: str, **options: Unpack[ImproveOptions]) -> dict[str, Any]:
         """`aimprove` for code without an event loop; takes the same options."""
         return run_blocking(self.aimprove(feedback, **options), "Conversation.aimprove")
 
@@ -95,14 +109,17 @@ class Conversation:
         """The finished turns in order: `number`, `asked`, and the JSON of each answer. Blocks for a moment."""
         return [turn_record(turn) for turn in self._register.turns(self.thread_id)]
 
-    def export(self, path: Path | str) -> None:
-        """Write the conversation as markdown, or as JSON where the file ends in .json; replaces the file.
+    def export(self, path: Path | str, *, force: bool = False) -> Path:
+        """Write the conversation as markdown, or as JSON where the file ends in .json; returns the file.
 
-        Raises `InputError` when nothing was answered yet or the file cannot be written.
+        One that was edited, or that Citeloom did not write, is kept, and the conversation gets a number (`talk.2.md`),
+        unless `force` is given. Raises `InputError` when nothing was answered yet or the file cannot be written.
         """
-        write_transcript(Path(path), self.thread_id, self._register.turns(self.thread_id))
+        turns, home = self._register.turns(self.thread_id), self._library.home
+        return write_transcript(Path(path), self.thread_id, turns, home=home, force=force)[0]
 
     async def _take(self, asked: str, kind: TurnKind, on_event: OnEvent | None) -> dict[str, Any]:
+        require_open(self._library)
         request = TurnRequest(asked, kind)
         told: dict[str, Any] = {} if on_event is None else {"on_event": on_event}
         turn = await take_turn(self.thread_id, request, self._library, **told)

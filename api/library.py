@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from citeloom.api.arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more
 from citeloom.api.blocking import run_blocking
 from citeloom.config import RetrievalMode, Settings, load_settings
 from citeloom.errors import ConfigurationError
 from citeloom.graph.contradictions import ContradictionRequest, find_contradictions
-from citeloom.graph.workbench import Workbench, open_workbench
+from citeloom.graph.workbench import Workbench, made_workbench
 from citeloom.key_trust import is_own
 from citeloom.stores.home import find_home
 from citeloom.stores.ingest import ingest as ingest_papers
+from citeloom.tools.papers import year_range
 from citeloom.tools.retrieval import Retrieval, as_records, retrieve
 from citeloom.tools.scope import Scope, require_words
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
+
+    Given = Path | str | Document | BaseLoader
 
 __all__ = [
     "acontradictions",
@@ -37,15 +40,27 @@ __all__ = [
 ]
 
 
-@contextmanager
+class OpenOptions(TypedDict, total=False):
+    """How a library is opened, beside its home; see `open_library`."""
+
+    settings: Settings | None
+    chat_model: BaseChatModel | None
+    embeddings: Embeddings | None
+
+
 def open_library(
     home: Path | str | None = None,
     *,
     settings: Settings | None = None,
     chat_model: BaseChatModel | None = None,
     embeddings: Embeddings | None = None,
-) -> Iterator[Workbench]:
-    """The library of a home with the models that read and write over it, closed at the end.
+) -> Workbench:
+    """The library of a home with the models that read and write over it.
+
+        with citeloom.open_library() as library:  # closed at the end
+            citeloom.research(library, "How are graph genomes used to genotype structural variants?")
+
+        library = citeloom.open_library()  # until library.close(), or as long as the program runs
 
     Args:
         home: its folder; found as on the command line when left out.
@@ -58,24 +73,37 @@ def open_library(
     used = settings or load_settings()
     by_user = home is not None or is_own(used.origin("home"))
     found = find_home(Path(home) if home is not None else used.home, by_user=by_user)
-    with open_workbench(used, found, chat_model=chat_model, embeddings=embeddings) as bench:
-        yield bench
+    return made_workbench(used, found, chat_model, embeddings)
 
 
-@asynccontextmanager
-async def aopen_library(home: Path | str | None = None, **options: Any) -> AsyncIterator[Workbench]:
-    """`open_library` for async code."""
-    manager = open_library(home, **options)
-    bench = await asyncio.to_thread(manager.__enter__)
-    try:
-        yield bench
-    finally:
-        await asyncio.to_thread(manager.__exit__, None, None, None)
+class _Opening:
+    """A library that is being opened: `await` gives it, `async with` closes it at the end."""
+
+    def __init__(self, opened: Callable[[], Workbench]) -> None:
+        self._open = opened
+        self._bench: Workbench | None = None
+
+    def __await__(self) -> Generator[Any, None, Workbench]:
+        return asyncio.to_thread(self._open).__await__()
+
+    async def __aenter__(self) -> Workbench:
+        self._bench = await self
+        return self._bench
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._bench is not None
+        await asyncio.to_thread(self._bench.close)
 
 
+def aopen_library(home: Path | str | None = None, **options: Unpack[OpenOptions]) -> _Opening:
+    """`open_library` for async code: `async with aopen_library() as library`, or `library = await aopen_library()`."""
+    return _Opening(lambda: open_library(home, **options))
+
+
+@library_first
 async def aingest(
     library: Workbench,
-    paths: Sequence[Path | str | Document | BaseLoader],
+    paths: Given | Sequence[Given],
     bib: Path | str | None = None,
     *,
     prune: bool = False,
@@ -85,19 +113,20 @@ async def aingest(
 
     Args:
         library: an open library.
-        paths: files and folders, and LangChain documents or loaders. Documents with the same `key`, else the same
-            `source`, in their metadata are one paper; a `page` in it is counted from 0.
+        paths: files and folders, and LangChain documents or loaders; one or several. Documents with the same `key`,
+            else the same `source`, in their metadata are one paper; a `page` in it is counted from 0.
         bib: the BibTeX file; the only one inside a given folder when left out.
         prune: remove papers whose file is gone from a given folder.
         follow_links: take in also what links inside a folder lead to outside of it.
 
     Raises `InputError`, and what a loader raises.
     """
-    files = [Path(item) for item in paths if isinstance(item, Path | str)]
+    given = _one_or_more_papers(paths)
+    files = [Path(item) for item in given if isinstance(item, Path | str)]
     report = await ingest_papers(
         library.library,
         files,
-        documents=await asyncio.to_thread(_documents, paths) if len(files) < len(paths) else (),
+        documents=await asyncio.to_thread(_documents, given) if len(files) < len(given) else (),
         bib=None if bib is None else Path(bib),
         prune=prune,
         chunk_tokens=library.settings.chunk_tokens,
@@ -108,13 +137,14 @@ async def aingest(
     return report.as_dict()
 
 
+@library_first
 async def asearch(
     library: Workbench,
     query: str,
     k: int = 10,
     mode: RetrievalMode = "hybrid",
-    papers: Sequence[str] | None = None,
-    categories: Sequence[str] | None = None,
+    papers: Sequence[str] | str | None = None,
+    categories: Sequence[str] | str | None = None,
     years: tuple[int, int] | None = None,
     venue: str = "",
     rerank: float = 0.0,
@@ -136,13 +166,16 @@ async def asearch(
     there is no full-text index that can be read.
     """
     require_words(query)
-    scope = Scope.within(library.library, papers or (), categories or (), years, venue)
+    at_least_one("k", k)
+    choice_of("mode", mode, RetrievalMode)
+    scope = Scope.within(library.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
     hits = await retrieve(library.library, query, k, scope, Retrieval(mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library.library, query, hits)
 
 
+@library_first
 async def acontradictions(
-    library: Workbench, topic: str = "", *, papers: Sequence[str] = (), pairs: int = 20
+    library: Workbench, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
 ) -> dict[str, Any]:
     """Passages of different papers that disagree, as the judge says; the result is the JSON of `contradictions --json`.
 
@@ -155,10 +188,26 @@ async def acontradictions(
     Raises `ConfigurationError` when the judge works without a chat model, `InputError` for an unknown key or one alone,
     and `PausedError`; the same call then goes on.
     """
-    return await find_contradictions(ContradictionRequest(topic.strip(), tuple(papers), pairs), library)
+    at_least_one("pairs", pairs)
+    return await find_contradictions(ContradictionRequest(topic.strip(), one_or_more(papers), pairs), library)
 
 
-def _documents(given: Sequence[Path | str | Document | BaseLoader]) -> list[Document]:
+def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
+    """First and last year; raises `ArgumentError` for anything else."""
+    if years is not None and not (
+        isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)
+    ):
+        raise ArgumentError(f"years: expected the first and the last year, such as (2018, 2020), got {years!r:.60}.")
+    return years and year_range(*years)
+
+
+def _one_or_more_papers(paths: Given | Sequence[Given]) -> tuple[Given, ...]:
+    from langchain_core.documents import Document  # which has a length of its own
+
+    return (paths,) if isinstance(paths, Document) else one_or_more(paths)
+
+
+def _documents(given: Sequence[Given]) -> list[Document]:
     """The documents among `given`, those that loaders give among them; ConfigurationError for anything else."""
     from langchain_core.document_loaders import BaseLoader
     from langchain_core.documents import Document
@@ -176,9 +225,10 @@ def _documents(given: Sequence[Path | str | Document | BaseLoader]) -> list[Docu
     return found
 
 
+@library_first
 def ingest(
     library: Workbench,
-    paths: Sequence[Path | str | Document | BaseLoader],
+    paths: Given | Sequence[Given],
     bib: Path | str | None = None,
     *,
     prune: bool = False,
@@ -188,13 +238,14 @@ def ingest(
     return run_blocking(aingest(library, paths, bib, prune=prune, follow_links=follow_links), "aingest")
 
 
+@library_first
 def search(
     library: Workbench,
     query: str,
     k: int = 10,
     mode: RetrievalMode = "hybrid",
-    papers: Sequence[str] | None = None,
-    categories: Sequence[str] | None = None,
+    papers: Sequence[str] | str | None = None,
+    categories: Sequence[str] | str | None = None,
     years: tuple[int, int] | None = None,
     venue: str = "",
     rerank: float = 0.0,
@@ -203,8 +254,9 @@ def search(
     return run_blocking(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
 
 
+@library_first
 def contradictions(
-    library: Workbench, topic: str = "", *, papers: Sequence[str] = (), pairs: int = 20
+    library: Workbench, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
 ) -> dict[str, Any]:
     """`acontradictions` for code without an event loop."""
     return run_blocking(acontradictions(library, topic, papers=papers, pairs=pairs), "acontradictions")

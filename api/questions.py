@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
+from citeloom.api.arguments import formats_of, library_first, one_or_more
 from citeloom.api.blocking import run_blocking
 from citeloom.citations.export import prepare_folder
 from citeloom.citations.formats import Format
@@ -15,31 +16,56 @@ from citeloom.graph.research_run import ResearchRequest, run_research
 from citeloom.graph.saving import public_record, save_section
 from citeloom.graph.workbench import Workbench
 
-__all__ = ["aresearch", "research"]
+__all__ = ["ResearchOptions", "aresearch", "research"]
 
 
+class ResearchOptions(TypedDict, total=False):
+    """How a question is answered; see `aresearch`."""
+
+    sources: int | None
+    length: int | None
+    min_year: int | None
+    max_year: int | None
+    venue: str
+    papers: Sequence[str] | str
+    single_shot: bool
+    out: Path | str | None
+    formats: Sequence[Format] | Format
+    fresh: bool
+    force: bool
+    strict: bool | None
+
+
+class ResearchCallOptions(ResearchOptions, total=False):
+    """The same for a call that returns the answer: its events go to a callback."""
+
+    on_event: OnEvent | None
+
+
+@library_first
 async def aresearch(
-    question: str,
     library: Workbench,
+    question: str,
     *,
     sources: int | None = None,
     length: int | None = None,
     min_year: int | None = None,
     max_year: int | None = None,
     venue: str = "",
-    papers: Sequence[str] = (),
+    papers: Sequence[str] | str = (),
     single_shot: bool = False,
     out: Path | str | None = None,
-    formats: Sequence[Format] = (),
+    formats: Sequence[Format] | Format = (),
     fresh: bool = False,
+    force: bool = False,
     strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """Answer a question from the papers alone, or go on with it; the result is the JSON of `research --json`.
 
     Args:
-        question: what to answer; `answered` in the result is false when no passage bears on it.
         library: an open library.
+        question: what to answer; `answered` in the result is false when no passage bears on it.
         sources: papers that the answer may draw on at most; from the settings when left out.
         length: words asked of the answer; from the settings when left out.
         min_year: first year of publication.
@@ -50,14 +76,16 @@ async def aresearch(
         out: folder for the files; none are written when left out.
         formats: `tex`, `docx` and `html`, written beside the markdown.
         fresh: answer anew, without answers of earlier runs.
+        force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
         on_event: told of each step, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
     request = ResearchRequest(
-        question, sources, length, min_year, max_year, venue, tuple(papers), single_shot=single_shot, fresh=fresh
+        question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
     )
+    wanted = formats_of(formats)
     if strict is not None:
         library = library.with_settings(strict=strict)
     if out is not None:
@@ -65,9 +93,10 @@ async def aresearch(
     finished = await (run_research(request, library, on_event=on_event) if on_event else run_research(request, library))
     if out is None:
         return public_record(finished.record)
-    return await save_section(finished.record, Path(out), formats)
+    return await save_section(finished.record, Path(out), wanted, home=library.home, force=force)
 
 
-def research(question: str, library: Workbench, **options: Any) -> dict[str, Any]:
+@library_first
+def research(library: Workbench, question: str, **options: Unpack[ResearchCallOptions]) -> dict[str, Any]:
     """`aresearch` for code without an event loop; takes the same options."""
-    return run_blocking(aresearch(question, library, **options), "aresearch")
+    return run_blocking(aresearch(library, question, **options), "aresearch")

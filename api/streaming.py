@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from citeloom.api.questions import aresearch
-from citeloom.api.writing import awrite_paper, awrite_section
+from citeloom.api.arguments import library_first
+from citeloom.api.questions import ResearchOptions, aresearch
+from citeloom.api.writing import WritingOptions, awrite_paper, awrite_section
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.graph.events import Event, OnEvent, Telling
 from citeloom.graph.workbench import Workbench
@@ -20,35 +21,43 @@ from citeloom.graph.workbench import Workbench
 __all__ = ["astream_paper", "astream_research", "astream_section"]
 
 
+@library_first
 def astream_section(
-    kind: SectionKind, experiment: Experiment | dict[str, Any] | Path | str, library: Workbench, **options: Any
+    library: Workbench,
+    kind: SectionKind,
+    experiment: Experiment | dict[str, Any] | Path | str,
+    **options: Unpack[WritingOptions],
 ) -> AsyncGenerator[Event, None]:
     """Write a section, or go on with it, as a stream of events; takes the options of `awrite_section`.
 
     Closing the stream early pauses the run, which goes on when it is asked for again. Raises while it is read what
     `awrite_section` raises.
     """
-    return events_of(lambda tell: awrite_section(kind, experiment, library, on_event=tell, **options))
+    return events_of(lambda tell: awrite_section(library, kind, experiment, **options, on_event=tell))
 
 
+@library_first
 def astream_paper(
-    experiment: Experiment | dict[str, Any] | Path | str, library: Workbench, **options: Any
+    library: Workbench, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[WritingOptions]
 ) -> AsyncGenerator[Event, None]:
     """Write a paper, or go on with it, as a stream of events; takes the options of `awrite_paper`.
 
     The drafts of its sections come one after the other in the order of writing, each behind its step "writing". Closing
     the stream early pauses the run. Raises while it is read what `awrite_paper` raises.
     """
-    return events_of(lambda tell: awrite_paper(experiment, library, on_event=tell, **options))
+    return events_of(lambda tell: awrite_paper(library, experiment, **options, on_event=tell))
 
 
-def astream_research(question: str, library: Workbench, **options: Any) -> AsyncGenerator[Event, None]:
+@library_first
+def astream_research(
+    library: Workbench, question: str, **options: Unpack[ResearchOptions]
+) -> AsyncGenerator[Event, None]:
     """Answer a question, or go on with it, as a stream of events; takes the options of `aresearch`.
 
     Closing the stream early pauses the run, which goes on when it is asked for again. Raises while it is read what
     `aresearch` raises.
     """
-    return events_of(lambda tell: aresearch(question, library, on_event=tell, **options))
+    return events_of(lambda tell: aresearch(library, question, **options, on_event=tell))
 
 
 async def events_of(work: Callable[[OnEvent], Awaitable[dict[str, Any]]]) -> AsyncGenerator[Event, None]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
+from citeloom.api.arguments import ArgumentError, formats_of, library_first, section_kind
 from citeloom.api.blocking import run_blocking
 from citeloom.citations.export import prepare_folder
 from citeloom.citations.formats import Format
@@ -18,61 +19,83 @@ from citeloom.graph.run import run_section
 from citeloom.graph.saving import public_record, save
 from citeloom.graph.workbench import Workbench
 
-__all__ = ["awrite_paper", "awrite_section", "write_paper", "write_section"]
+__all__ = ["WritingOptions", "awrite_paper", "awrite_section", "write_paper", "write_section"]
 
 
+class WritingOptions(TypedDict, total=False):
+    """How a section or a paper is written; see `awrite_section`."""
+
+    out: Path | str | None
+    formats: Sequence[Format] | Format
+    fresh: bool
+    force: bool
+    strict: bool | None
+
+
+class WritingCallOptions(WritingOptions, total=False):
+    """The same for a call that returns what was written: its events go to a callback."""
+
+    on_event: OnEvent | None
+
+
+@library_first
 async def awrite_section(
+    library: Workbench,
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
-    library: Workbench,
     *,
     out: Path | str | None = None,
-    formats: Sequence[Format] = (),
+    formats: Sequence[Format] | Format = (),
     fresh: bool = False,
+    force: bool = False,
     strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """Write a section, or go on with it; the result is the section's JSON.
 
     Args:
+        library: an open library.
         kind: the section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
-        library: an open library.
         out: folder for the files; none are written when left out.
         formats: `tex`, `docx` and `html`, written beside the markdown.
         fresh: write anew, without answers of earlier runs.
+        force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
         on_event: told of each step, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    return await _written(kind, experiment, library, out, formats, fresh, strict, on_event)
+    return await _written(section_kind(kind), experiment, library, out, formats, fresh, force, strict, on_event)
 
 
+@library_first
 async def awrite_paper(
-    experiment: Experiment | dict[str, Any] | Path | str,
     library: Workbench,
+    experiment: Experiment | dict[str, Any] | Path | str,
     *,
     out: Path | str | None = None,
-    formats: Sequence[Format] = (),
+    formats: Sequence[Format] | Format = (),
     fresh: bool = False,
+    force: bool = False,
     strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """Write all six sections of a paper as one run, or go on with it; the result is the JSON of `paper --json`.
 
     Args:
-        experiment: an experiment, its plain data, or the path of an `exp.json`.
         library: an open library.
+        experiment: an experiment, its plain data, or the path of an `exp.json`.
         out: folder for the files of the paper and of each section; none are written when left out.
         formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown.
         fresh: write anew, without answers of earlier runs.
+        force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
         on_event: told of each step.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    return await _written("paper", experiment, library, out, formats, fresh, strict, on_event)
+    return await _written("paper", experiment, library, out, formats, fresh, force, strict, on_event)
 
 
 async def _written(
@@ -80,12 +103,14 @@ async def _written(
     experiment: Experiment | dict[str, Any] | Path | str,
     library: Workbench,
     out: Path | str | None,
-    formats: Sequence[Format],
+    formats: Sequence[Format] | Format,
     fresh: bool,
+    force: bool,
     strict: bool | None,
     on_event: OnEvent | None,
 ) -> dict[str, Any]:
     given, source = _experiment(experiment)
+    wanted = formats_of(formats)
     if out is not None:
         await asyncio.to_thread(prepare_folder, Path(out))
     if strict is not None:
@@ -94,40 +119,26 @@ async def _written(
     finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
     if out is None:
         return public_record(finished.record)
-    return await save(finished.record, Path(out), formats)
+    return await save(finished.record, Path(out), wanted, home=library.home, force=force)
 
 
+@library_first
 def write_section(
+    library: Workbench,
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
-    library: Workbench,
-    *,
-    out: Path | str | None = None,
-    formats: Sequence[Format] = (),
-    fresh: bool = False,
-    strict: bool | None = None,
-    on_event: OnEvent | None = None,
+    **options: Unpack[WritingCallOptions],
 ) -> dict[str, Any]:
-    """`awrite_section` for code without an event loop."""
-    work = awrite_section(
-        kind, experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event
-    )
-    return run_blocking(work, "awrite_section")
+    """`awrite_section` for code without an event loop; takes the same options."""
+    return run_blocking(awrite_section(library, kind, experiment, **options), "awrite_section")
 
 
+@library_first
 def write_paper(
-    experiment: Experiment | dict[str, Any] | Path | str,
-    library: Workbench,
-    *,
-    out: Path | str | None = None,
-    formats: Sequence[Format] = (),
-    fresh: bool = False,
-    strict: bool | None = None,
-    on_event: OnEvent | None = None,
+    library: Workbench, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[WritingCallOptions]
 ) -> dict[str, Any]:
-    """`awrite_paper` for code without an event loop."""
-    work = awrite_paper(experiment, library, out=out, formats=formats, fresh=fresh, strict=strict, on_event=on_event)
-    return run_blocking(work, "awrite_paper")
+    """`awrite_paper` for code without an event loop; takes the same options."""
+    return run_blocking(awrite_paper(library, experiment, **options), "awrite_paper")
 
 
 def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:
@@ -135,4 +146,8 @@ def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experi
         return given, "experiment"
     if isinstance(given, dict):
         return parse_experiment(given), "experiment"
+    if not isinstance(given, Path | str):
+        raise ArgumentError(
+            f"experiment: expected an experiment, its plain data or a path, got {type(given).__name__}.",
+        )
     return load_experiment(given), str(given)

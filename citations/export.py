@@ -9,7 +9,8 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,8 +112,8 @@ def prepare_folder(out_dir: Path) -> None:
     """
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
-        write_atomically(out_dir / ".citeloom-write-test", "")
-        (out_dir / ".citeloom-write-test").unlink()
+        with tempfile.NamedTemporaryFile(dir=out_dir, prefix=".citeloom-write-test-"):
+            pass
     except OSError as error:
         raise _not_writable(out_dir, error) from error
 
@@ -131,19 +132,26 @@ def write_files(out_dir: Path, kind: str, document: SectionDocument) -> dict[str
 
 
 def write_texts(
-    out_dir: Path, kind: str, contents: Mapping[str, str | bytes], as_json: Callable[[Mapping[str, str]], str]
+    out_dir: Path,
+    kind: str,
+    contents: Mapping[str, str | bytes],
+    as_json: Callable[[Mapping[str, str]], str],
+    note: Callable[[Collection[bytes]], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Write `contents` by suffix, and last the JSON, which is told where all files are; returns their paths.
+    """Write `contents` by suffix, and last the JSON, which names all files; returns their paths.
 
-    Raises InputError when the folder cannot be made or written.
+    `note` is given all that is about to be written, before the first file is. Raises InputError when the folder cannot
+    be made or written.
     """
     stem = file_stem(kind)
     paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, "json")}
     files = {suffix: str(path) for suffix, path in paths.items()}
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
-        for suffix, text in {**contents, "json": as_json(files)}.items():
-            write_atomically(paths[suffix], text)
+        written = {suffix: as_bytes(text) for suffix, text in {**contents, "json": as_json(files)}.items()}
+        note(list(written.values()))
+        for suffix, content in written.items():
+            write_atomically(paths[suffix], content)
     except OSError as error:
         raise _not_writable(out_dir, error) from error
     return files
@@ -174,10 +182,15 @@ def _not_writable(out_dir: Path, error: OSError) -> InputError:
     )
 
 
+def as_bytes(content: str | bytes) -> bytes:
+    """What a file holds of a text."""
+    # "replace": a lone surrogate in a model's answer must not lose the section.
+    return content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
+
+
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Replace a file by `content` in one step, on disk before the old one goes; raises OSError."""
-    # "replace": a lone surrogate in a model's answer must not lose the section.
-    written = content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
+    written = as_bytes(content)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         with temporary.open("xb") as file:

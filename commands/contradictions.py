@@ -21,6 +21,7 @@ from citeloom.commands.printable import one_line
 from citeloom.commands.search import names_given
 from citeloom.commands.search_view import place_of, shown
 from citeloom.commands.sections import ModelOption, UrlOption
+from citeloom.errors import DONE_WITH_REFUSALS
 from citeloom.models.concurrency import run_to_end
 
 
@@ -50,7 +51,7 @@ def contradictions(
     """Find passages of different papers that disagree on one claim, as the judge says; with both quotes.
 
     Needs a chat model: the extractive judge cannot tell a claim from its contradiction. Given again, the command
-    calls nothing for pairs that were judged.
+    calls nothing for pairs that were judged. When no pair could be judged, it ends with exit code 4.
 
     Example: python cli.py contradictions --topic "do ensembles improve calibration" --pairs 40
     """
@@ -62,8 +63,13 @@ def contradictions(
         result_json(record)
     elif record["contradictions"]:
         _show(record["contradictions"])
-    else:
+    elif record["judged"]:
         notice("No contradiction among the pairs judged; --pairs judges more.")
+    else:
+        tried = "no valid answer came for any of them" if record["pairs"] else "there were none to compare"
+        notice(f"No pair was judged ({tried}): whether the papers contradict each other is not known.")
+    if not record["judged"]:
+        raise typer.Exit(DONE_WITH_REFUSALS)
 
 
 async def _find(
@@ -78,9 +84,11 @@ async def _find(
     found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
     told = f"; {unjudged} without a valid answer of the judge" if unjudged else ""
     notice(
-        f"{found_pairs} of {record['judged']} pairs contradict{told}; {spent.llm_calls} model calls, "
+        f"{found_pairs} of {record['pairs']} pairs contradict{told}; {spent.llm_calls} model calls, "
         f"{spent.journal_hits} answers from the journal."
     )
+    for line in record["warnings"]:
+        notice(f"Warning: {line}")
     return record
 
 

@@ -11,7 +11,7 @@ from citeloom.commands.console import notice, result, result_json, table
 from citeloom.commands.options import HomeOption, JsonOption, resolve
 from citeloom.commands.printable import one_line
 from citeloom.commands.runs import when
-from citeloom.errors import InputError
+from citeloom.commands.sections import ForceOption
 from citeloom.models.concurrency import run_to_end
 
 if TYPE_CHECKING:
@@ -87,17 +87,19 @@ def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: 
 def export_conversation(
     thread_id: IdArgument,
     file: Annotated[Path, typer.Argument(help="Markdown, or JSON where it ends in .json.", show_default=False)],
+    force: ForceOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Write a conversation to a file; one that is there already is not replaced."""
+    """Write a conversation to a file; one that was edited, or that Citeloom did not write, is kept."""
     from citeloom.graph.transcript import write_transcript
 
-    _, _, register = _registered(home)
+    _, found, register = _registered(home)
     entry = register.get(thread_id)
-    if file.exists():
-        raise InputError(f"{file}: is there already.", help="Name another file.")
-    write_transcript(file, entry.thread_id, register.turns(entry.thread_id))
-    notice(f"Written: {file}")
+    turns = register.turns(entry.thread_id)
+    written, told = write_transcript(file, entry.thread_id, turns, home=found, force=force)
+    for line in told:
+        notice(f"Note: {line}")
+    notice(f"Written: {written}")
 
 
 @conversations_app.command("delete")

@@ -22,7 +22,15 @@ from citeloom.commands.options import (
     workbench,
 )
 from citeloom.commands.search import names_given
-from citeloom.commands.sections import CslOption, FormatOption, ModelOption, UrlOption, prepared_folder, priced
+from citeloom.commands.sections import (
+    CslOption,
+    ForceOption,
+    FormatOption,
+    ModelOption,
+    UrlOption,
+    prepared_folder,
+    priced,
+)
 from citeloom.commands.told_answer import ToldAnswer, answer_progress
 from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
@@ -83,6 +91,7 @@ def research(
     strict: StrictOption = None,
     out: OutOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Answer anew, without answers of earlier runs.")] = False,
+    force: ForceOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
     max_calls: MaxCallsOption = None,
@@ -125,7 +134,7 @@ def research(
         single_shot=single_shot,
         fresh=fresh,
     )
-    record, told = run_to_end(_ask(request, out, formats or (), home, settings, draft=not as_json))
+    record, told = run_to_end(_ask(request, out, formats or (), home, settings, draft=not as_json, force=force))
     if as_json:
         result_json(record)
         return
@@ -142,17 +151,24 @@ async def _ask(
     overrides: dict[str, Any],
     *,
     draft: bool,
+    force: bool,
 ) -> tuple[dict[str, Any], ToldAnswer]:
     from citeloom.tools.asking import plain_question
 
     plain_question(request.question)  # before a home is made or named for nothing
     settings, found = resolve(home, **overrides)
     with workbench(settings, found, create=False) as bench, answer_progress(bench.spent_now, draft=draft) as told:
-        return await answer_one(request, out, bench, formats, told), told
+        return await answer_one(request, out, bench, formats, told, force=force), told
 
 
 async def answer_one(
-    request: ResearchRequest, out: Path | None, bench: Workbench, formats: Sequence[str], told: ToldAnswer
+    request: ResearchRequest,
+    out: Path | None,
+    bench: Workbench,
+    formats: Sequence[str],
+    told: ToldAnswer,
+    *,
+    force: bool = False,
 ) -> dict[str, Any]:
     """One answer, with its files where a folder is given; says what happened on stderr, and draws it on `told`."""
     from citeloom.citations.formats import FORMATS
@@ -167,7 +183,8 @@ async def answer_one(
     if out is None:
         record = public_record(finished.record)
     else:
-        record = await save_section(finished.record, out, [known for known in FORMATS if known in formats])
+        wanted = [known for known in FORMATS if known in formats]
+        record = await save_section(finished.record, out, wanted, home=bench.home, force=force)
     for warning in record["warnings"]:
         notice(f"Note: {warning}")
     papers = len({citation["key"] for citation in record["citations"]})

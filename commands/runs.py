@@ -22,7 +22,7 @@ from citeloom.commands.options import (
 )
 from citeloom.commands.printable import one_line
 from citeloom.commands.research import answer_one
-from citeloom.commands.sections import OutOption, write_one
+from citeloom.commands.sections import ForceOption, OutOption, write_one
 from citeloom.commands.told_answer import answer_progress
 from citeloom.models.concurrency import run_to_end
 
@@ -103,6 +103,7 @@ def resume_run(
     run_id: IdArgument,
     out: OutOption = Path(),
     strict: StrictOption = None,
+    force: ForceOption = False,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -111,14 +112,14 @@ def resume_run(
 ) -> None:
     """Go on with a run that was paused or killed; the experiment is kept with the run."""
     given = {"strict": strict, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_to_end(_resume(run_id, out, home, given))
+    record = run_to_end(_resume(run_id, out, home, given, force=force))
     if as_json:
         result_json(record)
     else:
         result(f"\n{record['text']}")
 
 
-async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any]) -> dict[str, Any]:
+async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any], *, force: bool) -> dict[str, Any]:
     from citeloom.errors import InputError
     from citeloom.graph.research_run import ResearchRequest
     from citeloom.graph.resuming import settings_to_resume
@@ -136,8 +137,8 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
             )
         if isinstance(request, ResearchRequest):
             with answer_progress(bench.spent_now, draft=False) as told:
-                return await answer_one(request, out, bench, (), told)
-        return await write_one(request, out, bench)
+                return await answer_one(request, out, bench, (), told, force=force)
+        return await write_one(request, out, bench, force=force)
 
 
 def _request_of(run: Run) -> SectionRequest | ResearchRequest:

@@ -89,6 +89,9 @@ CslOption = Annotated[
     ),
 ]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Write anew, without answers of earlier runs.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace files that were edited; without it the new ones get a number.")
+]
 ModelOption = Annotated[
     str | None,
     typer.Option("--model", help="Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL.", show_default=False),
@@ -132,6 +135,7 @@ def _command(kind: str) -> Any:
         csl: CslOption = None,
         strict: StrictOption = None,
         fresh: FreshOption = False,
+        force: ForceOption = False,
         model: ModelOption = None,
         base_url: UrlOption = None,
         words: WordsOption = None,
@@ -154,7 +158,7 @@ def _command(kind: str) -> Any:
             "max_tokens": max_tokens,
             "max_cost": max_cost,
         }
-        record = run_to_end(_write(kind, exp, out, formats, fresh, home, settings))
+        record = run_to_end(_write(kind, exp, out, formats, fresh, home, settings, force=force))
         result_json(record) if as_json else _show(record)
 
     section.__name__ = kind
@@ -169,6 +173,7 @@ def paper(
     csl: CslOption = None,
     strict: StrictOption = None,
     fresh: FreshOption = False,
+    force: ForceOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
     max_calls: MaxCallsOption = None,
@@ -180,7 +185,7 @@ def paper(
     """Write all six sections as one run, which can be killed and gone on with."""
     settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_to_end(_write("paper", exp, out, formats, fresh, home, settings))
+    record = run_to_end(_write("paper", exp, out, formats, fresh, home, settings, force=force))
     result_json(record) if as_json else _show(record)
 
 
@@ -192,6 +197,8 @@ async def _write(
     fresh: bool,
     home: Path | None,
     overrides: dict[str, Any],
+    *,
+    force: bool,
 ) -> dict[str, Any]:
     from citeloom.experiment import SECTION_KINDS, load_experiment, require_fields
     from citeloom.graph.requests import SectionRequest
@@ -202,11 +209,12 @@ async def _write(
         require_fields(experiment, needed, source=str(exp))
     with workbench(settings, found, create=False) as bench:
         asked: RunKind = "paper" if kind == "paper" else _kind(kind)
-        return await write_one(SectionRequest(asked, experiment, str(exp), fresh), out, bench, formats or ())
+        request = SectionRequest(asked, experiment, str(exp), fresh)
+        return await write_one(request, out, bench, formats or (), force=force)
 
 
 async def write_one(
-    request: SectionRequest, out: Path, bench: Workbench, formats: Sequence[str] = ()
+    request: SectionRequest, out: Path, bench: Workbench, formats: Sequence[str] = (), *, force: bool = False
 ) -> dict[str, Any]:
     """A section or a paper with its files; says what happened on stderr."""
     from citeloom.citations.formats import FORMATS
@@ -217,7 +225,8 @@ async def write_one(
         notice(bench.notice)
     with prepared_folder(out), section_progress(bench.spent_now) as show:
         finished = await run_section(request, bench, on_event=show, on_notice=notice)
-    record = await save(finished.record, out, [known for known in FORMATS if known in formats])
+    wanted = [known for known in FORMATS if known in formats]
+    record = await save(finished.record, out, wanted, home=bench.home, force=force)
     for warning in record["warnings"]:
         notice(f"Note: {warning}")
     usage = record["usage"]

@@ -7,16 +7,43 @@ these, and any page open in a browser may send one: an address among them gets a
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Self
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from citeloom.config import Settings, load_settings
+from citeloom.graph.input_check import GraphInputError, require_known
 from citeloom.key_trust import CONTEXT
 
 
 class _Context(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _named(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Raise Citeloom's own errors: LangGraph hands on what is raised here."""
+        if isinstance(given, dict):
+            keys = [str(name) for name in given if str(name).endswith("_api_key")]
+            if keys:
+                raise GraphInputError(f"context: {keys[0]} is a key.", help="Set it in the environment of the process.")
+            require_known("context", given, cls.model_fields)
+        try:
+            return handler(given)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            name = ".".join(str(part) for part in wrong["loc"])
+            secret = name.endswith("_base_url")
+            value = "a value that is not shown" if secret else f"{wrong['input']!r:.80}"
+            raise GraphInputError(f"context: field {name}: {wrong['msg'].lower()}, got {value}.") from None
 
 
 def _fields() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from citeloom.errors import ConfigurationError, InputError
 from citeloom.graph.fitting import fitted
+from citeloom.graph.tried import Tried, coverage_warnings
 from citeloom.graph.workbench import Workbench
 from citeloom.models.concurrency import all_settled
 from citeloom.models.identity import key_of
@@ -62,12 +63,15 @@ async def find_contradictions(
     found = [
         _record(pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True) if verdict.label == "contradict"
     ]
+    unjudged = sum(verdict.label == "unjudged" for verdict in verdicts)
     return {
         "topic": request.topic,
         "papers": list(request.papers),
         "contradictions": found,
-        "judged": len(pairs),
-        "unjudged": sum(verdict.label == "unjudged" for verdict in verdicts),
+        "pairs": len(pairs),
+        "judged": len(pairs) - unjudged,
+        "unjudged": unjudged,
+        "warnings": coverage_warnings(Tried("pairs of passages", "judged", len(pairs), len(pairs) - unjudged)),
         "run": run,
         "usage": await bench.usage(run),
     }

@@ -28,6 +28,7 @@ from citeloom.graph.conversation_state import (
     remembered,
 )
 from citeloom.graph.events import progress
+from citeloom.graph.input_check import CheckedStateGraph, require_given
 from citeloom.graph.numbering import mark_of
 from citeloom.graph.research_graph import ResearchGraph, build_research_graph
 from citeloom.graph.shared_workbench import shared_workbench
@@ -58,7 +59,7 @@ def build_conversation_graph(
         """Run the research graph on the question, with what the conversation remembers."""
         return await _answered(state, runtime, bench, research)
 
-    graph = StateGraph(
+    graph = CheckedStateGraph(
         ConversationState,
         context_schema=SectionContext,
         input_schema=ConversationInput,
@@ -79,7 +80,8 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], bench: Workbe
     Raises `QuestionError` for what cannot be asked, `NothingToImproveError` when nothing was answered before, and
     `EmptyLibraryError`.
     """
-    asked = plain_question(state.get("asked", ""))
+    require_given(state, "asked", ConversationInput)
+    asked = plain_question(state["asked"])
     await bench.require_papers()
     past = state.get("past", [])
     kind = state.get("turn_kind", "follow-up")

@@ -17,6 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from citeloom.graph.binding import BenchProvider, bound
 from citeloom.graph.context import SectionContext
+from citeloom.graph.input_check import CheckedStateGraph
 from citeloom.graph.nodes import paper
 from citeloom.graph.section_graph import add_steps
 from citeloom.graph.shared_workbench import shared_workbench
@@ -29,7 +30,9 @@ def build_paper_graph(
     workbench: BenchProvider = shared_workbench,
 ) -> StateGraph[SectionState, Any, PaperInput, PaperOutput]:
     """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
-    graph = StateGraph(SectionState, context_schema=SectionContext, input_schema=PaperInput, output_schema=PaperOutput)
+    graph = CheckedStateGraph(
+        SectionState, context_schema=SectionContext, input_schema=PaperInput, output_schema=PaperOutput
+    )
     for node in (paper.begin, paper.keep, paper.assemble):
         graph.add_node(node.__name__, bound(node, workbench))
     graph.add_edge(START, "begin")

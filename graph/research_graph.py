@@ -19,6 +19,7 @@ from langgraph.graph.state import CompiledStateGraph
 from citeloom.graph import nodes
 from citeloom.graph.binding import BenchProvider, bound
 from citeloom.graph.context import SectionContext
+from citeloom.graph.input_check import CheckedStateGraph
 from citeloom.graph.shared_workbench import shared_workbench
 from citeloom.graph.state import ResearchInput, ResearchOutput, ResearchState
 
@@ -29,7 +30,7 @@ def build_research_graph(
     workbench: BenchProvider = shared_workbench,
 ) -> StateGraph[ResearchState, Any, ResearchInput, ResearchOutput]:
     """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
-    graph = StateGraph(
+    graph = CheckedStateGraph(
         ResearchState, context_schema=SectionContext, input_schema=ResearchInput, output_schema=ResearchOutput
     )
     for node in (

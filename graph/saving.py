@@ -9,33 +9,63 @@ from typing import Any
 
 from citeloom.citations.csl import style_file
 from citeloom.citations.evidence_report import evidence_report
-from citeloom.citations.export import file_stem, prepare_folder, slug, write_texts
-from citeloom.citations.formats import ExportError, Format, convert
+from citeloom.citations.export import as_bytes, file_stem, prepare_folder, slug, write_atomically, write_texts
+from citeloom.citations.formats import FORMATS, ExportError, Format, convert
+from citeloom.citations.own_files import FreeName, free_name, there
 from citeloom.documents.processes import in_thread
+from citeloom.errors import InputError
+from citeloom.stores.home import Home
+from citeloom.stores.written import WrittenFiles
 
-__all__ = ["prepare_folder", "public_record", "save", "save_section"]
+__all__ = ["prepare_folder", "public_record", "save", "save_section", "write_own_file"]
 
+_ALWAYS = ("md", "bib", "evidence.html", "json")
 _FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "with_markers", "numbering")
 
 
-def public_record(record: dict[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
+def public_record(
+    record: dict[str, Any], files: Mapping[str, str] | None = None, *, passages: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The JSON of a section or a paper: the record without the contents of the other files."""
     public = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
+    texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
+    if "citations" in record:
+        public["citations"] = [_with_chunk(citation, texts) for citation in record["citations"]]
     public["files"] = dict(files or record.get("files") or {})
     if "sections" in record:
-        public["sections"] = [public_record(section) for section in record["sections"]]
+        public["sections"] = [public_record(section, passages=texts) for section in record["sections"]]
     return public
 
 
-async def save(record: dict[str, Any], out: Path, formats: Sequence[Format] = ()) -> dict[str, Any]:
+def _with_chunk(citation: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """The citation with the text of its chunk, so that `chunk_text[start:end] == quote` can be checked without the
+    library; None where the paper had left it before the run was finished."""
+    return {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
+
+
+async def save(
+    record: dict[str, Any],
+    out: Path,
+    formats: Sequence[Format] = (),
+    *,
+    home: Home | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
     """Write the files of a section, or those of a paper and of each of its sections; returns the JSON.
 
     Of a paper only the whole is written in `formats`. Raises as `save_section` does.
     """
     if "sections" not in record:
-        return await save_section(record, out, formats)
-    sections = [await save_section(_with_sources(section, record["report"]), out) for section in record["sections"]]
-    return await save_section({**record, "sections": sections}, out, formats)
+        return await save_section(record, out, formats, home=home, force=force)
+    sections = []
+    told: list[str] = []
+    for section in record["sections"]:
+        with_sources = _with_sources(section, record["report"])
+        saved = await save_section(with_sources, out, home=home, force=force)
+        told += [line for line in saved["warnings"] if line not in section["warnings"]]
+        sections.append(saved)
+    whole = {**record, "sections": sections, "warnings": [*told, *record["warnings"]]}
+    return await save_section(whole, out, formats, home=home, force=force)
 
 
 def _with_sources(section: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,34 +75,84 @@ def _with_sources(section: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[
 
 
 async def save_section(
-    record: dict[str, Any], out: Path, formats: Sequence[Format] = (), *, stem: str = ""
+    record: dict[str, Any],
+    out: Path,
+    formats: Sequence[Format] = (),
+    *,
+    stem: str = "",
+    home: Home | None = None,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
 
-    `stem` names the files otherwise than after the section.
+    Files that Citeloom has not written from `home`, or that were edited since, are kept, unless `force` is given: all
+    files then have a number (`discussion.2.md`), and a warning says so. Formats of an earlier run that lie beside are
+    made anew, or named where they cannot be. `stem` names the files otherwise than after the section.
 
     Raises `InputError` when they cannot be written, and `ExportError` for a format that pandoc refuses, after all
     other files are written. A failed write loses nothing: the finished run is in the register, and the same command
     writes it again.
     """
+    wanted = tuple(dict.fromkeys(formats))
+    name = file_stem(stem or name_of(record))
 
     def write() -> dict[str, Any]:
-        def as_json(files: Mapping[str, str]) -> str:
-            return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
+        written = WrittenFiles(None if home is None else home.runs)
+        while True:
+            free = _free(out, name, wanted, written, force)
+            beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
+            ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
+            made, failed = _converted(record, [*wanted, *ours], free.stem)
+            if free == _free(out, name, wanted, written, force):  # nobody has edited them meanwhile
+                break
+        old = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
+        told = [*free.told(), *_named_as_old([file for file in old if there(out / file)])]
+        whole = {**record, "warnings": [*told, *record["warnings"]]}
 
-        made, failed = _converted(record, formats, stem or name_of(record))
+        def as_json(files: Mapping[str, str]) -> str:
+            return json.dumps(public_record(whole, files), ensure_ascii=False, indent=2) + "\n"
+
         contents = {
             "md": record["markdown"],
             "bib": record["bibliography"],
             "evidence.html": evidence_report(record),
             **made,
         }
-        saved = public_record(record, write_texts(out, stem or name_of(record), contents, as_json))
-        if failed:
-            raise failed[0]
+        saved = public_record(whole, write_texts(out, free.stem, contents, as_json, written.note))
+        for error in (failed[kind] for kind in wanted if kind in failed):
+            raise error
         return saved
 
     return await in_thread(write)
+
+
+def _free(out: Path, name: str, formats: Sequence[Format], written: WrittenFiles, force: bool) -> FreeName:
+    return FreeName(name) if force else free_name(out, name, (*_ALWAYS, *formats), written.has)
+
+
+def write_own_file(
+    path: Path, content: str, *, home: Home | None = None, force: bool = False
+) -> tuple[Path, list[str]]:
+    """Write one file, under the next free number where it is not as Citeloom wrote it; returns where, and what was
+    kept. Blocks; raises `InputError`."""
+    written = WrittenFiles(None if home is None else home.runs)
+    free = FreeName(path.stem) if force else free_name(path.parent, path.stem, [path.suffix[1:]], written.has)
+    target = path.with_name(f"{free.stem}{path.suffix}")
+    prepare_folder(path.parent)
+    written.note([as_bytes(content)])
+    try:
+        write_atomically(target, content)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from error
+    return target, free.told()
+
+
+def _named_as_old(files: Sequence[str]) -> list[str]:
+    """One line on the formats that lie beside the new files and are not of this run."""
+    if not files:
+        return []
+    is_old = "is not of this run" if len(files) == 1 else "are not of this run"
+    return [f"{', '.join(files)} {is_old}: kept as before."]
 
 
 def name_of(record: Mapping[str, Any]) -> str:
@@ -81,13 +161,12 @@ def name_of(record: Mapping[str, Any]) -> str:
 
 
 def _converted(
-    record: Mapping[str, Any], formats: Sequence[Format], stem: str
-) -> tuple[dict[str, bytes], list[ExportError]]:
+    record: Mapping[str, Any], formats: Sequence[Format], name: str
+) -> tuple[dict[str, bytes], dict[str, ExportError]]:
     """The contents by format, and the errors of those that could not be made."""
     made: dict[str, bytes] = {}
-    failed: list[ExportError] = []
-    name = file_stem(stem)
-    for target in dict.fromkeys(formats):
+    failed: dict[str, ExportError] = {}
+    for target in formats:
         try:
             made[target] = convert(
                 record["manuscript"],
@@ -98,5 +177,5 @@ def _converted(
                 title=record.get("title", ""),
             )
         except ExportError as error:
-            failed.append(error)
+            failed[target] = error
     return made, failed

@@ -20,6 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from citeloom.graph import nodes
 from citeloom.graph.binding import BenchProvider, bound
 from citeloom.graph.context import SectionContext
+from citeloom.graph.input_check import CheckedStateGraph
 from citeloom.graph.shared_workbench import shared_workbench
 from citeloom.graph.state import SectionInput, SectionOutput, SectionState
 
@@ -30,7 +31,7 @@ def build_section_graph(
     workbench: BenchProvider = shared_workbench,
 ) -> StateGraph[SectionState, Any, SectionInput, SectionOutput]:
     """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
-    graph = StateGraph(
+    graph = CheckedStateGraph(
         SectionState, context_schema=SectionContext, input_schema=SectionInput, output_schema=SectionOutput
     )
     graph.add_edge(START, "default_queries")

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from citeloom.citations.export import prepare_folder, write_atomically
 from citeloom.citations.inert import inert
 from citeloom.citations.references import places_line
 from citeloom.errors import InputError
-from citeloom.graph.saving import public_record
+from citeloom.graph.saving import public_record, write_own_file
 from citeloom.stores.conversations import KeptTurn
+from citeloom.stores.home import Home
 
 
 def turn_record(turn: KeptTurn) -> dict[str, Any]:
@@ -39,10 +39,13 @@ def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write_transcript(path: Path, thread_id: str, turns: Sequence[KeptTurn]) -> None:
-    """Write a conversation as markdown, or as JSON where the file ends in .json; replaces the file. Blocks.
+def write_transcript(
+    path: Path, thread_id: str, turns: Sequence[KeptTurn], *, home: Home | None = None, force: bool = False
+) -> tuple[Path, list[str]]:
+    """Write a conversation as markdown, or as JSON where the file ends in .json; returns where, and what was kept.
 
-    Raises `InputError` when nothing was answered yet or the file cannot be written.
+    A file that is not as Citeloom wrote it is kept, and the conversation gets a number (`talk.2.md`), unless `force`
+    is given. Blocks. Raises `InputError` when nothing was answered yet or the file cannot be written.
     """
     if not turns:
         raise InputError(f"Conversation {thread_id}: nothing was answered yet.")
@@ -51,11 +54,7 @@ def write_transcript(path: Path, thread_id: str, turns: Sequence[KeptTurn]) -> N
         text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
     else:
         text = transcript(thread_id, turns)
-    prepare_folder(path.parent)
-    try:
-        write_atomically(path, text)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    return write_own_file(path, text, home=home, force=force)
 
 
 def _places(entry: dict[str, Any]) -> list[dict[str, Any]]:

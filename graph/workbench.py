@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from langgraph.runtime import Runtime
 
@@ -128,10 +128,27 @@ class Workbench:
         """The same workbench under changed settings, with graphs of its own: those are bound to their workbench."""
         return replace(self, settings=self.settings.model_copy(update=changes), graphs={})
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or one that shares its library."""
+        return not self.journal.is_open
+
     def close(self) -> None:
-        """Let go of library and journal."""
+        """Let go of library and journal; may be called twice."""
         self.library.close()
         self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
 
     async def require_papers(self) -> None:
         """Raise `EmptyLibraryError` when no paper is ready."""

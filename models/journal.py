@@ -77,6 +77,11 @@ class Journal:
             self._open = False
             self._flights.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be asked."""
+        return self._open
+
     def __enter__(self) -> Self:
         return self
 

@@ -22,27 +22,26 @@ _WORD = re.compile(r"[^\W_]+")
 
 async def save(shell: Shell, argument: str) -> Outcome:
     """Write the last result: markdown, and beside it what belongs to an answer or a section."""
-    from citeloom.citations.export import write_atomically
-    from citeloom.graph.saving import save_section
+    from citeloom.graph.saving import save_section, write_own_file
 
     draft = shell.state.draft
     assert draft is not None  # `require` has seen to it
     path = await asyncio.to_thread(_target, argument, default_name(shell.state.original_query))
     screen.stage("💾", f"Saving {_CALLED[draft.kind]}...")
+    home = (await shell.workbench()).home
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
-        files = (await save_section(dict(draft.record), folder, stem=path.stem))["files"]
-        beside = ", ".join(f".{kind}" for kind in files if kind != "md")
-        screen.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {files['md']} (beside it {beside})")
+        saved = await save_section(dict(draft.record), folder, stem=path.stem, home=home)
+        for line in saved["warnings"]:
+            if line not in draft.record["warnings"]:
+                screen.warning(line)
+        beside = ", ".join(f".{kind}" for kind in saved["files"] if kind != "md")
+        screen.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {saved['files']['md']} (beside it {beside})")
         return Unchanged()
-    try:
-        await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
-        await asyncio.to_thread(write_atomically, path, draft.markdown)
-    except OSError as error:
-        raise NotNowError(
-            f"{path}: cannot be written ({error.strerror or error}).", help="Name another file: save FILE."
-        ) from error
-    screen.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {path.absolute()}")
+    written, told = await asyncio.to_thread(write_own_file, path.absolute(), draft.markdown, home=home)
+    for line in told:
+        screen.warning(line)
+    screen.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {written}")
     return Unchanged()
 
 
@@ -60,7 +59,7 @@ def default_name(query: str) -> str:
 
 
 def _target(argument: str, name: str) -> Path:
-    """Where to save; raises `NotNowError` for a file that is there already, or is no markdown."""
+    """Where to save; raises `NotNowError` for a file that is no markdown."""
     given = Path(argument).expanduser() if argument else RESULTS / f"{name}.md"
     if argument and (given.is_dir() or argument.endswith("/")):
         given = given / f"{name}.md"
@@ -68,8 +67,6 @@ def _target(argument: str, name: str) -> Path:
         given = given.with_name(f"{given.name}.md")
     if given.suffix.lower() not in (".md", ".markdown"):
         raise NotNowError(f"{given}: results are saved as markdown.", help="Name a file that ends in .md.")
-    if given.exists():
-        raise NotNowError(f"{given}: is there already.", help="Name another file: save FILE.")
     return given
 
 

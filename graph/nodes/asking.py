@@ -24,8 +24,9 @@ from citeloom.graph.gathering import (
     window_records,
     windows_from,
 )
+from citeloom.graph.input_check import require_given
 from citeloom.graph.numbering import mark_of
-from citeloom.graph.state import QueryRecord, ResearchState, Update
+from citeloom.graph.state import QueryRecord, ResearchInput, ResearchState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.extractive.subjects import subject_words
 from citeloom.tools import EvidenceLimits, Scope, search_evidence
@@ -46,7 +47,8 @@ async def route(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -
     Raises `QuestionError` for a question that cannot be asked, `InputError` for limits that name nothing in the
     library, and `EmptyLibraryError` when there is nothing to search.
     """
-    question = plain_question(state.get("question", ""))
+    require_given(state, "question", ResearchInput)
+    question = plain_question(state["question"])
     await bench.require_papers()
     limits = await asyncio.to_thread(limits_of, state, bench.library)
     found = await asyncio.to_thread(route_in, question, bench.library)

@@ -13,6 +13,7 @@ from citeloom.citations.whole_paper import whole_paper
 from citeloom.experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
 from citeloom.graph.briefs import chunks_shown
 from citeloom.graph.events import progress
+from citeloom.graph.input_check import require_given
 from citeloom.graph.nodes.rendering import (
     FinishedText,
     Page,
@@ -21,7 +22,7 @@ from citeloom.graph.nodes.rendering import (
     page_record,
     references_of,
 )
-from citeloom.graph.state import SectionState, Update, WrittenSection
+from citeloom.graph.state import PaperInput, SectionState, Update, WrittenSection
 from citeloom.graph.workbench import Workbench
 
 # What a section sums up is written before it.
@@ -48,7 +49,8 @@ async def begin(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
 
     Raises `ExperimentError` for a field of the wrong type or one that a section cannot do without.
     """
-    experiment = parse_experiment(state.get("experiment"))
+    require_given(state, "experiment", PaperInput)
+    experiment = parse_experiment(state["experiment"])
     for kind in SECTION_KINDS:
         require_fields(experiment, kind)
     return {

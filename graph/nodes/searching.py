@@ -27,9 +27,10 @@ from citeloom.graph.gathering import (
     purpose_of,
     recorded,
 )
+from citeloom.graph.input_check import require_given
 from citeloom.graph.planned_needs import without_own_results
 from citeloom.graph.queries import default_queries as queries_for
-from citeloom.graph.state import QueryRecord, RunState, SectionState, Update
+from citeloom.graph.state import QueryRecord, RunState, SectionInput, SectionState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.briefs import SectionBrief
 from citeloom.models.extractive.needs import section_needs
@@ -49,7 +50,8 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
     `EmptyLibraryError` when there is nothing to search.
     """
     kind = _kind_of(state)
-    experiment = parse_experiment(state.get("experiment"))
+    require_given(state, "experiment", SectionInput)
+    experiment = parse_experiment(state["experiment"])
     require_fields(experiment, kind)
     await bench.require_papers()
     queries = await asyncio.to_thread(queries_for, kind, experiment, bench.library.embedding.count_tokens)

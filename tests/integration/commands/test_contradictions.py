@@ -97,16 +97,19 @@ def test_a_judge_that_names_what_it_was_not_shown_finds_nothing(
 ) -> None:
     server.behaviour = judging(pick)
     done = citeloom(*TOPIC, "--json", "--home", home, **chat(server))
-    assert done.code == 0
+    assert done.code == 4, "nothing was judged"
     assert done.json["contradictions"] == []
-    assert done.json["unjudged"] == done.json["judged"] == 6
+    assert (done.json["pairs"], done.json["unjudged"], done.json["judged"]) == (6, 6, 0)
+    assert "0 of 6 pairs of passages were judged" in done.json["warnings"][0]
+    said = citeloom(*TOPIC, "--home", home, **chat(server))
+    assert said.code == 4 and "No pair was judged" in said.err and "No contradiction" not in said.err
     assert "6 without a valid answer" in done.err
 
 
 def test_nonsense_is_no_contradiction(citeloom: Citeloom, home: Path, server: FakeOpenAI) -> None:
     server.behaviour = lambda body: envelope(body, content="Both contradict! [[{{")
     done = citeloom(*TOPIC, "--home", home, **chat(server))
-    assert done.code == 0 and done.out == ""
+    assert done.code == 4 and done.out == "", "nothing was judged"
     assert server.calls() == 12  # each pair twice, and no more
 
 

@@ -36,13 +36,15 @@ def test_results_are_saved_under_the_question_and_never_over_a_file(home: Path, 
         person.type("sem-search How well are scores calibrated?", "nearest first", "Next steps")
         person.type("save", "Search results saved to:")
         person.type("save mine.md", "Search results saved to:")
-        person.type("save mine.md", "is there already")
+        (tmp_path / "mine.md").write_text("my own words", encoding="utf-8")
+        person.type("save mine.md", "mine.2.md")
         person.type("save mine.pdf", "saved as markdown")
         person.child.sendline("quit")
         assert person.ends() == 0
     (saved,) = (tmp_path / "results").iterdir()
     assert saved.name.startswith("how-well-are-scores-calibrated_20")
-    assert saved.read_text(encoding="utf-8") == (tmp_path / "mine.md").read_text(encoding="utf-8")
+    assert saved.read_text(encoding="utf-8") == (tmp_path / "mine.2.md").read_text(encoding="utf-8")
+    assert (tmp_path / "mine.md").read_text(encoding="utf-8") == "my own words"
     assert "varga2021calibration" in saved.read_text(encoding="utf-8")
 
 

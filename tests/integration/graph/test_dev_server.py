@@ -209,14 +209,15 @@ async def test_the_server_opens_the_home_that_doctor_names(
 @pytest.mark.parametrize(
     ("given", "context", "message"),
     [
-        ({"section": "discussion"}, {}, "experiment: expected a JSON object"),
+        ({"section": "discussion"}, {}, "input: field experiment is missing; there are section, experiment."),
         ({"experiment": {"verdict": "yes"}}, {}, "field section: expected one of introduction, methods"),
         ({"section": "intro", "experiment": {}}, {}, "got 'intro'"),
         ({"section": "discussion", "experiment": {"verdict": 3}}, {}, "field verdict"),
+        ({"section": "discussion", "experiments": {}}, {}, "unknown field 'experiments' (is it 'experiment'?)"),
         ({"section": "discussion", "experiment": {}}, {"section_words": 2}, "Setting section_words"),
         ({"section": "discussion", "experiment": {}}, {"home": "nowhere"}, "nowhere: holds no library"),
     ],
-    ids=["no-experiment", "no-section", "unknown-section", "wrong-type", "bad-setting", "no-library"],
+    ids=["no-experiment", "no-section", "unknown-section", "wrong-type", "unknown-field", "bad-setting", "no-library"],
 )
 async def test_a_wrong_input_ends_in_a_readable_error(
     server: Server, client: LangGraphClient, given: Any, context: dict[str, Any], message: str

@@ -1,0 +1,100 @@
+"""What the calls of the API take: in which order, and what is said of an argument that cannot be used."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, get_args
+
+from citeloom.citations.formats import FORMATS, Format
+from citeloom.errors import InputError
+from citeloom.experiment import SECTION_KINDS, SectionKind
+from citeloom.graph.workbench import Workbench
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+
+
+class ArgumentError(InputError):
+    """A call of the API was given what it cannot use."""
+
+
+class ClosedLibraryError(ArgumentError):
+    """The library was closed, as at the end of a `with` block."""
+
+    default_help = "Open it again with open_library(), and use it before it is closed."
+
+
+def library_first(call: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The call with its library checked; one that is not the first argument is taken, with a `DeprecationWarning`."""
+
+    @functools.wraps(call)
+    def ordered(*given: Any, **options: Any) -> Result:
+        place = next((n for n, value in enumerate(given) if isinstance(value, Workbench)), None)
+        by_name = place is None and given and isinstance(options.get("library"), Workbench)
+        if place or by_name:
+            warnings.warn(
+                f"The library is the first argument of {call.__name__}(); another order will be refused.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            library = options.pop("library") if place is None else given[place]
+            given = (library, *(value for value in given if value is not library))
+        require_open(given[0] if given else options.get("library"))
+        return call(*given, **options)
+
+    return ordered
+
+
+def require_open(library: object) -> None:
+    """Raise `ArgumentError` for what is no library, and `ClosedLibraryError` for one that was closed."""
+    if not isinstance(library, Workbench):
+        raise ArgumentError(
+            f"library: expected an open library, got {type(library).__name__}.", help="Open one with open_library()."
+        )
+    if library.closed:
+        raise ClosedLibraryError(f"{library.home.root}: the library is closed.")
+
+
+def section_kind(kind: object) -> SectionKind:
+    """The section that was asked for; raises `ArgumentError` naming all."""
+    return next((known for known in SECTION_KINDS if known == kind), None) or _raise("section", kind, SECTION_KINDS)
+
+
+def formats_of(given: Sequence[str] | str) -> tuple[Format, ...]:
+    """The formats to be written beside the markdown, which is always; raises `ArgumentError` naming all."""
+    names = [name for name in ((given,) if isinstance(given, str) else given) if name != "md"]
+    return tuple(
+        next((known for known in FORMATS if known == name), None) or _raise("format", name, ("md", *FORMATS))
+        for name in names
+    )
+
+
+def choice_of(what: str, given: object, literal: Any) -> None:
+    """Raise `ArgumentError` unless `given` is one of the values of a `Literal`."""
+    if given not in get_args(literal):
+        _raise(what, given, get_args(literal))
+
+
+def one_or_more(given: Sequence[Item] | Item | None) -> tuple[Item, ...]:
+    """What a list holds, a single thing as a list of one, and nothing for None."""
+    if given is None:
+        return ()
+    single = isinstance(given, str | bytes | Path) or not isinstance(given, Collection)
+    return (given,) if single else tuple(given)  # type: ignore[return-value, arg-type]  # told apart just before
+
+
+def at_least_one(what: str, given: int) -> None:
+    """Raise `ArgumentError` for a count below one, or for what is no count."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise ArgumentError(f"{what}: expected a whole number from 1 on, got {given!r:.60}.")
+
+
+def _raise(what: str, given: object, known: Sequence[str]) -> Any:
+    near = difflib.get_close_matches(given, known, n=1) if isinstance(given, str) else []
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ArgumentError(f"There is no {what} {given!r:.60}; there are {', '.join(known)}.{hint}")

@@ -1,0 +1,84 @@
+"""verify: whether the quotes, keys and numbers of a result hold, in its own file and in the library."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from citeloom.commands.console import notice, result, result_json
+from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
+from citeloom.commands.printable import one_line
+from citeloom.errors import DONE_WITH_REFUSALS, InputError
+
+if TYPE_CHECKING:
+    from citeloom.stores.library import Library
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("verify", rich_help_panel="Library")(verify_file)
+
+
+def verify_file(
+    file: Annotated[Path, typer.Argument(help="The .json of a section, a paper, an answer or a conversation.")],
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Check every quote, key and number of a result against the library, and against the file itself.
+
+    What does not hold is listed as FILE:FIELD, and the exit code is then 4; it is 0 when all holds, and 2 when the file
+    is no result of Citeloom. A file of an older version is checked as far as it goes, and what it lacks is said.
+
+    Example: citeloom verify paper/discussion.json
+    """
+    from citeloom.citations.verifying import verify
+
+    record = _read(file)
+    settings, found = resolve(home)
+    with workbench(settings, found, create=False) as bench:
+        verified = verify(record, _Held(bench.library))
+    counts = f"{verified.quotes} quotes, {verified.keys} cited keys and {verified.numbers} numbers were checked"
+    for what, count in verified.lacks.items():
+        notice(f"Not checked: {count} {what}.")
+    wrong = len(verified.mismatches)
+    notice(f"{counts}; {wrong} {'does' if wrong == 1 else 'do'} not hold." if wrong else f"{counts}; all hold.")
+    if as_json:
+        mismatches = [{"field": place, "problem": why} for place, why in verified.mismatches]
+        checked = {"quotes": verified.quotes, "keys": verified.keys, "numbers": verified.numbers}
+        result_json({"file": str(file), "checked": checked, "mismatches": mismatches, "lacks": verified.lacks})
+    else:
+        for place, why in verified.mismatches:
+            result(one_line(f"{file}:{place}: {why}"))
+    if wrong:
+        raise typer.Exit(DONE_WITH_REFUSALS)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The record; raises `InputError` for what is no result."""
+    from citeloom.citations.verifying import is_result
+
+    try:
+        record: Any = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file}: cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
+    if not is_result(record):
+        raise InputError(f"{file}: is no result of Citeloom.", help="Name a .json that a section or an answer wrote.")
+    return dict(record)
+
+
+class _Held:
+    """The library as it is asked here."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._keys = {paper.key for paper in library.papers()}
+
+    def has_paper(self, key: str) -> bool:
+        return key in self._keys
+
+    def chunk(self, chunk_id: str) -> tuple[str, str] | None:
+        chunks = self._library.chunks([chunk_id])
+        return (chunks[0].key, chunks[0].text) if chunks else None

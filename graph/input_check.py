@@ -1,0 +1,101 @@
+"""A graph that looks at its input before it runs: LangGraph itself drops a field that it does not know in silence.
+
+Inside another graph the input is the whole state of that graph, whose other fields are its own: there only what is
+missing is named, by the first node.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from functools import cache
+from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
+
+from langchain_core.runnables.config import ensure_config
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.typing import ContextT, InputT, OutputT, StateT
+from pydantic import TypeAdapter, ValidationError
+
+from citeloom.errors import InputError
+
+_CHECKED_BY_NODES: Final = frozenset({"section", "experiment", "question", "asked"})  # which say more of them
+
+
+class GraphInputError(InputError):
+    """A graph was given a field that it does not have, or not given one that it needs."""
+
+
+class CheckedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
+    """A compiled graph whose runs raise `GraphInputError` for an input with unknown fields, before anything is done."""
+
+    def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
+        """As the graph's own; raises `GraphInputError`."""
+        self._require(input, config)
+        yield from super().stream(input, config, **options)
+
+    async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
+        """As the graph's own; raises `GraphInputError`."""
+        self._require(input, config)
+        async for part in super().astream(input, config, **options):
+            yield part
+
+    def _require(self, given: Any, config: Any) -> None:
+        nested = ensure_config(config)["configurable"].get("checkpoint_ns")
+        if isinstance(given, Mapping) and not nested:
+            require_input(given, self.builder.input_schema)
+
+
+class CheckedStateGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
+    """A builder whose compiled graph looks at its input."""
+
+    def compile(self, *args: Any, **options: Any) -> CheckedGraph[StateT, ContextT, InputT, OutputT]:
+        """As the builder's own."""
+        compiled = super().compile(*args, **options)
+        return CheckedGraph(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
+
+
+def require_input(given: Mapping[str, Any], schema: type) -> None:
+    """Raise `GraphInputError` for fields that the schema of a graph's input does not have, a wrong type, or none."""
+    types = _types(schema)
+    require_known("input", given, types)
+    if not given:
+        raise GraphInputError(f"input: is empty; {_listed(types)}.")
+    for name in given.keys() - _CHECKED_BY_NODES:
+        try:
+            types[name].validate_python(given[name])
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            place = "".join(f".{part}" for part in wrong["loc"])
+            raise GraphInputError(
+                f"input: field {name}{place}: {wrong['msg'].lower()}, got {wrong['input']!r:.80}."
+            ) from None
+
+
+def require_given(state: Mapping[str, Any], name: str, schema: type) -> None:
+    """Raise `GraphInputError` when a field of the input is missing that the graph needs."""
+    if name not in state:
+        raise GraphInputError(f"input: field {name} is missing; {_listed(_types(schema))}.")
+
+
+def require_known(what: str, given: Collection[str], known: Collection[str]) -> None:
+    """Raise `GraphInputError` naming all fields that are not known, the known ones that are near, and all there are."""
+    unknown = [str(name) for name in given if name not in known]
+    if not unknown:
+        return
+    near = {name: difflib.get_close_matches(name, known, n=1) for name in unknown}
+    named = ", ".join(f"{name!r}{f' (is it {close[0]!r}?)' if close else ''}" for name, close in near.items())
+    raise GraphInputError(f"{what}: unknown field{'s' if len(unknown) > 1 else ''} {named}; {_listed(known)}.")
+
+
+def _listed(known: Collection[str]) -> str:
+    return f"there are {', '.join(known)}"
+
+
+@cache
+def _types(schema: type) -> dict[str, TypeAdapter[Any]]:
+    hints = get_type_hints(schema, include_extras=True)
+    return {
+        name: TypeAdapter(get_args(hint)[0] if get_origin(hint) is NotRequired else hint)
+        for name, hint in hints.items()
+    }

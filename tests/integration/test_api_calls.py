@@ -1,0 +1,179 @@
+"""The calls from Python: with and without `with`, in either order, and one clear error for what cannot be used."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import citeloom
+from citeloom import CiteloomError, Conversation, aopen_library, open_library
+from citeloom.api.conversation import AskOptions
+from citeloom.api.library import OpenOptions
+from citeloom.api.questions import ResearchCallOptions
+from citeloom.api.writing import WritingCallOptions
+from citeloom.graph.workbench import Workbench
+from tests.support.sample_library import EXPERIMENT, index_samples
+
+ROOT = Path(__file__).resolve().parents[2]
+QUESTION = "How well are scores calibrated?"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from citeloom.models.local_embedding import LocalEmbedding
+
+    return index_samples(tmp_path_factory.mktemp("api") / "home", LocalEmbedding()).root
+
+
+@pytest.fixture
+def library(home: Path) -> Any:
+    with open_library(home) as opened:
+        yield opened
+
+
+def test_a_library_is_used_without_with_and_closed_by_hand(home: Path) -> None:
+    library = open_library(home)
+    assert citeloom.search(library, "calibration", k=1)
+    library.close()
+    library.close()
+    with pytest.raises(CiteloomError, match="the library is closed"):
+        citeloom.search(library, "calibration")
+
+
+async def test_a_library_is_awaited_or_opened_with_async_with(home: Path) -> None:
+    library = await aopen_library(home)
+    async with library:
+        assert await citeloom.asearch(library, "calibration", k=1)
+    async with aopen_library(home) as again:
+        assert not again.closed
+    assert library.closed and again.closed
+
+
+def test_a_program_that_never_closes_its_library_ends_without_a_word(home: Path) -> None:
+    program = f"import citeloom; lib = citeloom.open_library({str(home)!r}); print(len(citeloom.search(lib, 'scores')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "") and int(done.stdout) > 0
+
+
+def calls() -> dict[str, Callable[[Workbench], Any]]:
+    return {
+        "ingest": lambda lib: citeloom.ingest(lib, []),
+        "search": lambda lib: citeloom.search(lib, "scores"),
+        "contradictions": lambda lib: citeloom.contradictions(lib, "scores"),
+        "research": lambda lib: citeloom.research(lib, QUESTION),
+        "section": lambda lib: citeloom.write_section(lib, "results", EXPERIMENT),
+        "paper": lambda lib: citeloom.write_paper(lib, EXPERIMENT),
+        "conversation": lambda lib: Conversation(lib),
+        "stream": lambda lib: citeloom.astream_research(lib, QUESTION),
+    }
+
+
+@pytest.mark.parametrize("call", calls())
+def test_every_call_says_that_a_library_is_closed_or_is_none(home: Path, call: str) -> None:
+    with open_library(home) as library:
+        pass
+    with pytest.raises(CiteloomError, match="the library is closed"):
+        calls()[call](library)
+    with pytest.raises(CiteloomError, match="expected an open library, got str"):
+        calls()[call](str(home))  # type: ignore[arg-type]
+
+
+def test_a_conversation_over_a_library_that_was_closed_says_so(home: Path) -> None:
+    with open_library(home) as library:
+        talk = Conversation(library)
+    with pytest.raises(CiteloomError, match="the library is closed"):
+        talk.ask(QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda lib: citeloom.write_section(lib, "discusion", EXPERIMENT), "introduction, methods.*'discussion'"),
+        (lambda lib: citeloom.write_section(lib, 3, EXPERIMENT), "no section 3"),
+        (
+            lambda lib: citeloom.write_section(lib, "results", EXPERIMENT, formats="pdf"),
+            "format 'pdf'.*tex, docx, html",
+        ),
+        (lambda lib: citeloom.write_section(lib, "results", EXPERIMENT, formats=["docx", "dcx"]), "Did you mean"),
+        (lambda lib: citeloom.write_section(lib, "results", None), "experiment: expected"),
+        (lambda lib: citeloom.research(lib, QUESTION, papers="varga2021"), "varga2021calibration"),
+        (lambda lib: citeloom.search(lib, "scores", papers=["varga2021"]), "varga2021calibration"),
+        (lambda lib: citeloom.search(lib, "scores", categories="methodz"), "There are .*method"),
+        (lambda lib: citeloom.search(lib, "scores", mode="sparse"), "hybrid, dense, bm25"),
+        (lambda lib: citeloom.search(lib, "scores", k=0), "k: expected"),
+        (lambda lib: citeloom.search(lib, "scores", years=2020), "years: expected"),
+        (lambda lib: citeloom.search(lib, "scores", years=(2020, 2010)), "2020"),
+    ],
+)
+def test_a_wrong_argument_is_one_error_that_names_the_choices(library: Workbench, call: Any, said: str) -> None:
+    with pytest.raises(CiteloomError, match=said) as raised:
+        call(library)
+    assert "\n" not in str(raised.value) and raised.value.exit_code == 2
+
+
+def test_a_single_string_is_taken_where_a_list_is(library: Workbench, tmp_path: Path) -> None:
+    key = "varga2021calibration"
+    by_string = citeloom.search(library, "scores", papers=key, categories="results")
+    assert by_string == citeloom.search(library, "scores", papers=[key], categories=["results"]) != []
+    record = citeloom.research(library, QUESTION, papers=key, out=tmp_path, formats="html")
+    assert {citation["key"] for citation in record["citations"]} == {key} and "html" in record["files"]
+    paper = tmp_path / "one2024.md"
+    paper.write_text("# One\n\nAbstract. Something was measured in one clinic.\n", "utf-8")
+    with open_library(tmp_path / "home") as empty:
+        assert citeloom.ingest(empty, str(paper))["papers_added"] == 1
+        assert citeloom.ingest(empty, paper)["papers_unchanged"] == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (lambda lib: citeloom.search("scores", lib), lambda lib: citeloom.search(lib, "scores")),
+        (
+            lambda lib: citeloom.research(QUESTION, lib)["text"],
+            lambda lib: citeloom.research(lib, QUESTION)["text"],
+        ),
+        (
+            lambda lib: citeloom.research(QUESTION, library=lib)["text"],
+            lambda lib: citeloom.research(question=QUESTION, library=lib)["text"],
+        ),
+        (
+            lambda lib: citeloom.write_section("results", EXPERIMENT, lib)["text"],
+            lambda lib: citeloom.write_section(lib, "results", EXPERIMENT)["text"],
+        ),
+    ],
+)
+def test_the_library_comes_first_and_the_old_order_is_taken_with_a_warning(
+    library: Workbench, old: Any, new: Any, recwarn: pytest.WarningsRecorder
+) -> None:
+    expected = new(library)
+    assert not [item for item in recwarn if item.category is DeprecationWarning]
+    with pytest.warns(DeprecationWarning, match="The library is the first argument"):
+        assert old(library) == expected
+
+
+def test_a_typo_in_an_option_is_an_error(library: Workbench) -> None:
+    with pytest.raises(TypeError, match="min_yaer"):
+        citeloom.research(library, QUESTION, min_yaer=2000)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("call", "options"),
+    [
+        (citeloom.aresearch, ResearchCallOptions),
+        (citeloom.awrite_section, WritingCallOptions),
+        (citeloom.awrite_paper, WritingCallOptions),
+        (citeloom.open_library, OpenOptions),
+        (Conversation.aask, AskOptions),
+    ],
+)
+def test_the_typed_options_are_those_of_the_call(call: Any, options: Any) -> None:
+    parameters = inspect.signature(call).parameters.values()
+    assert {
+        item.name for item in parameters if item.kind is item.KEYWORD_ONLY
+    } == options.__required_keys__ | options.__optional_keys__
