@@ -17,6 +17,7 @@ from typing import Any
 from citeloom.citations.findings import Finding
 from citeloom.citations.inert import inert
 from citeloom.citations.numbers import NumberTrace
+from citeloom.citations.own_citations import OwnCitation
 from citeloom.citations.references import Reference
 from citeloom.citations.styles import Citation
 from citeloom.documents import Evidence, Paper
@@ -43,6 +44,7 @@ class SectionDocument:
     findings: Sequence[Finding] = ()
     numbers: Sequence[NumberTrace] = ()
     left_out: Sequence[Mapping[str, Any]] = ()
+    own_citations: Sequence[OwnCitation] = ()
     usage: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     notice: str = ""
@@ -60,6 +62,7 @@ class SectionDocument:
             "findings": [finding.as_dict() for finding in self.findings],
             "numbers": [trace.as_dict(self.text) for trace in self.numbers],
             "left_out": [dict(item) for item in self.left_out],
+            "own_citations": [citation.as_dict() for citation in self.own_citations],
             "usage": dict(self.usage),
             "warnings": list(self.warnings),
             "files": dict(files or {}),

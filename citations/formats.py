@@ -15,7 +15,8 @@ from typing import Final, Literal, get_args
 
 from citeloom.citations.csl import read_style
 from citeloom.citations.export import without_title
-from citeloom.citations.styles import CitationPlace
+from citeloom.citations.own_citations import OwnCitation
+from citeloom.citations.styles import PANDOC_KEY, CitationPlace, Rendered
 from citeloom.documents.pandoc import PandocError, pandoc
 from citeloom.errors import CiteloomError
 
@@ -41,6 +42,15 @@ _UNSAFE = re.compile(
 _UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
+_COMMAND = re.compile(
+    r"\\(?P<name>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]*\](?=\[))?(?:\[(?P<place>[^\[\]]*)\])?\{(?P<keys>[^{}]+)\}"
+)
+_BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
+_KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
+_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?)*\]")
+_IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
+
+
 class ExportError(CiteloomError):
     """pandoc could not make a format; the section's other files are there."""
 
@@ -51,13 +61,33 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str) -> str
     """The section as pandoc should read it; `text` is rendered in pandoc's style, its citations at `places`."""
     pieces: list[str] = []
     done = 0
-    for place in places:
+    for place in sorted(places, key=lambda place: place.start):
         # Straight marks around a section's title would be set as two closing ones.
-        citation = re.sub(r'"([^"]*)"', r"“\1”", text[place.start : place.end])
+        citation = place.instead or re.sub(r'"([^"]*)"', r"“\1”", text[place.start : place.end])
         pieces += [_escaped(text[done : place.start]), citation]
         done = place.end
     body = "".join([*pieces, _escaped(text[done:])])
     return f"# {title}\n\n{without_title(body, title)}\n"
+
+
+def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None:
+    """The user's own citation as pandoc should read it; None where its words stay as they are.
+
+    Commands and keys become citations of the format, as far as the library holds them; prose is the user's own.
+    """
+    command = _COMMAND.fullmatch(citation.citation)
+    written = command or _BY_KEY.fullmatch(citation.citation)
+    keys = re.split(r"\s*,\s*", command["keys"].strip()) if command else _KEYS.findall(citation.citation)
+    if not written or not keys or not set(keys) <= set(citation.keys):
+        return None
+    named = [f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}" for key in keys]
+    place = re.sub(r"[^\w .,-]+", " ", (command["place"] if command else "") or "").strip()
+    within = command is not None and command["name"].lower() in _IN_TEXT
+    bare = command is None and citation.citation[0] != "["
+    group = "; ".join(named) + (f", {place}" if place else "")
+    instead = named[0] if len(named) == 1 and not place and (within or bare) else f"[{group}]"
+    start, end = shown.span(citation.start, citation.end)
+    return CitationPlace(start, end, (), citation.citation if _PLAIN_GROUP.fullmatch(citation.citation) else instead)
 
 
 def convert(

@@ -74,6 +74,7 @@ def whole_paper(
         ],
         "numbers": [number for section in placed for number in section.moved(section.record["numbers"])],
         "left_out": [{**item, "section": record["section"]} for record in sections for item in record["left_out"]],
+        "own_citations": [item for section in placed for item in section.moved(section.record["own_citations"])],
         "warnings": warnings,
         "suspicious": _each_once(flag for record in sections for flag in record["suspicious"]),
         "cite_style": sections[0]["cite_style"],
