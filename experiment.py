@@ -323,6 +323,13 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
         f"exp.json: unknown field {_named(found)} is not used as {known}: did you mean {known}?"
         for found, known in near_fields(experiment)
     ]
+    shown = {number for number, _ in experiment.figures()}
+    missing = [getattr(plot, "path", plot) for n, plot in enumerate(experiment.plots, 1) if n not in shown]
+    if missing:
+        warnings.append(
+            f"exp.json: plots: no image (png or jpg) in its folder for {_named(', '.join(map(repr, missing)))}: the "
+            "text does not speak of them."
+        )
     if experiment.failure:
         warnings.append(
             f"exp.json: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "

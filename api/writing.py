@@ -9,6 +9,7 @@ from typing import Any
 
 from citeloom.api.blocking import run_blocking
 from citeloom.citations.export import prepare_folder
+from citeloom.citations.figures import with_plot_files
 from citeloom.citations.formats import Format
 from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
 from citeloom.graph.events import OnEvent
@@ -134,5 +135,5 @@ def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experi
     if isinstance(given, Experiment):
         return given, "experiment"
     if isinstance(given, dict):
-        return parse_experiment(given), "experiment"
-    return load_experiment(given), str(given)
+        return with_plot_files(parse_experiment(given), Path()), "experiment"
+    return with_plot_files(load_experiment(given), Path(given).parent), str(given)

@@ -7,6 +7,7 @@ This module blocks; call it in a thread.
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -80,7 +81,7 @@ def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None
     keys = re.split(r"\s*,\s*", command["keys"].strip()) if command else _KEYS.findall(citation.citation)
     if not written or not keys or not set(keys) <= set(citation.keys):
         return None
-    named = [f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}" for key in keys]
+    named = [_at(key) for key in keys]
     place = re.sub(r"[^\w .,-]+", " ", (command["place"] if command else "") or "").strip()
     within = command is not None and command["name"].lower() in _IN_TEXT
     bare = command is None and citation.citation[0] != "["
@@ -98,8 +99,13 @@ def convert(
     csl: Path | None = None,
     bibliography_name: str = "cited",
     title: str = "",
+    cited_too: Sequence[str] = (),
+    notice: str = "",
 ) -> bytes:
     """The file of a format, from a manuscript and the `.bib` of what it cites; `title` is that of a whole paper.
+
+    `cited_too` are keys that stand in the references without a citation of ours, `notice` is said first: as a comment
+    in LaTeX, as a line of the text in the others.
 
     LaTeX cites by `\\citep` from `bibliography_name`.bib, for the author's own style; with `csl` its citations and
     references are written out, as they are in the other formats. Raises ExportError when pandoc refuses, and
@@ -111,9 +117,13 @@ def convert(
     elif target == "html":
         options.append("--metadata=pagetitle:Section")
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        cited, text, style = (Path(folder) / name for name in ("cited.bib", "section.md", "style.csl"))
+        names = ("cited.bib", "section.md", "style.csl", "metadata.json")
+        cited, text, style, metadata = (Path(folder) / name for name in names)
         cited.write_text(bibliography, encoding="utf-8")
-        text.write_text(source, encoding="utf-8")
+        text.write_text(_with_notice(source, notice, target), encoding="utf-8")
+        if cited_too:
+            metadata.write_text(json.dumps({"nocite": ", ".join(_at(key) for key in cited_too)}), encoding="utf-8")
+            options.append(f"--metadata-file={metadata}")
         if target == "tex" and csl is None:
             options += ["--natbib", f"--variable=bibliography:{bibliography_name}", "--variable=biblio-style:plainnat"]
         else:
@@ -124,9 +134,21 @@ def convert(
             style.write_text(read_style(csl), encoding="utf-8")
             options.append(f"--csl={style}")
         try:
-            return pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
+            made = pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
         except (PandocError, OSError) as error:
             raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
+    comment = f"% {' '.join(_UNPRINTED.sub('', notice).split())}\n" if notice and target == "tex" else ""
+    return comment.encode() + made
+
+
+def _with_notice(source: str, notice: str, target: Format) -> str:
+    """The manuscript behind the notice, where the format has no comment that a reader would find."""
+    said = _escaped(" ".join(notice.split()))
+    return f"*{said}*\n\n{source}" if said and target != "tex" else source
+
+
+def _at(key: str) -> str:
+    return f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 
 _WRITERS: Final[Mapping[Format, str]] = {"tex": "latex", "docx": "docx", "html": "html"}

@@ -10,6 +10,7 @@ from typing import Any
 from citeloom.citations.csl import style_file
 from citeloom.citations.evidence_report import evidence_report
 from citeloom.citations.export import file_stem, prepare_folder, slug, write_texts
+from citeloom.citations.figures import figure_lines, images_of
 from citeloom.citations.formats import ExportError, Format, convert
 from citeloom.documents.processes import in_thread
 
@@ -60,8 +61,10 @@ async def save_section(
         def as_json(files: Mapping[str, str]) -> str:
             return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
 
-        made, failed = _converted(record, formats, stem or name_of(record))
+        images = images_of(record.get("figures", ()))
+        made, failed = _converted(record, formats, stem or name_of(record), images)
         contents = {
+            **{file.partition(".")[2]: image for file, image in images.items()},
             "md": record["markdown"],
             "bib": record["bibliography"],
             "evidence.html": evidence_report(record),
@@ -81,21 +84,26 @@ def name_of(record: Mapping[str, Any]) -> str:
 
 
 def _converted(
-    record: Mapping[str, Any], formats: Sequence[Format], stem: str
+    record: Mapping[str, Any], formats: Sequence[Format], stem: str, images: Mapping[str, bytes]
 ) -> tuple[dict[str, bytes], list[ExportError]]:
     """The contents by format, and the errors of those that could not be made."""
     made: dict[str, bytes] = {}
     failed: list[ExportError] = []
     name = file_stem(stem)
+    figures = [figure for figure in record.get("figures", ()) if figure["file"] in images]
+    cited_too = sorted({key for citation in record.get("own_citations", ()) for key in citation["keys"]})
     for target in dict.fromkeys(formats):
         try:
+            shown = figure_lines(figures, None if target == "tex" else images)
             made[target] = convert(
-                record["manuscript"],
+                f"{record['manuscript']}\n{shown}\n" if shown else record["manuscript"],
                 record["bibliography"],
                 target,
                 csl=style_file(record["csl"]),
                 bibliography_name=name,
                 title=record.get("title", ""),
+                cited_too=cited_too,
+                notice=record["report"]["notice"],
             )
         except ExportError as error:
             failed.append(error)

@@ -24,7 +24,8 @@ from citeloom.citations import render as render_text
 from citeloom.citations.absence import absence_findings
 from citeloom.citations.cited_places import cited_places
 from citeloom.citations.csl import style_file
-from citeloom.citations.export import bibliography, markdown_document, section_title
+from citeloom.citations.export import bibliography, file_stem, markdown_document, section_title
+from citeloom.citations.figures import figures_in
 from citeloom.citations.flagged import Flag
 from citeloom.citations.formats import manuscript, pandoc_place
 from citeloom.citations.marking import CITES_NOTHING, MARKS, MarkedSentence, leave_out, marked_sentences, marks_of
@@ -248,6 +249,7 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
             for citation in page.own
             for start, end in [shown.span(citation.start, citation.end)]
         ],
+        figures=figures_in(shown.text, brief.experiment, file_stem(brief.kind)),
         notice=notice,
     )
     record = document.as_dict()

@@ -10,7 +10,8 @@ from citeloom.documents.literal_markers import as_text, as_written, without_stan
 WRITTEN = (
     "[E1]", "estradiol (E2)", "[[E1]]", "[e3, E5]", "\u3010E3\u3011", "(E3)", "^[E1]^", "&#91;E1&#93;", "\\[E1\\]",
     "[**E1**]", "\uff3bE1\uff3d", "[see E1]", "(see [E 1])", "[ Evidence E1 ]", "[`E1`]", "[E1](#x)", "[E01]",
-    "[\u04151]", "[E<b></b>1]", "[E\u200b1]", "[E\n1]", "[E1; @x]", "[\nE1]", "[2, E1]", "&lbrack;E1&rbrack;", "[&#69;1]",
+    "[\u04151]", "[E<b></b>1]", "[E\u200b1]", "[E\n1]", "[E1; @x]", "[\nE1]", "[2, E1]",
+    "&lbrack;E1&rbrack;", "[&#69;1]",
 )  # fmt: skip
 
 
