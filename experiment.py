@@ -324,7 +324,8 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
         for found, known in near_fields(experiment)
     ]
     shown = {number for number, _ in experiment.figures()}
-    missing = [getattr(plot, "path", plot) for n, plot in enumerate(experiment.plots, 1) if n not in shown]
+    paths = [plot.path if isinstance(plot, Plot) else plot for plot in experiment.plots]
+    missing = [path for number, path in enumerate(paths, 1) if path and number not in shown]
     if missing:
         warnings.append(
             f"exp.json: plots: no image (png or jpg) in its folder for {_named(', '.join(map(repr, missing)))}: the "

@@ -36,7 +36,7 @@ GOOD: dict[str, Any] = {
         ({"metric": {}}, "metric", "metrics"),
         ({"paper_concept": {"desciption": "x"}}, "paper_concept.desciption", "paper_concept.description"),
         ({"execution_result": {"return_code": 0}}, "execution_result.return_code", "execution_result.returncode"),
-        ({"plots": [{"path": "a.png", "captoin": "x"}]}, "plots[0].captoin", "plots[0].caption"),
+        ({"plots": [{"captoin": "x"}]}, "plots[0].captoin", "plots[0].caption"),
     ],
 )
 def test_a_misspelt_field_is_named_with_the_one_that_was_meant(data: dict[str, Any], found: str, meant: str) -> None:
