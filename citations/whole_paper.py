@@ -83,7 +83,7 @@ def whole_paper(
         "cite_style": sections[0]["cite_style"],
         "csl": sections[0]["csl"],
         "strict": sections[0]["strict"],
-        "markdown": _markdown(title, text, figures, references, [notice, *warnings]),
+        "markdown": _markdown(title, text, references, [notice, *warnings], figures),
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
@@ -124,7 +124,7 @@ def _figures(sections: Sequence[SectionRecord]) -> list[dict[str, Any]]:
 
 
 def _markdown(
-    title: str, text: str, figures: Sequence[Mapping[str, Any]], references: References, said: Sequence[str]
+    title: str, text: str, references: References, said: Sequence[str], figures: Sequence[Mapping[str, Any]] = ()
 ) -> str:
     name = " ".join(title.split())
     parts = [f"# {inert(name)}" if name else "", inert(text), figure_lines(figures)]
