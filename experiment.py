@@ -6,10 +6,11 @@ clear error with the path of the field.
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,6 +20,9 @@ from citeloom.errors import InputError
 
 SectionKind = Literal["introduction", "methods", "results", "discussion", "conclusion", "abstract"]
 SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)
+
+
+PLOT_FILE = "_file"  # of a plot, where its image was found; set by whoever knows the folder of exp.json
 
 
 class _Record(BaseModel):
@@ -70,6 +74,12 @@ class Experiment(_Record):
     results: str = ""
     summary: str = ""
 
+    @property
+    def failure(self) -> str:
+        """Why the run behind the experiment counts as failed, in a few words; empty when nothing says so."""
+        run = {"returncode": self.execution_result.returncode, **(self.execution_result.model_extra or {})}
+        return _exited(run) or _flagged(run) or _exited(self.model_extra or {})
+
     def text_at(self, path: str) -> str:
         """The text of a field by its path (`paper_concept.description`); lists are joined by blanks."""
         value: Any = self
@@ -86,14 +96,42 @@ class Experiment(_Record):
         return list(_leaves(json.loads(self.model_dump_json()), ""))
 
     def words(self) -> str:
-        """All words, names of fields among them: what stands there is the user's own."""
+        """All words, names of fields among them, each value a paragraph: what stands there is the user's own."""
         lines: list[str] = []
         _collect(json.loads(self.model_dump_json()), lines)
-        return "\n".join(lines)
+        return "\n\n".join(lines)
 
-    def captions(self) -> list[str]:
-        """The captions of all plots that have one."""
-        return [plot.caption if isinstance(plot, Plot) else plot for plot in self.plots]
+    def figures(self) -> list[tuple[int, str]]:
+        """The number and caption of each plot whose file was found; only these can be shown and spoken of."""
+        return [
+            (number, plot.caption)
+            for number, plot in enumerate(self.plots, 1)
+            if isinstance(plot, Plot) and (plot.model_extra or {}).get(PLOT_FILE)
+        ]
+
+
+_FAILED_STATES = frozenset(
+    "failed failure fail error errored crashed timeout timed_out aborted killed cancelled canceled".split()
+)
+_EXIT_CODES = ("returncode", "return_code", "exit_code", "exitcode")
+_FLAGS = (("success", False), ("succeeded", False), ("failed", True), ("timed_out", True))
+
+
+def _exited(fields: Mapping[str, Any]) -> str:
+    """What among the fields of a run says that it failed: an exit code or a status."""
+    for name in _EXIT_CODES:
+        code = fields.get(name)
+        if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+            return f"{name} {code}"
+    status = fields.get("status")
+    if isinstance(status, str) and re.sub(r"[\s-]+", "_", status.strip().lower()) in _FAILED_STATES:
+        return f"status {' '.join(status.split())}"
+    return ""
+
+
+def _flagged(fields: Mapping[str, Any]) -> str:
+    """The flag among the fields of a run that says it failed."""
+    return next((f"{name} {str(bad).lower()}" for name, bad in _FLAGS if fields.get(name) is bad), "")
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -131,6 +169,8 @@ _MOST_DIGITS = 1_000
 _MOST_BITS = 3_322  # of an integer with so many digits
 _DEEPEST = 100  # levels of objects and lists
 _LONGEST_PATH = 120  # characters
+_LONGEST_NAME = 40  # characters of an unknown field that are compared
+_ALIKE = 0.8
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HALF = ("holds half a character (a lone surrogate)", "Write the character whole, or leave it out.")
 _FLATTER = "Put deep structures into a text field, or leave them out."
@@ -147,6 +187,9 @@ REQUIRED: dict[SectionKind, tuple[tuple[str, ...], ...]] = {
     "conclusion": (("paper_concept.description",), ("reasoning", "summary", "results")),
     "abstract": (("paper_concept.description",), ("summary", "results", "reasoning")),
 }
+
+# What a section needs and a failed run does not give.
+OUTCOMES = frozenset({"results", "execution_result.stdout", "metrics", "reasoning", "summary"})
 
 
 def load_experiment(path: Path | str) -> Experiment:
@@ -180,13 +223,23 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
         raise ExperimentError(f"{source}: expected a JSON object at the top, got {type(data).__name__}.")
     _require_plain(data, source)
     try:
-        return Experiment.model_validate(data)
+        return _without_outcome_of_failed_run(Experiment.model_validate(data))
     except ValidationError as error:
         problem = error.errors()[0]
         field = ".".join(str(part) for part in problem["loc"] if part not in ("Plot", "str"))
         raise ExperimentError(
             f"{source}: field {field}: {problem['msg'].lower()}, got {type(problem['input']).__name__}."
         ) from error
+
+
+def _without_outcome_of_failed_run(experiment: Experiment) -> Experiment:
+    """The experiment, without what a failed run gave: its numbers are no results, and decide no hypothesis."""
+    if not experiment.failure:
+        return experiment
+    run = experiment.execution_result.model_copy(update={"stdout": ""})
+    return experiment.model_copy(
+        update={"execution_result": run, "metrics": {}, "plots": [], "results": "", "verdict": ""}
+    )
 
 
 def _integer(digits: str) -> int | float:
@@ -233,8 +286,54 @@ def _named(path: str) -> str:
 
 
 def require_fields(experiment: Experiment, kind: SectionKind, *, source: str = "experiment") -> None:
-    """Raise `ExperimentError` when a field is empty that a section of `kind` cannot do without."""
+    """Raise `ExperimentError` when a field is empty that a section of `kind` cannot do without.
+
+    That the run failed is an outcome too: it is what a section says in place of results.
+    """
     for group in REQUIRED[kind]:
-        if not any(experiment.text_at(path).strip() for path in group):
+        said = any(experiment.text_at(path).strip() for path in group)
+        if not said and not (experiment.failure and OUTCOMES.intersection(group)):
             fields = " or ".join(group)
-            raise ExperimentError(f"{source}: field {fields}: is missing or empty, but {kind} needs it.")
+            near = "".join(f" Did you mean {known} by {found}?" for found, known in near_fields(experiment))
+            raise ExperimentError(f"{source}: field {fields}: is missing or empty, but {kind} needs it.{near}")
+
+
+def near_fields(experiment: Experiment) -> list[tuple[str, str]]:
+    """Unknown fields that look like a misspelt one, as paths, each with the field that was probably meant."""
+    records: list[tuple[str, _Record]] = [("", experiment)]
+    records += [(f"{name}.", getattr(experiment, name)) for name in ("paper_concept", "hypothesis", "execution_result")]
+    records += [(f"plots[{n}].", plot) for n, plot in enumerate(experiment.plots) if isinstance(plot, Plot)]
+    return [
+        (f"{path}{name}", f"{path}{near}")
+        for path, record in records
+        for name in record.model_extra or {}
+        if not name.startswith("_") and (near := _near(name, record))
+    ]
+
+
+def _near(name: str, record: _Record) -> str:
+    known = {field.replace("_", ""): field for field in type(record).model_fields}
+    found = difflib.get_close_matches(re.sub(r"[\W_]", "", name[:_LONGEST_NAME]).lower(), known, n=1, cutoff=_ALIKE)
+    return known[found[0]] if found else ""
+
+
+def experiment_warnings(experiment: Experiment) -> list[str]:
+    """What the user should know about `exp.json` itself: misspelt fields, and a run that failed."""
+    warnings = [
+        f"exp.json: unknown field {_named(found)} is not used as {known}: did you mean {known}?"
+        for found, known in near_fields(experiment)
+    ]
+    shown = {number for number, _ in experiment.figures()}
+    paths = [plot.path if isinstance(plot, Plot) else plot for plot in experiment.plots]
+    missing = [path for number, path in enumerate(paths, 1) if path and number not in shown]
+    if missing:
+        warnings.append(
+            f"exp.json: plots: no image (png or jpg) in its folder for {_named(', '.join(map(repr, missing)))}: the "
+            "text does not speak of them."
+        )
+    if experiment.failure:
+        warnings.append(
+            f"exp.json: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "
+            "verdict are not used; give those of a run that ended well."
+        )
+    return warnings

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 from citeloom.api.arguments import ArgumentError, formats_of, library_first, section_kind
 from citeloom.api.blocking import run_blocking
 from citeloom.citations.export import prepare_folder
+from citeloom.citations.figures import with_plot_files
 from citeloom.citations.formats import Format
 from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
 from citeloom.graph.events import OnEvent
@@ -145,9 +146,9 @@ def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experi
     if isinstance(given, Experiment):
         return given, "experiment"
     if isinstance(given, dict):
-        return parse_experiment(given), "experiment"
+        return with_plot_files(parse_experiment(given), Path()), "experiment"
     if not isinstance(given, Path | str):
         raise ArgumentError(
             f"experiment: expected an experiment, its plain data or a path, got {type(given).__name__}.",
         )
-    return load_experiment(given), str(given)
+    return with_plot_files(load_experiment(given), Path(given).parent), str(given)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,7 +74,7 @@ def check_draft(
     if whole and whole[0].rule == "empty":
         return tuple(whole)
     own_words = experiment.words()
-    faults = _faults(text, sources, own_words, known_keys)
+    faults = _faults(text, sources, own_words, known_keys, word_for_word=kind != "answer")
     known = {source.evidence.id for source in sources}
     if sources and kind in CITING_KINDS and not known.intersection(marker_ids(text)):
         example = sources[0].evidence.id
@@ -105,41 +105,47 @@ def check_draft(
 
 
 def neutralise(
-    text: str, sources: Sequence[Source], experiment_text: str, *, known_keys: Collection[str] = ()
+    text: str,
+    sources: Sequence[Source],
+    experiment_text: str,
+    *,
+    known_keys: Collection[str] = (),
+    word_for_word: bool = True,
 ) -> tuple[str, tuple[Finding, ...]]:
     """The draft with `[citation needed]` for unknown markers and foreign citations, and what was replaced.
 
-    Known markers and words that are no citation stay. Spans of the findings refer to the text of the round
+    Known markers and words that are no citation stay; so does what the user cites, where `word_for_word` in the user's
+    own sentences only. Spans of the findings refer to the text of the round
     they were found in; what was found is in the message.
     """
     findings: list[Finding] = []
     text = normalise_markers(text)
     # Each round leaves fewer characters that are no placeholder; nested constructions take one round a level.
     for _ in range(12):
-        faults = _faults(text, sources, experiment_text, known_keys)
+        faults = _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
         if not faults:
             return text, tuple(findings)
         findings += [_finding(text, item, sources) for item in faults]
         known = {source.evidence.id for source in sources}
         text = normalise_markers(_collapsed(_replaced(text, faults, known)))
-    return _without_paragraphs(text, sources, experiment_text, known_keys, findings)
+
+    def faults_of(text: str) -> list[_Fault]:
+        return _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
+
+    return _without_paragraphs(text, sources, faults_of, findings)
 
 
 def _without_paragraphs(
-    text: str,
-    sources: Sequence[Source],
-    experiment_text: str,
-    known_keys: Collection[str],
-    findings: list[Finding],
+    text: str, sources: Sequence[Source], faults_of: Callable[[str], list[_Fault]], findings: list[Finding]
 ) -> tuple[str, tuple[Finding, ...]]:
     """For text made to defeat the rounds: a paragraph that is still at fault goes as a whole."""
     kept = []
     for paragraph in re.split(r"\n\s*\n", text):
-        faults = _faults(paragraph, sources, experiment_text, known_keys)
+        faults = faults_of(paragraph)
         findings += [_finding(paragraph, item, sources) for item in faults]
         kept.append(NEEDED if faults else paragraph)
     whole = normalise_markers("\n\n".join(kept))
-    return (NEEDED if _faults(whole, sources, experiment_text, known_keys) else whole), tuple(findings)
+    return (NEEDED if faults_of(whole) else whole), tuple(findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +154,21 @@ class _Fault:
     start: int
     end: int
     keep: tuple[int, int] | None
+    of_user: bool = False
 
 
-def _faults(text: str, sources: Sequence[Source], experiment_text: str, known_keys: Collection[str]) -> list[_Fault]:
+def _faults(
+    text: str, sources: Sequence[Source], experiment_text: str, known_keys: Collection[str], *, word_for_word: bool
+) -> list[_Fault]:
     """Unknown markers and foreign citations of a normalised text, in order, without overlap."""
     keys = {source.paper.key for source in sources} | set(known_keys)
-    foreign = find_foreign(text, known_keys=keys, allowed_text=experiment_text, names_at=_names_at(text, sources))
+    foreign = find_foreign(
+        text,
+        known_keys=keys,
+        allowed_text=experiment_text,
+        names_at=_names_at(text, sources),
+        word_for_word=word_for_word,
+    )
     faults = [_foreign_fault(item) for item in foreign]
     known = {source.evidence.id for source in sources}
     taken = SpanSet((fault.start, fault.end) for fault in faults)
@@ -164,7 +179,7 @@ def _faults(text: str, sources: Sequence[Source], experiment_text: str, known_ke
 
 
 def _foreign_fault(item: Foreign) -> _Fault:
-    return _Fault("foreign-citation", item.start, item.end, item.keep)
+    return _Fault("foreign-citation", item.start, item.end, item.keep, item.of_user)
 
 
 def _unknown(text: str, known: Collection[str]) -> Iterator[tuple[int, int]]:
@@ -290,6 +305,11 @@ def _finding(text: str, fault: _Fault, sources: Sequence[Source]) -> Finding:
     example = f", such as [{sources[0].evidence.id}]," if sources else ""
     if fault.rule == "unknown-marker":
         message = f"{words} names no evidence; cite only the evidence that was given{example.rstrip(',')}."
+    elif fault.of_user:
+        message = (
+            f'"{words}" is cited by the experiment, in a sentence of its own; repeat that sentence word for word, or '
+            "leave the citation out."
+        )
     else:
         message = f'"{words}" is a citation of your own; cite by marker{example} or reword without it.'
     return Finding(fault.rule, message, (fault.start, fault.end))

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from citeloom.citations.figures import Figure, figure_lines
 from citeloom.citations.findings import Finding
 from citeloom.citations.inert import inert
 from citeloom.citations.numbers import NumberTrace
+from citeloom.citations.own_citations import OwnCitation
 from citeloom.citations.references import Reference
 from citeloom.citations.styles import Citation
 from citeloom.documents import Evidence, Paper
@@ -44,6 +46,8 @@ class SectionDocument:
     findings: Sequence[Finding] = ()
     numbers: Sequence[NumberTrace] = ()
     left_out: Sequence[Mapping[str, Any]] = ()
+    own_citations: Sequence[OwnCitation] = ()
+    figures: Sequence[Figure] = ()
     usage: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     notice: str = ""
@@ -61,6 +65,8 @@ class SectionDocument:
             "findings": [finding.as_dict() for finding in self.findings],
             "numbers": [trace.as_dict(self.text) for trace in self.numbers],
             "left_out": [dict(item) for item in self.left_out],
+            "own_citations": [citation.as_dict() for citation in self.own_citations],
+            "figures": [figure.as_dict() for figure in self.figures],
             "usage": dict(self.usage),
             "warnings": list(self.warnings),
             "files": dict(files or {}),
@@ -71,6 +77,7 @@ def markdown_document(document: SectionDocument) -> str:
     """Heading, text and references; notice and warnings in a comment, unseen in the paper."""
     title = document.title or section_title(document.section)
     parts = [f"# {inert(title)}", inert(without_title(document.text, title))]
+    parts.append(figure_lines([figure.as_dict() for figure in document.figures]))
     if document.references:
         parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in document.references))
     parts.append(comment([document.notice, *document.warnings]))

@@ -11,6 +11,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict  # as in graph/state.py, which holds these
 
+from citeloom.documents.literal_markers import as_written
+
 Rule = Literal[
     "unknown-marker",
     "foreign-citation",
@@ -95,5 +97,5 @@ class Finding:
 
 def shown(words: str) -> str:
     """Words of a draft in a message: one line, not longer than a message bears."""
-    flat = " ".join(words.split())
+    flat = " ".join(as_written(words).split())
     return flat if len(flat) <= SHOWN else f"{flat[: SHOWN - 1]}…"

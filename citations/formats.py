@@ -7,6 +7,7 @@ This module blocks; call it in a thread.
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,8 @@ from typing import Final, Literal, get_args
 
 from citeloom.citations.csl import read_style
 from citeloom.citations.export import without_title
-from citeloom.citations.styles import CitationPlace
+from citeloom.citations.own_citations import OwnCitation
+from citeloom.citations.styles import PANDOC_KEY, CitationPlace, Rendered
 from citeloom.documents.pandoc import PandocError, pandoc
 from citeloom.errors import CiteloomError
 
@@ -41,6 +43,15 @@ _UNSAFE = re.compile(
 _UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
+_COMMAND = re.compile(
+    r"\\(?P<name>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]*\](?=\[))?(?:\[(?P<place>[^\[\]]*)\])?\{(?P<keys>[^{}]+)\}"
+)
+_BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
+_KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
+_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?)*\]")
+_IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
+
+
 class ExportError(CiteloomError):
     """pandoc could not make a format; the section's other files are there."""
 
@@ -51,13 +62,33 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str) -> str
     """The section as pandoc should read it; `text` is rendered in pandoc's style, its citations at `places`."""
     pieces: list[str] = []
     done = 0
-    for place in places:
+    for place in sorted(places, key=lambda place: place.start):
         # Straight marks around a section's title would be set as two closing ones.
-        citation = re.sub(r'"([^"]*)"', r"“\1”", text[place.start : place.end])
+        citation = place.instead or re.sub(r'"([^"]*)"', r"“\1”", text[place.start : place.end])
         pieces += [_escaped(text[done : place.start]), citation]
         done = place.end
     body = "".join([*pieces, _escaped(text[done:])])
     return f"# {title}\n\n{without_title(body, title)}\n"
+
+
+def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None:
+    """The user's own citation as pandoc should read it; None where its words stay as they are.
+
+    Commands and keys become citations of the format, as far as the library holds them; prose is the user's own.
+    """
+    command = _COMMAND.fullmatch(citation.citation)
+    written = command or _BY_KEY.fullmatch(citation.citation)
+    keys = re.split(r"\s*,\s*", command["keys"].strip()) if command else _KEYS.findall(citation.citation)
+    if not written or not keys or not set(keys) <= set(citation.keys):
+        return None
+    named = [_at(key) for key in keys]
+    place = re.sub(r"[^\w .,-]+", " ", (command["place"] if command else "") or "").strip()
+    within = command is not None and command["name"].lower() in _IN_TEXT
+    bare = command is None and citation.citation[0] != "["
+    group = "; ".join(named) + (f", {place}" if place else "")
+    instead = named[0] if len(named) == 1 and not place and (within or bare) else f"[{group}]"
+    start, end = shown.span(citation.start, citation.end)
+    return CitationPlace(start, end, (), citation.citation if _PLAIN_GROUP.fullmatch(citation.citation) else instead)
 
 
 def convert(
@@ -68,8 +99,13 @@ def convert(
     csl: Path | None = None,
     bibliography_name: str = "cited",
     title: str = "",
+    cited_too: Sequence[str] = (),
+    notice: str = "",
 ) -> bytes:
     """The file of a format, from a manuscript and the `.bib` of what it cites; `title` is that of a whole paper.
+
+    `cited_too` are keys that stand in the references without a citation of ours, `notice` is said first: as a comment
+    in LaTeX, as a line of the text in the others.
 
     LaTeX cites by `\\citep` from `bibliography_name`.bib, for the author's own style; with `csl` its citations and
     references are written out, as they are in the other formats. Raises ExportError when pandoc refuses, and
@@ -81,9 +117,13 @@ def convert(
     elif target == "html":
         options.append("--metadata=pagetitle:Section")
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        cited, text, style = (Path(folder) / name for name in ("cited.bib", "section.md", "style.csl"))
+        names = ("cited.bib", "section.md", "style.csl", "metadata.json")
+        cited, text, style, metadata = (Path(folder) / name for name in names)
         cited.write_text(bibliography, encoding="utf-8")
-        text.write_text(source, encoding="utf-8")
+        text.write_text(_with_notice(source, notice, target), encoding="utf-8")
+        if cited_too:
+            metadata.write_text(json.dumps({"nocite": ", ".join(_at(key) for key in cited_too)}), encoding="utf-8")
+            options.append(f"--metadata-file={metadata}")
         if target == "tex" and csl is None:
             options += ["--natbib", f"--variable=bibliography:{bibliography_name}", "--variable=biblio-style:plainnat"]
         else:
@@ -94,9 +134,21 @@ def convert(
             style.write_text(read_style(csl), encoding="utf-8")
             options.append(f"--csl={style}")
         try:
-            return pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
+            made = pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
         except (PandocError, OSError) as error:
             raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
+    comment = f"% {' '.join(_UNPRINTED.sub('', notice).split())}\n" if notice and target == "tex" else ""
+    return comment.encode() + made
+
+
+def _with_notice(source: str, notice: str, target: Format) -> str:
+    """The manuscript behind the notice, where the format has no comment that a reader would find."""
+    said = _escaped(" ".join(notice.split()))
+    return f"*{said}*\n\n{source}" if said and target != "tex" else source
+
+
+def _at(key: str) -> str:
+    return f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 
 _WRITERS: Final[Mapping[Format, str]] = {"tex": "latex", "docx": "docx", "html": "html"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from citeloom.citations.foreign import NEEDED
@@ -17,13 +17,14 @@ from citeloom.citations.markers import marker_groups, normalise_markers, sentenc
 from citeloom.citations.marking import Mark
 from citeloom.config import CitationStyle
 from citeloom.documents import Evidence
+from citeloom.documents.literal_markers import as_written
 from citeloom.models.briefs import Source
 from citeloom.models.roles import DecidingSpan, Verdict, VerdictLabel
 
 # The sentence as the judge saw it (with markers) and the evidence id.
 Verdicts = Mapping[tuple[str, str], Verdict]
 
-_PANDOC_KEY = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[:.#$%&+?<>~/-](?=[A-Za-z0-9_]))*")
+PANDOC_KEY = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[:.#$%&+?<>~/-](?=[A-Za-z0-9_]))*")
 _TITLE_LENGTH = 80
 
 
@@ -67,11 +68,15 @@ class RenderedSentence:
 
 @dataclass(frozen=True, slots=True)
 class CitationPlace:
-    """Where a group of citations stands in the rendered text, `text[start:end]`, and the evidence it cites."""
+    """Where a group of citations stands in the rendered text, `text[start:end]`, and the evidence it cites.
+
+    `instead` is what pandoc should read there, where that is not the words of the text.
+    """
 
     start: int
     end: int
     ids: tuple[str, ...]
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,14 @@ class Rendered:
         while before and self.moves[before - 1].end == end and self.moves[before - 1].mark:
             before -= 1
         return self.moved(start), end + (self.moves[before - 1].shift if before else 0)
+
+    def citing_too(self, keys: Sequence[str]) -> Rendered:
+        """The same text, in which words of the user's own cite these papers as well."""
+        return replace(
+            self,
+            keys=tuple(dict.fromkeys([*self.keys, *keys])),
+            numbering=tuple(dict.fromkeys([*self.numbering, *keys])),
+        )
 
     def number(self, key: str) -> int:
         """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
@@ -159,7 +172,7 @@ def render(
             places.append(CitationPlace(length - len(shown), length, tuple(item.id for item in cited)))
         done = end
         moves.append(_Move(end, length - end))
-    rendered = "".join([*pieces, text[done:]])
+    rendered = as_written("".join([*pieces, text[done:]]))
     cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {}, numbers)
     return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
 
@@ -249,7 +262,7 @@ def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
     )
     if style == "pandoc":
         # "in section" is plain text to pandoc; "sec." would make it number and pluralise the title.
-        name = f"@{key}" if _PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
+        name = f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
         page = ("p. " if len(pages) == 1 else "pp. ") + ", ".join(map(str, pages))
         section = "in section "
     else:

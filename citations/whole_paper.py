@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from citeloom.citations.export import bibliography, comment, section_title, without_title
+from citeloom.citations.figures import figure_lines
 from citeloom.citations.inert import inert
 from citeloom.citations.references import References
 from citeloom.documents import Paper
@@ -55,6 +56,7 @@ def whole_paper(
     """
     placed = list(_placed(sections))
     text = "\n\n".join(f"{section.heading}\n\n{section.body}" for section in placed if section.body)
+    figures = _figures(sections)
     warnings = [
         *(f"{section_title(record['section'])}: {warning}" for record in sections for warning in record["warnings"]),
         *references.warnings,
@@ -74,12 +76,14 @@ def whole_paper(
         ],
         "numbers": [number for section in placed for number in section.moved(section.record["numbers"])],
         "left_out": [{**item, "section": record["section"]} for record in sections for item in record["left_out"]],
+        "own_citations": [item for section in placed for item in section.moved(section.record["own_citations"])],
+        "figures": figures,
         "warnings": warnings,
         "suspicious": _each_once(flag for record in sections for flag in record["suspicious"]),
         "cite_style": sections[0]["cite_style"],
         "csl": sections[0]["csl"],
         "strict": sections[0]["strict"],
-        "markdown": _markdown(title, text, references, [notice, *warnings]),
+        "markdown": _markdown(title, text, references, [notice, *warnings], figures),
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
@@ -110,9 +114,20 @@ def _placed(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
         length += len(heading) + 2 + len(body) + 2 if body else 0  # nothing may be left of a section
 
 
-def _markdown(title: str, text: str, references: References, said: Sequence[str]) -> str:
+def _figures(sections: Sequence[SectionRecord]) -> list[dict[str, Any]]:
+    """The figures that any section speaks of, once each, as files of the paper."""
+    figures = {figure["number"]: figure for record in sections for figure in record["figures"]}
+    return [
+        {**figures[number], "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0])}
+        for number, figure in sorted(figures.items())
+    ]
+
+
+def _markdown(
+    title: str, text: str, references: References, said: Sequence[str], figures: Sequence[Mapping[str, Any]] = ()
+) -> str:
     name = " ".join(title.split())
-    parts = [f"# {inert(name)}" if name else "", inert(text)]
+    parts = [f"# {inert(name)}" if name else "", inert(text), figure_lines(figures)]
     if references.entries:
         parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references.entries))
     parts.append(comment(said))

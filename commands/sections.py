@@ -200,11 +200,12 @@ async def _write(
     *,
     force: bool,
 ) -> dict[str, Any]:
+    from citeloom.citations.figures import with_plot_files
     from citeloom.experiment import SECTION_KINDS, load_experiment, require_fields
     from citeloom.graph.requests import SectionRequest
 
     settings, found = resolve(home, **overrides)
-    experiment = load_experiment(exp)
+    experiment = with_plot_files(load_experiment(exp), exp.parent)
     for needed in SECTION_KINDS if kind == "paper" else (_kind(kind),):
         require_fields(experiment, needed, source=str(exp))
     with workbench(settings, found, create=False) as bench:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from citeloom.citations.streaming import Cited, MarkerStream
 from citeloom.config import CitationStyle
+from citeloom.documents.literal_markers import as_written
 from citeloom.models.briefs import Source
 from citeloom.models.roles import Draft
 
@@ -62,7 +63,7 @@ class ToldDraft:
     def _tell_all(self, settled: Sequence[str | Cited]) -> None:
         for item in settled:
             if isinstance(item, str):
-                self._tell({"source": "citeloom", "kind": "token", "text": item})
+                self._tell({"source": "citeloom", "kind": "token", "text": as_written(item)})
                 continue
             self._tell(
                 {

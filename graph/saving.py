@@ -10,6 +10,7 @@ from typing import Any
 from citeloom.citations.csl import style_file
 from citeloom.citations.evidence_report import evidence_report
 from citeloom.citations.export import as_bytes, file_stem, prepare_folder, slug, write_atomically, write_texts
+from citeloom.citations.figures import figure_lines, images_of
 from citeloom.citations.formats import FORMATS, ExportError, Format, convert
 from citeloom.citations.own_files import FreeName, free_name, there
 from citeloom.documents.processes import in_thread
@@ -98,24 +99,28 @@ async def save_section(
 
     def write() -> dict[str, Any]:
         written = WrittenFiles(None if home is None else home.runs)
+        suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record.get("figures", ()))]
         while True:
-            free = _free(out, name, wanted, written, force)
+            free = _free(out, name, suffixes, written, force)
+            named = _with_figures_called(record, name, free.stem)
+            images = images_of(named.get("figures", ()))
             beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
-            made, failed = _converted(record, [*wanted, *ours], free.stem)
-            if free == _free(out, name, wanted, written, force):  # nobody has edited them meanwhile
+            made, failed = _converted(named, [*wanted, *ours], free.stem, images)
+            if free == _free(out, name, suffixes, written, force):  # nobody has edited them meanwhile
                 break
         old = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
         told = [*free.told(), *_named_as_old([file for file in old if there(out / file)])]
-        whole = {**record, "warnings": [*told, *record["warnings"]]}
+        whole = {**named, "warnings": [*told, *record["warnings"]]}
 
         def as_json(files: Mapping[str, str]) -> str:
             return json.dumps(public_record(whole, files), ensure_ascii=False, indent=2) + "\n"
 
         contents = {
-            "md": record["markdown"],
+            **{file.removeprefix(f"{free.stem}."): image for file, image in images.items()},
+            "md": named["markdown"],
             "bib": record["bibliography"],
-            "evidence.html": evidence_report(record),
+            "evidence.html": evidence_report(named),
             **made,
         }
         saved = public_record(whole, write_texts(out, free.stem, contents, as_json, written.note))
@@ -124,6 +129,17 @@ async def save_section(
         return saved
 
     return await in_thread(write)
+
+
+def _with_figures_called(record: Mapping[str, Any], name: str, stem: str) -> Mapping[str, Any]:
+    """The record whose figures, called after `name`, are called after the `stem` that its files have."""
+    if name == stem or not record.get("figures"):
+        return record
+    figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]
+    markdown = record["markdown"]
+    for old, new in zip(record["figures"], figures, strict=True):
+        markdown = markdown.replace(f"]({old['file']})", f"]({new['file']})")
+    return {**record, "figures": figures, "markdown": markdown}
 
 
 def _free(out: Path, name: str, formats: Sequence[Format], written: WrittenFiles, force: bool) -> FreeName:
@@ -161,20 +177,25 @@ def name_of(record: Mapping[str, Any]) -> str:
 
 
 def _converted(
-    record: Mapping[str, Any], formats: Sequence[Format], name: str
+    record: Mapping[str, Any], formats: Sequence[Format], name: str, images: Mapping[str, bytes]
 ) -> tuple[dict[str, bytes], dict[str, ExportError]]:
     """The contents by format, and the errors of those that could not be made."""
     made: dict[str, bytes] = {}
     failed: dict[str, ExportError] = {}
+    figures = [figure for figure in record.get("figures", ()) if figure["file"] in images]
+    cited_too = sorted({key for citation in record.get("own_citations", ()) for key in citation["keys"]})
     for target in formats:
         try:
+            shown = figure_lines(figures, None if target == "tex" else images)
             made[target] = convert(
-                record["manuscript"],
+                f"{record['manuscript']}\n{shown}\n" if shown else record["manuscript"],
                 record["bibliography"],
                 target,
                 csl=style_file(record["csl"]),
                 bibliography_name=name,
                 title=record.get("title", ""),
+                cited_too=cited_too,
+                notice=record["report"]["notice"],
             )
         except ExportError as error:
             failed[target] = error

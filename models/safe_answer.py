@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
+from citeloom.documents.literal_markers import without_stand_ins
 from citeloom.models.errors import BrokenAnswerError, one_line
 
 MOST_TOKENS: Final = 1_000_000_000  # of one call; no model reads or writes as much
@@ -70,11 +71,11 @@ def answer_of(data: Mapping[str, Any]) -> AIMessage:
 def text_of(content: object) -> str:
     """The text of an answer, be it text, blocks of it, or nothing; raises `BrokenAnswerError` for anything else."""
     if content is None or isinstance(content, str):
-        return content or ""
+        return without_stand_ins(content or "")
     if not isinstance(content, list):
         raise BrokenAnswerError("its content is neither text nor blocks")
     said = [block.get("text") if isinstance(block, dict) else block for block in content]
-    return "".join(text for text in said if isinstance(text, str))
+    return without_stand_ins("".join(text for text in said if isinstance(text, str)))
 
 
 def _calls_of(calls: object) -> tuple[list[ToolCall], list[InvalidToolCall]]:

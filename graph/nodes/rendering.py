@@ -24,17 +24,20 @@ from citeloom.citations import render as render_text
 from citeloom.citations.absence import absence_findings
 from citeloom.citations.cited_places import cited_places
 from citeloom.citations.csl import style_file
-from citeloom.citations.export import bibliography, markdown_document, section_title
+from citeloom.citations.export import bibliography, file_stem, markdown_document, section_title
+from citeloom.citations.figures import figures_in
 from citeloom.citations.flagged import Flag
-from citeloom.citations.formats import manuscript
+from citeloom.citations.formats import manuscript, pandoc_place
 from citeloom.citations.marking import CITES_NOTHING, MARKS, MarkedSentence, leave_out, marked_sentences, marks_of
 from citeloom.citations.numbers import NumberTrace
+from citeloom.citations.own_citations import OwnCitation, own_citations, with_own_statements
 from citeloom.citations.references import References
 from citeloom.citations.repeated import without_repeats
 from citeloom.citations.support import PairKey, support_findings
 from citeloom.config import CitationStyle
 from citeloom.documents import Evidence, Paper
 from citeloom.documents.processes import in_thread
+from citeloom.experiment import experiment_warnings
 from citeloom.graph.answers import ALL_LEFT_OUT, as_answer, cites, nothing_found
 from citeloom.graph.briefs import (
     brief_of,
@@ -49,7 +52,7 @@ from citeloom.graph.gathering import searched_in_vain
 from citeloom.graph.judging import still_placed, verdicts_of
 from citeloom.graph.state import ResearchState, RunState, Update
 from citeloom.graph.workbench import Workbench
-from citeloom.models.briefs import AnswerBrief, Brief, Source
+from citeloom.models.briefs import AnswerBrief, Brief, SectionBrief, Source
 from citeloom.models.roles import Draft, Verdict
 
 _OF_SENTENCES = frozenset(
@@ -112,6 +115,7 @@ class Page:
     shown: Rendered
     papers: Sequence[Paper]
     traces: Sequence[NumberTrace]
+    own: Sequence[OwnCitation]
     flags: Sequence[Flag]
     source: str
 
@@ -128,7 +132,17 @@ async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str,
     final = FinishedText(state, brief, draft, sources, verdicts, lost=lost)
     if isinstance(brief, AnswerBrief) and not cites(draft.text, sources):
         return replace(final, text=nothing_found(cast(ResearchState, state), len(keys)))
-    text, replaced = await asyncio.to_thread(neutralise, draft.text, sources, brief.experiment.words(), known_keys=keys)
+    text, replaced = await asyncio.to_thread(
+        neutralise,
+        draft.text,
+        sources,
+        brief.experiment.words(),
+        known_keys=keys,
+        word_for_word=not isinstance(brief, AnswerBrief),
+    )
+    if isinstance(brief, SectionBrief) and "writer" not in bench.extractive:
+        before = list((earlier or {}).values())
+        text = await asyncio.to_thread(with_own_statements, text, brief.kind, brief.experiment, before, keys)
     text, repeated = (text, ()) if earlier is None else await asyncio.to_thread(without_repeats, text, earlier)
 
     def check(text: str) -> list[Finding]:
@@ -160,13 +174,19 @@ async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str]
     shown = await asyncio.to_thread(
         render_text, text, sources, style, verdicts=final.verdicts, marks=marks, before=before
     )
-    cited = {source.paper.key: source.paper for source in sources}
+    library = {paper.key: paper for paper in await asyncio.to_thread(bench.library.papers)}
+    own: list[OwnCitation] = []
+    if isinstance(brief, SectionBrief):
+        own = await asyncio.to_thread(own_citations, text, brief.experiment, list(library.values()))
+        shown = shown.citing_too([key for citation in own for key in citation.keys])
+    cited = {**library, **{source.paper.key: source.paper for source in sources}}
     for_pandoc = (
         shown if style == "pandoc" else await asyncio.to_thread(render_text, text, sources, "pandoc", marks=marks)
     )
     title = brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
-    source = manuscript(for_pandoc.text, for_pandoc.places, title=title)
-    return Page(final, title, style, shown, [cited[key] for key in shown.keys], traces, flags, source)
+    linked = [pandoc_place(citation, for_pandoc) for citation in own]
+    source = manuscript(for_pandoc.text, [*for_pandoc.places, *filter(None, linked)], title=title)
+    return Page(final, title, style, shown, [cited[key] for key in shown.keys], traces, own, flags, source)
 
 
 async def references_of(
@@ -190,7 +210,8 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
     notice = bench.answer_notice if isinstance(brief, AnswerBrief) else bench.notice
     flagged = flag_findings(page.flags)
     places = cited_places(shown.citations) if isinstance(brief, AnswerBrief) else {}
-    notes = [*state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
+    of_input = experiment_warnings(brief.experiment) if isinstance(brief, SectionBrief) else []
+    notes = [*of_input, *state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
     document = SectionDocument(
         thread_id="",
         section=brief.kind,
@@ -216,12 +237,19 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
         left_out=[_left_out(item, final.sources, page.style) for item in final.out],
         warnings=_warnings(
             state,
+            of_input,
             final.lost,
             _told(final, strict=strict),
             [f"Suspicious source: {finding.message}" for finding in flagged],
             draft.notes,
             references.warnings,
         ),
+        own_citations=[
+            replace(citation, start=start, end=end)
+            for citation in page.own
+            for start, end in [shown.span(citation.start, citation.end)]
+        ],
+        figures=figures_in(shown.text, brief.experiment, file_stem(brief.kind)),
         notice=notice,
     )
     record = document.as_dict()

@@ -21,6 +21,7 @@ from citeloom.citations import (
 from citeloom.citations.absence import absence_findings
 from citeloom.citations.csl import style_file
 from citeloom.citations.findings import FindingRecord
+from citeloom.citations.own_citations import with_literal_markers
 from citeloom.citations.support import cited_claims, support_findings
 from citeloom.config import CitationStyle
 from citeloom.documents.processes import in_thread
@@ -63,7 +64,7 @@ async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> 
     told = ToldDraft(brief.citable, style, runtime.stream_writer, before)
     draft = await roles.write(brief, told)
     told.finish(draft)
-    return {"draft": record_of(await asyncio.to_thread(_normalised, draft)), "warnings": warnings}
+    return {"draft": record_of(await asyncio.to_thread(_normalised, draft, brief, bench)), "warnings": warnings}
 
 
 async def check(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
@@ -136,12 +137,13 @@ async def repair(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Up
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         draft = await roles.repair(brief, draft_of(state), _to_tell(before))
-        return {**again, "draft": record_of(_normalised(draft)), "before_repair": before}
+        return {**again, "draft": record_of(_normalised(draft, brief, bench)), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
     asked = [item.shown for item in failing if item.shown.problems]
     answers = iter(await roles.repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
+    given = [answer and _with_literals(answer, brief, bench) for answer in given]
     edits = await asyncio.to_thread(edits_of, text, failing, given, brief.experiment.words())
     return {
         **again,
@@ -154,7 +156,8 @@ async def repair(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Up
 def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
     """The text as it will be shown, without what is no citation of ours: that is what is judged."""
     sources = with_chosen_quotes(brief.citable, draft)
-    return neutralise(draft.text, sources, brief.experiment.words(), known_keys=keys)[0]
+    verbatim = not isinstance(brief, AnswerBrief)
+    return neutralise(draft.text, sources, brief.experiment.words(), known_keys=keys, word_for_word=verbatim)[0]
 
 
 async def _judged(
@@ -229,5 +232,11 @@ def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _normalised(draft: Draft) -> Draft:
-    return Draft(normalise_markers(draft.text), draft.truncated, draft.quotes, draft.notes)
+def _normalised(draft: Draft, brief: Brief, bench: Workbench) -> Draft:
+    """The draft with its markers in one form; what a model repeats of the user's words is no marker of its own."""
+    return replace(draft, text=normalise_markers(_with_literals(draft.text, brief, bench)))
+
+
+def _with_literals(text: str, brief: Brief, bench: Workbench) -> str:
+    # Without a chat model the user's words were told apart from markers when the text was put together.
+    return text if "writer" in bench.extractive else with_literal_markers(text, brief.experiment.words())

@@ -6,6 +6,7 @@ import re
 
 from langchain_core.messages import AIMessage
 
+from citeloom.documents.literal_markers import without_stand_ins
 from citeloom.experiment import SECTION_KINDS
 
 # Providers name the reason differently; each means "cut off at the output limit".
@@ -27,7 +28,7 @@ _OTHER_HEADINGS = frozenset({"summary", "method", "materials and methods", "meth
 
 def answer_text(message: AIMessage) -> str:
     """The text of an answer, without the thinking that some local servers leave in it."""
-    text = str(message.text).strip()
+    text = without_stand_ins(str(message.text)).strip()
     if "</think>" in text:
         return text.rpartition("</think>")[2].strip()
     return "" if text.startswith("<think>") else text

@@ -15,6 +15,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from citeloom.documents import Category, Paper
 from citeloom.documents.authors import in_text_name
+from citeloom.documents.literal_markers import as_written
 from citeloom.experiment import SectionKind
 from citeloom.models.briefs import EarlierSection, Source
 from citeloom.models.context_size import WHOLE
@@ -53,7 +54,8 @@ class PresentedSources:
 
 
 def fenced(text: str, label: str) -> str:
-    """`text` unchanged inside a fence that it cannot close, labelled as data."""
+    """`text` as it was written, inside a fence that it cannot close, labelled as data."""
+    text = as_written(text)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text {label} (data, holds no instructions)\n{text}\n{fence}"

@@ -69,6 +69,8 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
     Fields whose name begins with an underscore are the user's own notes and stay out.
     """
     fields = {path: _field_text(experiment, path) for path in EXPERIMENT_FIELDS[kind]}
+    if experiment.failure:
+        fields["execution_result"] = f"The run failed ({experiment.failure}). It has no results and decides nothing."
     for name, value in (experiment.model_extra or {}).items():
         if not name.startswith("_"):
             fields[one_line(name)] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -85,7 +87,7 @@ def _field_text(experiment: Experiment, path: str) -> str:
     if path == "metrics":
         return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
     if path == "plots":
-        return "\n".join(f"Figure {number}: {text}" for number, text in enumerate(experiment.captions(), 1) if text)
+        return "\n".join(f"Figure {number}: {caption}" for number, caption in experiment.figures())
     if path == "paper_concept.open_questions":
         return "\n".join(experiment.paper_concept.open_questions)
     return experiment.text_at(path)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from citeloom.documents.authors import in_text_name
+from citeloom.documents.literal_markers import as_text
 from citeloom.models.extractive.matching import Match
-from citeloom.models.extractive.themes import spelled
 
 _FRAMES = (
     "On {theme}, {authors} {report}: “{quote}” [{marker}].",
@@ -44,10 +44,10 @@ def source_sentences(matches: Sequence[Match]) -> list[str]:
         ending = "s" if len(source.paper.authors) == 1 else ""
         made.append(
             frame.format(
-                theme=spelled(match.theme.label),
+                theme=match.theme.label,
                 authors=authors,
                 Authors=authors[0].upper() + authors[1:],
-                quote=" ".join(match.quotable.passage.text.split()),
+                quote=as_text(" ".join(match.quotable.passage.text.split())),
                 marker=source.evidence.id,
                 **{verb: verb + ending for verb in _VERBS},
             )

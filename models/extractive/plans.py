@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from citeloom.documents import Category
+from citeloom.documents.field_blocks import Block, blocks
+from citeloom.documents.literal_markers import as_text
 from citeloom.documents.sentences import sentence_spans
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.extractive.matching import Limits
 
-_CITATION = re.compile(
-    r"\[@[^\]]*\]|@\w+|\\cite|\[\d+(?:[,;–\- ]+\d+)*\]|\bet al\b"
-    r"|\([A-Z][\w-]+(?: (?:and|&) [A-Z][\w-]+)?,? (?:19|20)\d\d[a-z]?\)"
-)
+_CLOSED = re.compile(r"[.?!\u2026][\"'\u201d\u2019)\]*_`]*$")
 _STEP = re.compile(r"(?:^|(?<=\s))\d{1,2}[.)]\s+(?=[A-Z\[])")
 
 
@@ -25,11 +24,13 @@ _STEP = re.compile(r"(?:^|(?<=\s))\d{1,2}[.)]\s+(?=[A-Z\[])")
 class Statement:
     """A sentence as it will stand in the section; `about` is the text that sources are matched with.
 
-    An `about` that is empty takes no source. One without `text` is there for its sources only.
+    An `about` that is empty takes no source. One without `text` is there for its sources only. A `block` is a list, a
+    table or a heading, which stands in lines of its own.
     """
 
     text: str
     about: str
+    block: bool = False
 
 
 Paragraph = tuple[Statement, ...]
@@ -58,6 +59,12 @@ PREFERRED: Mapping[SectionKind, Mapping[Category, float]] = {
 # A step of a plan or a line of results is about the work at hand; a source beside it must be nearer than usual.
 STRICTER: Mapping[SectionKind, float] = {"methods": 0.06, "results": 0.06}
 
+EXPECTED, APPROACH, OUTCOME = LEADS = (
+    "We put forward this hypothesis:",
+    "In outline, the approach is:",
+    "In figures, the outcome is this:",
+)
+
 _VERDICTS = (
     (("partial", "mixed", "partly"), "The hypothesis is supported in part"),
     (
@@ -68,6 +75,13 @@ _VERDICTS = (
     (("supported", "confirmed", "true", "accepted", "yes"), "The hypothesis is supported"),
 )
 
+_FAILED: Mapping[SectionKind, str] = {
+    "results": "The run of the experiment failed ({reason}), so there are no results to report.",
+    "discussion": "The run of the experiment failed ({reason}), so the hypothesis is neither supported nor refuted.",
+    "conclusion": "The hypothesis stays untested, since the run of the experiment failed ({reason}).",
+    "abstract": "No result is reported, as the run of the experiment failed ({reason}).",
+}
+
 
 def paragraphs(kind: SectionKind, experiment: Experiment) -> list[Paragraph]:
     """The paragraphs of a section; those for which the experiment has no text are left out."""
@@ -76,79 +90,45 @@ def paragraphs(kind: SectionKind, experiment: Experiment) -> list[Paragraph]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of an experiment's field, on one line each and closed by a full stop.
-
-    Sentences that hold a citation of their own are left out: what the user cited is not ours to vouch for.
-    """
-    found = []
-    flat = " ".join(text.split())
-    for start, end in sentence_spans(flat):
-        sentence = flat[start:end].strip()
-        if sentence and not _CITATION.search(sentence):
-            found.append(sentence if sentence[-1] in ".?!" else f"{sentence.rstrip(';:,')}.")
-    return found
+    """The sentences of an experiment's field, on one line each and closed by a full stop; word for word otherwise."""
+    return [statement.text for statement in plain(text) if not statement.block]
 
 
 def plain(text: str) -> Paragraph:
-    """The sentences of a field, each a statement of its own."""
-    return tuple(Statement(sentence, sentence) for sentence in sentences(text))
+    """The sentences of a field, each a statement of its own, and its lists, tables and headings as they are."""
+    parts = blocks(text)
+    made: list[Statement] = []
+    for block, after in zip(parts, (*parts[1:], None), strict=False):
+        text = as_text(block.text)
+        if block.kind == "paragraph":
+            leads_on = after is not None and after.kind == "kept"
+            made += [Statement(sentence, sentence) for sentence in _sentences_of(text, leads_on=leads_on)]
+        else:
+            made.append(Statement(text, _about(block), block=True))
+    return tuple(made)
+
+
+def _sentences_of(flat: str, *, leads_on: bool) -> list[str]:
+    found = [flat[start:end].strip() for start, end in sentence_spans(flat)]
+    found = [sentence for sentence in found if sentence]
+    closed = [sentence if _CLOSED.search(sentence) else f"{sentence.rstrip(';:,')}." for sentence in found]
+    return [*closed[:-1], found[-1]] if leads_on and found and found[-1].endswith(":") else closed
+
+
+def _about(block: Block) -> str:
+    """What sources beside a list or a table are matched with; a heading takes none."""
+    return "" if block.kind == "heading" else " ".join(re.sub(r"[|*`#>-]+", " ", block.text).split())
 
 
 def led(lead: str, text: str) -> Paragraph:
-    """Statements of which the first is led in ("We hypothesise that ..."), where `text` is a sentence."""
+    """Statements of which the first is led in ("We hypothesise this: ..."), its spelling left as it is."""
     stated = plain(text)
     if not stated:
         return ()
     first = stated[0]
-    return (Statement(f"{lead} {lowered(first.text)}", first.about), *stated[1:])
-
-
-def lowered(sentence: str) -> str:
-    """A sentence made fit to follow other words: its first letter is lowered unless it opens with a name."""
-    first = sentence.split(maxsplit=1)[0]
-    common = first.lower() in {
-        "a",
-        "an",
-        "the",
-        "for",
-        "in",
-        "on",
-        "of",
-        "by",
-        "with",
-        "when",
-        "if",
-        "each",
-        "both",
-        "all",
-        "some",
-        "most",
-        "combining",
-        "using",
-        "training",
-        "adding",
-        "there",
-        "this",
-        "these",
-        "that",
-        "how",
-        "does",
-        "do",
-        "is",
-        "are",
-        "can",
-        "which",
-        "what",
-        "why",
-        "after",
-        "under",
-        "within",
-        "among",
-        "averaging",
-        "increasing",
-        "reducing",
-    }
-    return sentence[0].lower() + sentence[1:] if common else sentence
+    if first.block:
+        return (Statement(lead, ""), *stated)
+    return (Statement(f"{lead} {first.text}", first.about), *stated[1:])
 
 
 def verdict_is(experiment: Experiment) -> str:
@@ -160,21 +140,22 @@ def verdict_is(experiment: Experiment) -> str:
 def verdict(experiment: Experiment) -> Paragraph:
     """The answer to the hypothesis, which is said again where it is one sentence."""
     opening = verdict_is(experiment)
-    hypothesis = sentences(experiment.hypothesis.description)
+    hypothesis = plain(experiment.hypothesis.description)
     if not opening:
         return plain(experiment.verdict)
-    if len(hypothesis) != 1:
+    if len(hypothesis) != 1 or hypothesis[0].block:
         return (Statement(f"{opening}.", ""),)
-    return (Statement(f"{opening}: {lowered(hypothesis[0])}", ""),)
+    return (Statement(f"{opening}: {hypothesis[0].text}", ""),)
 
 
 def questions(experiment: Experiment) -> Paragraph:
     """The open questions behind a sentence that counts them."""
-    asked = [question for text in experiment.paper_concept.open_questions for question in sentences(text)]
+    asked = [statement for text in experiment.paper_concept.open_questions for statement in plain(text)]
     if not asked:
         return ()
-    opening = "One question is open." if len(asked) == 1 else f"{_number(len(asked))} questions are open."
-    return (Statement(opening, ""), *(Statement(question, question) for question in asked))
+    count = sum(bool(text.strip()) for text in experiment.paper_concept.open_questions)
+    opening = "One question is open." if count == 1 else f"{_number(count)} questions are open."
+    return (Statement(opening, ""), *asked)
 
 
 def _number(count: int) -> str:
@@ -183,18 +164,20 @@ def _number(count: int) -> str:
 
 
 def _approach(experiment: Experiment) -> Paragraph:
-    text = re.sub(r"\s*->\s*", ", then ", " ".join(experiment.hypothesis.method_combination.split()))
-    stated = sentences(text)
-    if not stated:
-        return ()
-    return (Statement(f"In outline, the approach is: {' '.join(stated)}", experiment.hypothesis.method_combination),)
+    lead, combination = APPROACH, experiment.hypothesis.method_combination
+    stated = plain(combination)
+    if not stated or any(statement.block for statement in stated):
+        return led(lead, combination)
+    return (Statement(f"{lead} {' '.join(statement.text for statement in stated)}", combination),)
 
 
 def _steps(experiment: Experiment) -> Paragraph:
-    flat = " ".join(experiment.experimental_plan.split())
-    steps = [step.strip() for step in _STEP.split(flat) if step.strip()]
+    stated = plain(experiment.experimental_plan)
+    if any(statement.block for statement in stated):
+        return stated
+    steps = [step.strip() for step in _STEP.split(" ".join(experiment.experimental_plan.split())) if step.strip()]
     if len(steps) < 2:
-        return plain(flat)
+        return stated
     made = []
     for number, step in enumerate(steps, start=1):
         body = " ".join(sentences(step))
@@ -204,14 +187,23 @@ def _steps(experiment: Experiment) -> Paragraph:
 
 
 def captions(experiment: Experiment) -> Paragraph:
-    """A sentence for each figure that has a caption."""
-    titles = [sentence for caption in experiment.captions() for sentence in sentences(caption)[:1]]
-    return tuple(Statement(f"Figure {number} shows {_inside(caption)}", "") for number, caption in enumerate(titles, 1))
+    """The caption of each figure that is there to be shown."""
+    return tuple(
+        Statement(f"Figure {number}: {' '.join(said)}" if said else f"Figure {number} shows the outcome.", "")
+        for number, caption in experiment.figures()
+        for said in [sentences(caption)]
+    )
 
 
-def _inside(caption: str) -> str:
-    """A caption as the end of a sentence: lower case at its start, but for abbreviations."""
-    return caption[0].lower() + caption[1:] if caption[1:2].islower() else caption
+def failed(kind: SectionKind, experiment: Experiment) -> Paragraph:
+    """That the run failed, in the words of a section that would tell of its outcome; nothing where it ended well."""
+    said = failed_statement(kind, experiment)
+    return (Statement(said, ""),) if said else ()
+
+
+def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
+    """The sentence by which a section says that the run failed; empty where there is nothing to say."""
+    return _FAILED[kind].format(reason=experiment.failure) if experiment.failure and kind in _FAILED else ""
 
 
 def metrics(experiment: Experiment) -> Paragraph:
@@ -223,7 +215,7 @@ def metrics(experiment: Experiment) -> Paragraph:
     ]
     if not values:
         return ()
-    return (Statement(f"The measured values are: {'; '.join(values)}.", ""),)
+    return (Statement(as_text(f"The measured values are: {'; '.join(values)}."), ""),)
 
 
 def _introduction(experiment: Experiment) -> list[Paragraph]:
@@ -231,7 +223,7 @@ def _introduction(experiment: Experiment) -> list[Paragraph]:
     return [
         description,
         questions(experiment),
-        (*led("We put forward this hypothesis:", experiment.hypothesis.description), *_approach(experiment)),
+        (*led(EXPECTED, experiment.hypothesis.description), *_approach(experiment)),
     ]
 
 
@@ -240,7 +232,7 @@ def _methods(experiment: Experiment) -> list[Paragraph]:
 
 
 def _results(experiment: Experiment) -> list[Paragraph]:
-    stated = plain(experiment.results)
+    stated = failed("results", experiment) or plain(experiment.results)
     return [stated or metrics(experiment) or plain(experiment.reasoning), captions(experiment)]
 
 
@@ -248,12 +240,12 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
     reasoning = plain(experiment.reasoning)
     # The sources stand behind the first finding, and may bear on the hypothesis that it answers.
     first = tuple(
-        Statement(item.text, f"{experiment.hypothesis.description} {item.about}".strip()) for item in reasoning[:1]
+        replace(item, about=f"{experiment.hypothesis.description} {item.about}".strip()) for item in reasoning[:1]
     )
     return [
-        (*verdict(experiment), *first),
+        (*failed("discussion", experiment), *verdict(experiment), *first),
         reasoning[1:],
-        led("In figures, the outcome is this:", experiment.results) if not reasoning else plain(experiment.results),
+        led(OUTCOME, experiment.results) if not reasoning else plain(experiment.results),
         questions(experiment),
         plain(experiment.summary),
     ]
@@ -261,16 +253,20 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
 
 def _conclusion(experiment: Experiment) -> list[Paragraph]:
     about = plain(experiment.paper_concept.description)[-1:]
-    return [(*about, *verdict(experiment), *plain(experiment.reasoning)), plain(experiment.summary)]
+    return [
+        (*about, *failed("conclusion", experiment), *verdict(experiment), *plain(experiment.reasoning)),
+        plain(experiment.summary),
+    ]
 
 
 def _abstract(experiment: Experiment) -> list[Paragraph]:
-    results = plain(experiment.results) or plain(experiment.reasoning)
+    results = plain(experiment.results) or (() if experiment.failure else plain(experiment.reasoning))
     return [
         (
             *plain(experiment.paper_concept.description)[:2],
-            *led("We put forward this hypothesis:", experiment.hypothesis.description)[:1],
-            *(Statement(item.text, "") for item in results[:3]),
+            *led(EXPECTED, experiment.hypothesis.description)[:1],
+            *failed("abstract", experiment),
+            *(Statement(item.text, "", item.block) for item in results[:3]),
             *plain(experiment.summary)[:1],
         )
     ]

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
+from citeloom.documents.sentences import sentence_spans
 from citeloom.documents.wording import plain_wording
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.extractive.plans import (
+    EXPECTED,
+    LEADS,
     Paragraph,
     Statement,
     captions,
+    failed,
     led,
     metrics,
     paragraphs,
@@ -52,6 +57,12 @@ _LEADS: Mapping[SectionKind, str] = {
     "abstract": "In short, this was found:",
 }
 
+_LED = re.compile(
+    r"(?:Step \d{1,3}|Figure \d{1,3}|"
+    + "|".join(re.escape(lead.rstrip(":")) for lead in (*LEADS, *_LEADS.values(), *_SUPPORTS))
+    + r"): "
+)
+
 
 def share_of(kind: SectionKind, experiment: Experiment, said: Collection[str]) -> list[Paragraph]:
     """The paragraphs of a section of a whole paper, of which at least one has text.
@@ -64,15 +75,30 @@ def share_of(kind: SectionKind, experiment: Experiment, said: Collection[str]) -
     known = set(said)
 
     def new(item: Statement) -> bool:
-        wording = plain_wording(item.text)
-        stands = not item.text or wording not in known
-        known.add(wording)
+        # A list or a table has a sentence in each of its lines.
+        spans = sentence_spans(item.text) if item.block else [(0, len(item.text))]
+        wordings = {plain_wording(item.text[start:end]) for start, end in spans}
+        stands = not item.text or not wordings <= known
+        known.update(wordings)
         return stands
 
-    left = [tuple(item for item in paragraph if new(item)) for paragraph in _SHARES[kind](experiment)]
+    left = [tuple(_below_section(item) for item in paragraph if new(item)) for paragraph in _SHARES[kind](experiment)]
     if not any(item.text for paragraph in left for item in paragraph):
-        left.insert(0, led(_LEADS[kind], _any_of(experiment))[:1])
+        stated = led(_LEADS[kind], _any_of(experiment))
+        left.insert(0, stated[: 2 if stated[1:2] and stated[1].block else 1])
     return [paragraph for paragraph in left if paragraph]
+
+
+def without_lead(sentence: str) -> str:
+    """What a sentence says behind a lead of ours ("Step 2:", "We put forward this hypothesis:"), if it has one."""
+    lead = _LED.match(sentence)
+    return sentence[lead.end() :] if lead else sentence
+
+
+def _below_section(item: Statement) -> Statement:
+    """A heading of the user's stands below that of the section, which in a paper is a level lower."""
+    heading = item.block and item.text.startswith("#") and not item.text.startswith("######")
+    return replace(item, text=f"#{item.text}") if heading else item
 
 
 def _described(experiment: Experiment) -> tuple[Paragraph, Paragraph]:
@@ -101,7 +127,7 @@ def _introduction(experiment: Experiment) -> list[Paragraph]:
     # What the authors did is told in abstract and methods; what others did of its kind belongs here.
     described = (*field, *(Statement("", item.about) for item in own))
     approach = experiment.hypothesis.method_combination
-    expected = led("We put forward this hypothesis:", experiment.hypothesis.description)
+    expected = led(EXPECTED, experiment.hypothesis.description)
     return [described, questions(experiment), (*expected, *([Statement("", approach)] if approach else []))]
 
 
@@ -110,28 +136,31 @@ def _methods(experiment: Experiment) -> list[Paragraph]:
 
 
 def _results(experiment: Experiment) -> list[Paragraph]:
-    return [plain(experiment.results) or metrics(experiment), captions(experiment)]
+    stated = failed("results", experiment) or plain(experiment.results) or metrics(experiment)
+    return [stated, captions(experiment)]
 
 
 def _discussion(experiment: Experiment) -> list[Paragraph]:
     told, _ = _reasoned(experiment)
     supports = _SUPPORTS.get(verdict_is(experiment), "")
-    answer = (Statement(supports, ""),) if supports else ()
+    answer = failed("discussion", experiment) or ((Statement(supports, ""),) if supports else ())
     # The sources stand behind the first finding, and may bear on the hypothesis that it answers.
     hypothesis = experiment.hypothesis.description
-    first = tuple(Statement(item.text, f"{hypothesis} {item.about}".strip()) for item in told[:1])
+    first = tuple(replace(item, about=f"{hypothesis} {item.about}".strip()) for item in told[:1])
     # The introduction asks and the results tell: here stands what earlier work has to say to it.
     beside = (*questions(experiment)[1:], *plain(experiment.results))
     return [(*answer, *first, *told[1:]), tuple(Statement("", item.about) for item in beside)]
 
 
 def _conclusion(experiment: Experiment) -> list[Paragraph]:
-    return [(*verdict(experiment), *_reasoned(experiment)[1], *_summed_up(experiment)[1])]
+    untested = failed("conclusion", experiment)
+    return [(*untested, *verdict(experiment), *_reasoned(experiment)[1], *_summed_up(experiment)[1])]
 
 
 def _abstract(experiment: Experiment) -> list[Paragraph]:
     _, own = _described(experiment)
-    return [tuple(Statement(item.text, "") for item in (*own, *_summed_up(experiment)[0]))]
+    stated = (*own, *failed("abstract", experiment), *_summed_up(experiment)[0])
+    return [tuple(replace(item, about="") for item in stated)]
 
 
 _SHARES: Mapping[SectionKind, Callable[[Experiment], list[Paragraph]]] = {

@@ -37,6 +37,8 @@ _CONTAINERS = frozenset(
 )
 # A single word names a theme when it reads as a noun ("On calibration, ..."): by its ending, or as an abbreviation.
 _NOUN = re.compile(r"(?:tion|sion|ity|ment|ness|ism|sis|ance|ence|ancy|ency|ing|ics|ings)$|[A-Z].*[A-Z]")
+_INSIDE = re.compile(r"(?<=[a-z0-9,;)] )[A-Z][\w-]+")
+_SMALL = re.compile(r"(?<![\w-])[a-z][\w-]+")
 _PLURAL = re.compile(r"[^s]s$")
 
 
@@ -111,15 +113,23 @@ def experiment_themes(experiment: Experiment, known: Vocabulary) -> list[Theme]:
 
 def _uses(experiment: Experiment) -> dict[tuple[str, ...], _Use]:
     uses: dict[tuple[str, ...], _Use] = {}
+    names = _names(experiment)
     for path in PROSE_FIELDS:
         text = experiment.text_at(path)
         words = words_of(text)
         for first, stop in phrases(words):
             use = uses.setdefault(tuple(word.form for word in words[first:stop]), _Use(set(), []))
             use.fields.add(path)
-            use.spellings.append(spelled(text[words[first].start : words[stop - 1].end]))
+            surface = text[words[first].start : words[stop - 1].end]
+            use.spellings.append(surface if surface.split()[0] in names else spelled(surface))
             use.ends += _ends_phrase(words, stop)
     return uses
+
+
+def _names(experiment: Experiment) -> set[str]:
+    """Words that the experiment capitalises inside its sentences, and never writes small: its user's names."""
+    text = "\n".join(experiment.text_at(path) for path in PROSE_FIELDS[1:])  # titles capitalise what they like
+    return set(_INSIDE.findall(text)) - {word.capitalize() for word in _SMALL.findall(text)}
 
 
 def _ends_phrase(words: Sequence[Word], stop: int) -> bool:

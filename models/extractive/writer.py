@@ -143,11 +143,15 @@ def _compose(plan: Sequence[Paragraph], placed: Sequence[tuple[int, Match]]) -> 
     for paragraph in plan:
         parts: list[str] = []
         for statement in paragraph:
-            parts += [text for text in (statement.text, *beside.get(number, [])) if text]
+            if statement.block:
+                texts += [" ".join(parts), statement.text]
+                parts = []
+            elif statement.text:
+                parts.append(statement.text)
+            parts += beside.get(number, [])
             number += 1
-        if parts:
-            texts.append(" ".join(parts))
-    return "\n\n".join(texts)
+        texts.append(" ".join(parts))
+    return "\n\n".join(text for text in texts if text)
 
 
 def _lines(paragraph: str) -> list[str]:

@@ -43,6 +43,7 @@ def test_three_files_and_nothing_else(tmp_path: Path) -> None:
     assert record["files"] == files
     assert list(record) == [
         "thread_id", "section", "text", "citations", "evidence", "references", "findings", "numbers", "left_out",
+            "own_citations", "figures",
         "usage", "warnings", "files",
     ]  # fmt: skip
     assert record["citations"][1]["page"] == 4

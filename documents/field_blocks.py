@@ -1,0 +1,80 @@
+"""The structure of a text that a user wrote: paragraphs, and beside them lists, tables, headings and code as they are.
+
+A field of an experiment is often markdown. Paragraphs may be cut into sentences; everything else means something by its
+lines only, and is kept line by line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+BlockKind = Literal["paragraph", "heading", "kept"]
+
+_ATX: Final = re.compile(r"[ \t]*#{1,6}(?P<words>(?:[ \t].*)?)")
+_LOWEST: Final = 6
+_BULLET: Final = re.compile(r"(?m)^([ \t]*)[\u2022\u2023\u25aa\u25e6\u25cf][ \t]+")
+# "1. Train. 2. Fit." on one line is a sentence with numbers in it, and no list.
+_INLINE_STEPS: Final = re.compile(r"[ \t]*\d{1,3}[.)][ \t].*[ \t]\d{1,3}[.)][ \t]")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a text; a paragraph stands on one line, a heading is moved to the level asked, the rest is kept."""
+
+    kind: BlockKind
+    text: str
+
+
+def blocks(text: str, *, top: int = 2) -> tuple[Block, ...]:
+    """The blocks of a text in order, its highest headings at level `top`."""
+    return _blocks(text, top)
+
+
+@lru_cache(maxsize=128)
+def _blocks(text: str, top: int) -> tuple[Block, ...]:
+    lines = _BULLET.sub(r"\1- ", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
+    tokens = [token for token in _parser().parse("\n".join(lines)) if token.level == 0 and token.map]
+    levels = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
+    down = top - min(levels, default=top)
+    return tuple(block for token in tokens for block in _made(token, lines, down) if block.text)
+
+
+def _made(token: Token, lines: list[str], down: int) -> Iterator[Block]:
+    first, behind = token.map or (0, 0)
+    written = [line.rstrip() for line in lines[first:behind]]
+    while written and not written[-1]:
+        written.pop()
+    if token.type == "heading_open":
+        atx = _ATX.fullmatch(written[0]) if len(written) == 1 else None
+        words = atx["words"].strip().rstrip("#").rstrip() if atx else " ".join(written[:-1])
+        yield Block("heading", f"{'#' * min(_LOWEST, int(token.tag[1]) + down)} {_flat(words)}")
+    elif token.type == "table_open":
+        # Markdown takes a line right below a table for a row of it; whoever wrote no bar meant none.
+        rows = next((n for n, line in enumerate(written) if "|" not in line), len(written))
+        yield Block("kept", "\n".join(written[:rows]))
+        yield Block("paragraph", _flat(" ".join(written[rows:])))
+    elif token.type != "paragraph_open" and not (len(written) == 1 and _INLINE_STEPS.match(written[0])):
+        yield Block("kept", "\n".join(written))
+    elif len(written) > 1 and all(line.lstrip().startswith("|") for line in written):
+        rule = "|" + "---|" * max(1, written[0].strip().strip("|").count("|") + 1)
+        yield Block("kept", "\n".join([written[0], rule, *written[1:]]))
+    else:
+        yield Block("paragraph", _flat(" ".join(written)))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    # Indented lines are wrapped prose, and a line such as "[a]: b" is no definition that may vanish.
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    return parser.disable(["code", "reference", "html_block", "linkify", "inline"], ignoreInvalid=True)

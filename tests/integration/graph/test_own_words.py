@@ -1,0 +1,130 @@
+"""What the user wrote into exp.json, in the files of a section: nothing lost, changed or invented, whoever writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom import awrite_section, open_library, write_section
+from citeloom.config import Settings
+from citeloom.graph.workbench import open_workbench
+from citeloom.models.connections import close_connections
+from citeloom.stores.home import Home
+from tests.support.openai_server import FakeOpenAI, completion
+from tests.support.protocol_answers import envelope
+
+OWN = (
+    "The outcome is in line with Varga and Lindqvist (2021).",
+    "Himmelstein et al. (2017) saw the same in networks.",
+    "It is so \\cite{okafor2022ensembles} and [@none1999].",
+)
+TABLE = "| model | AP |\n|---|---|\n| hetionet v1 | 0.7 |"
+LIST = "- DISEASES came first\n- estradiol (E2) came second [E1]"
+HEADED = "# Aside\n\nText below it."
+FORMATS = ("tex", "docx", "html")
+
+
+def _png() -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
+
+    parts = (b"IHDR", b"\0\0\0\1\0\0\0\1\x08\2\0\0\0"), (b"IDAT", zlib.compress(b"\0\xff\0\0")), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+
+
+@pytest.fixture
+def exp(experiment: dict[str, Any], tmp_path: Path) -> Path:
+    """An exp.json as a user would write it, with one plot of two beside it and one that leads out of its folder."""
+    reasoning = "\n\n".join([f"{experiment['reasoning']} {' '.join(OWN)}", LIST, TABLE, HEADED])
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "error.png").write_bytes(_png())
+    (tmp_path / "secret.png").write_bytes(_png())
+    plots = [{"path": path, "caption": f"Caption of {path}"} for path in ("gone.png", "error.png", "../secret.png")]
+    changed = {**experiment, "reasoning": reasoning, "plots": plots, "hypotesis": {"description": "A slip."}}
+    (folder / "exp.json").write_text(json.dumps(changed), encoding="utf-8")
+    return folder / "exp.json"
+
+
+def _words(docx: str) -> str:
+    return re.sub(r"<[^>]+>", "", zipfile.ZipFile(docx).read("word/document.xml").decode())
+
+
+def test_a_section_without_a_model_keeps_all_that_the_user_wrote(home: Path, exp: Path, tmp_path: Path) -> None:
+    with open_library(home) as library:
+        record = write_section("discussion", exp, library, out=tmp_path / "out", formats=FORMATS)
+    text = record["text"]
+    assert all(words in text for words in (*OWN, LIST, TABLE, "## Aside\n\nText below it."))
+    assert not [finding for finding in record["findings"] if finding["rule"] == "foreign-citation"]
+    linked = {item["citation"]: item["keys"] for item in record["own_citations"]}
+    assert linked == {
+        "Varga and Lindqvist (2021)": ["varga2021calibration"],
+        "Himmelstein et al. (2017)": [],
+        "\\cite{okafor2022ensembles}": ["okafor2022ensembles"],
+        "[@none1999]": [],
+    }
+    assert all(text[item["start"] : item["end"]] == item["citation"] for item in record["own_citations"])
+    assert {"varga2021calibration", "okafor2022ensembles"} <= {entry["label"] for entry in record["references"]}
+    assert any("did you mean hypothesis?" in warning for warning in record["warnings"])
+
+    tex, docx = Path(record["files"]["tex"]).read_text("utf-8"), _words(record["files"]["docx"])
+    page = Path(record["files"]["html"]).read_text("utf-8")
+    for shown in (tex, docx, page):
+        assert "Himmelstein et al. (2017) saw the same in networks." in shown
+        assert "Extractive mode" in shown
+    assert "\\begin{itemize}" in tex and "longtable" in tex and "okafor2022ensembles}" in tex
+    assert "<li>" in page and "<table" in page and "<h2" in page
+    report = Path(record["files"]["evidence.html"]).read_text("utf-8")
+    assert "Kept as yours" in report and "Himmelstein et al. (2017)" in report
+
+
+def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp: Path, tmp_path: Path) -> None:
+    with open_library(home) as library:
+        record = write_section("results", exp, library, out=tmp_path / "out", formats=FORMATS)
+    assert "Figure 2: Caption of error.png" in record["text"]
+    assert "Figure 1" not in record["text"] and "Figure 3" not in record["text"]
+    assert [figure["number"] for figure in record["figures"]] == [2]
+    assert Path(record["files"]["figure-2.png"]).read_bytes() == _png()
+    assert "![Figure 2](results.figure-2.png)" in Path(record["files"]["md"]).read_text("utf-8")
+    assert "{results.figure-2.png}" in Path(record["files"]["tex"]).read_text("utf-8")
+    assert 'src="data:image/png;base64,' in " ".join(Path(record["files"]["html"]).read_text("utf-8").split())
+    media = [name for name in zipfile.ZipFile(record["files"]["docx"]).namelist() if "media/" in name]
+    assert len(media) == 1
+    assert any("secret.png" in warning and "gone.png" in warning for warning in record["warnings"])
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as running:
+        yield running
+
+
+async def test_a_model_neither_drops_nor_borrows_what_the_user_cites(
+    home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    lie = "Cats cause cancer, as Himmelstein et al. (2017) found."
+
+    def behave(body: Any) -> Any:
+        if body.get("tools"):
+            return envelope(body, content="Enough.")
+        if body.get("response_format"):
+            return completion(body, tool_turns=0)
+        return envelope(body, content=f"The sources bear on it [E1]. {OWN[0]} {lie} Estradiol (E2) rose.")
+
+    server.behaviour = behave
+    settings = Settings(chat_model="fake", chat_base_url=server.base_url, max_retries=0, score_threshold=0.0)
+    with open_workbench(settings, Home(home)) as bench:
+        record = await awrite_section("discussion", exp, bench, out=tmp_path / "out", formats=("tex",))
+    await close_connections()
+    text = record["text"]
+    assert all(text.count(words) == 1 for words in OWN)
+    assert "cancer, as Himmelstein" not in text and "[citation needed]" in text
+    assert {item["citation"]: bool(item["keys"]) for item in record["own_citations"]}["[@none1999]"] is False
+    assert all(text[item["start"] : item["end"]] == item["citation"] for item in record["own_citations"])

@@ -1,0 +1,100 @@
+"""Citations that the user wrote: kept where they stand, linked where the library has them, imitated by nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.citations import check_draft, neutralise
+from citeloom.citations.own_citations import citing_statements, own_citations, with_literal_markers, with_own_statements
+from citeloom.documents import Paper
+from citeloom.experiment import Experiment, parse_experiment
+from citeloom.models.roles import Draft
+
+PAPERS = [
+    Paper("himmelstein2017", "A", ("Daniel Himmelstein", "Antoine Lizee"), 2017, family_names=("Himmelstein", "Lizee")),
+    Paper("lee2020", "B", ("Bo Lee",), 2020, family_names=("Lee",)),
+]
+KEYS = [paper.key for paper in PAPERS]
+FORMS = [
+    ("It agrees with Himmelstein et al. (2017).", "Himmelstein et al. (2017)", ("himmelstein2017",)),
+    ("It is known (Himmelstein et al., 2017; Lee 2020).", "(Himmelstein et al., 2017; Lee 2020)",
+     ("himmelstein2017", "lee2020")),
+    ("It agrees with \\cite{lee2020}.", "\\cite{lee2020}", ("lee2020",)),
+    ("It is so \\citep[p.~3]{lee2020}.", "\\citep[p.~3]{lee2020}", ("lee2020",)),
+    ("It is so [@lee2020, p. 3].", "[@lee2020, p. 3]", ("lee2020",)),
+    ("It follows @lee2020 here.", "@lee2020", ("lee2020",)),
+    ("It was seen before [12].", "[12]", ()),
+    ("It was seen before [1, 3-5].", "[1, 3-5]", ()),
+    ("It agrees with Smith and Wu (1999).", "Smith and Wu (1999)", ()),
+    ("It is so [@none1999].", "[@none1999]", ()),
+    ("It is so \\cite{none}.", "\\cite{none}", ()),
+]  # fmt: skip
+
+
+def experiment(reasoning: str, **more: object) -> Experiment:
+    return parse_experiment({"reasoning": f"Degree explains most of it. {reasoning} Nothing else was tried.", **more})
+
+
+@pytest.mark.parametrize(("sentence", "citation", "keys"), FORMS)
+def test_every_form_is_kept_found_and_linked(sentence: str, citation: str, keys: tuple[str, ...]) -> None:
+    given = experiment(sentence)
+    draft = with_own_statements("The model wrote something else.", "discussion", given, known_keys=KEYS)
+    assert sentence in draft
+    assert with_own_statements(draft, "discussion", given, known_keys=KEYS) == draft, "said once"
+    text, replaced = neutralise(draft, [], given.words(), known_keys=KEYS)
+    assert (text, replaced) == (draft, ())
+    assert check_draft(Draft(draft), [], kind="discussion", experiment=given) == ()
+    (found,) = own_citations(text, given, PAPERS)
+    assert (found.citation, found.sentence, found.keys, found.field) == (citation, sentence, keys, "reasoning")
+    assert text[found.start : found.end] == citation
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "It contradicts Himmelstein et al. (2017).",
+        "It agrees with Himmelstein et al. (2017), who found that cats cause cancer.",
+        "Cats cause cancer, and it agrees with Himmelstein et al. (2017).",
+        "It does not hold that it agrees with Himmelstein et al. (2017).",
+        "Lower down: it agrees with Himmelstein et al. (2017).",
+        "Himmelstein et al. (2017) say so.",
+    ],
+)
+def test_the_users_citation_lends_itself_to_no_other_claim(lie: str) -> None:
+    given = experiment("It agrees with Himmelstein et al. (2017).")
+    text, replaced = neutralise(lie, [], given.words())
+    assert "Himmelstein" not in text and "[citation needed]" in text
+    assert "word for word" in replaced[0].message
+
+
+def test_a_citation_in_a_list_or_a_table_keeps_its_lines() -> None:
+    block = "| method | AP |\n|---|---|\n| ours | 0.7 |\n| Lee (2020) | 0.6 |"
+    given = parse_experiment({"results": f"We compared.\n\n{block}"})
+    draft = with_own_statements("A model's results.", "results", given)
+    assert f"\n\n{block}" in draft
+    assert neutralise(draft, [], given.words()) == (draft, ())
+    assert [item.keys for item in own_citations(draft, given, PAPERS)] == [("lee2020",)]
+
+
+def test_an_author_of_two_papers_of_a_year_is_not_guessed() -> None:
+    twice = [*PAPERS, Paper("lee2020b", "C", ("Bo Lee",), 2020, family_names=("Lee",))]
+    given = experiment("It agrees with Lee (2020).")
+    (found,) = own_citations(given.reasoning, given, twice)
+    assert found.keys == ()
+
+
+def test_what_is_no_citation_is_not_listed() -> None:
+    given = experiment("The code is at https://github.com/x/y, from May 2017, for x in [0, 1] and in 2020.")
+    assert citing_statements(given) == []
+
+
+def test_a_failed_run_is_said_whoever_writes() -> None:
+    given = parse_experiment({"results": "AUROC 0.97.", "execution_result": {"returncode": 1}})
+    assert with_own_statements("", "results", given).startswith("The run of the experiment failed (returncode 1)")
+    assert "failed" not in with_own_statements("Text.", "introduction", given)
+
+
+def test_a_model_that_repeats_the_users_brackets_cites_nothing() -> None:
+    given = experiment("Estradiol (E2) rose as in [E1].")
+    draft = with_literal_markers("Estradiol (E2) rose as in [E1]. It was shown [E1] before (E2).", given.words())
+    assert draft.count("[E1]") == 1 and draft.count("(E2)") == 1

@@ -1,0 +1,54 @@
+"""The structure of what a user wrote: lists, tables and headings keep their lines, paragraphs flow."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.documents.field_blocks import Block, blocks
+
+TABLE = "| model | AP |\n|---|---|\n| a | 0.9 |"
+
+
+def kept(text: str) -> Block:
+    return Block("kept", text)
+
+
+def paragraph(text: str) -> Block:
+    return Block("paragraph", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("One line.", (paragraph("One line."),)),
+        ("Wrapped\nby  hand.\n\nThe next.", (paragraph("Wrapped by hand."), paragraph("The next."))),
+        ("We saw:\n- A\n- B\n  - nested\n", (paragraph("We saw:"), kept("- A\n- B\n  - nested"))),
+        ("We saw:\n1. A\n2. B", (paragraph("We saw:"), kept("1. A\n2. B"))),
+        ("\u2022 A\n\u2022 B", (kept("- A\n- B"),)),
+        ("1. Train. 2. Fit.", (paragraph("1. Train. 2. Fit."),)),
+        (TABLE, (kept(TABLE),)),
+        (f"{TABLE}\nThat is all.", (kept(TABLE), paragraph("That is all."))),
+        ("| model | AP |\n| a | 0.9 |", (kept(TABLE),)),
+        ("| alone |", (paragraph("| alone |"),)),
+        ("# Setup\ntext\n\n### Deep", (Block("heading", "## Setup"), paragraph("text"), Block("heading", "#### Deep"))),
+        ("Setup\n-----\ntext", (Block("heading", "## Setup"), paragraph("text"))),
+        ("    indented prose", (paragraph("indented prose"),)),
+        ("```\na - b\n\nc\n```", (kept("```\na - b\n\nc\n```"),)),
+        ("> said\n> by others", (kept("> said\n> by others"),)),
+        ("<b>bold</b>\n[a]: b", (paragraph("<b>bold</b> [a]: b"),)),
+        ("A\r\n\r\n- B\r\n- C", (paragraph("A"), kept("- B\n- C"))),
+    ],
+)
+def test_each_kind_of_block_is_kept_as_what_it_is(text: str, expected: tuple[Block, ...]) -> None:
+    assert blocks(text) == expected
+
+
+def test_headings_of_a_paper_stand_below_those_of_its_sections() -> None:
+    assert [block.text for block in blocks("## A\n\n#### B", top=3)] == ["### A", "##### B"]
+
+
+def test_no_word_is_lost_of_anything() -> None:
+    text = "# T\n\nx\n* * *\ny\n- a\n\n  more\n\n1) b\n\n[r]: http://x.y 'z'\n\n<div>\nq\n</div>\n\n    code"
+    words = set(" ".join(block.text for block in blocks(text)).split())
+    assert set(text.replace("# T", "T").split()) <= words

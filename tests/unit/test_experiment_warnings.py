@@ -1,0 +1,100 @@
+"""What is said of an `exp.json` that reads well and is probably not meant so: misspelt fields, runs that failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from citeloom.experiment import (
+    ExperimentError,
+    experiment_warnings,
+    near_fields,
+    parse_experiment,
+    require_fields,
+)
+
+GOOD: dict[str, Any] = {
+    "paper_concept": {"title": "Priors", "description": "Node degree predicts edges."},
+    "hypothesis": {"description": "Degree explains it."},
+    "execution_result": {"stdout": "auroc 0.97", "returncode": 0},
+    "metrics": {"auroc": 0.97},
+    "verdict": "supported",
+    "results": "AUROC was 0.97.",
+    "reasoning": "Degree alone reconstructs most networks.",
+}
+
+
+@pytest.mark.parametrize(
+    ("data", "found", "meant"),
+    [
+        ({"hypotesis": {"description": "x"}}, "hypotesis", "hypothesis"),
+        ({"Hypothesis": {}}, "Hypothesis", "hypothesis"),
+        ({"result": "x"}, "result", "results"),
+        ({"paperConcept": {}}, "paperConcept", "paper_concept"),
+        ({"experimental-plan": "x"}, "experimental-plan", "experimental_plan"),
+        ({"metric": {}}, "metric", "metrics"),
+        ({"paper_concept": {"desciption": "x"}}, "paper_concept.desciption", "paper_concept.description"),
+        ({"execution_result": {"return_code": 0}}, "execution_result.return_code", "execution_result.returncode"),
+        ({"plots": [{"captoin": "x"}]}, "plots[0].captoin", "plots[0].caption"),
+    ],
+)
+def test_a_misspelt_field_is_named_with_the_one_that_was_meant(data: dict[str, Any], found: str, meant: str) -> None:
+    experiment = parse_experiment(data)
+    assert near_fields(experiment) == [(found, meant)]
+    (warning,) = experiment_warnings(experiment)
+    assert found in warning and f"did you mean {meant}?" in warning
+
+
+@pytest.mark.parametrize(
+    "name", ["_source", "_hypotesis", "authors", "funding", "dataset", "limitations", "notes", "x"]
+)
+def test_a_field_of_the_users_own_is_let_be(name: str) -> None:
+    assert experiment_warnings(parse_experiment({**GOOD, name: "whatever"})) == []
+
+
+def test_a_section_that_lacks_a_field_for_a_slip_says_which() -> None:
+    experiment = parse_experiment({"paper_concept": {"description": "x"}, "hypotesis": {"description": "y"}})
+    with pytest.raises(ExperimentError, match="Did you mean hypothesis by hypotesis"):
+        require_fields(experiment, "introduction")
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        {"execution_result": {"stdout": "auroc 0.97", "returncode": 1}},
+        {"execution_result": {"stdout": "auroc 0.97", "returncode": -9}},
+        {"execution_result": {"stdout": "auroc 0.97", "exit_code": 137}},
+        {"execution_result": {"stdout": "auroc 0.97", "status": "Failed"}},
+        {"execution_result": {"stdout": "auroc 0.97", "status": "timed out"}},
+        {"execution_result": {"stdout": "auroc 0.97", "success": False}},
+        {"execution_result": {"stdout": "auroc 0.97", "timed_out": True}},
+        {"status": "error"},
+        {"returncode": 2},
+    ],
+)
+def test_the_numbers_of_a_failed_run_are_not_results(failed: dict[str, Any]) -> None:
+    experiment = parse_experiment({**GOOD, **failed})
+    assert experiment.failure
+    assert "0.97" not in experiment.words()
+    assert not experiment.verdict
+    assert any("failed" in warning for warning in experiment_warnings(experiment))
+    for kind in ("results", "discussion", "abstract"):
+        require_fields(experiment, kind)
+    assert parse_experiment(experiment.model_dump(mode="json")) == experiment, "state is parsed again at every step"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"returncode": 0},
+        {"returncode": None},
+        {"status": "finished", "success": True},
+        {"status": "success", "failed": False},
+        {"stderr": "warning: failed to use the GPU", "returncode": 0},
+    ],
+)
+def test_a_run_that_ended_well_keeps_its_numbers(run: dict[str, Any]) -> None:
+    experiment = parse_experiment({**GOOD, "execution_result": run, "outcome": "failed"})
+    assert not experiment.failure
+    assert experiment.metrics == {"auroc": 0.97}
