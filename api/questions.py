@@ -38,7 +38,8 @@ async def aresearch(
     """Answer a question from the papers alone, or go on with it; the result is the JSON of `research --json`.
 
     Args:
-        question: what to answer; `answered` in the result is false when no passage bears on it.
+        question: what to answer; `answered` in the result is false when no passage answers it; `outcome` tells
+            "passages" that may bear on it from "nothing".
         library: an open library.
         sources: papers that the answer may draw on at most; from the settings when left out.
         length: words asked of the answer; from the settings when left out.

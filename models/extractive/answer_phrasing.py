@@ -7,6 +7,7 @@ from typing import Final
 
 from citeloom.documents import Category
 from citeloom.documents.authors import in_text_name
+from citeloom.documents.quoting import shown_quote
 from citeloom.models.briefs import Source
 
 # By the kind of section that the words stand in.
@@ -52,5 +53,5 @@ def _sentence(source: Source, lead: str, *, first: bool) -> str:
     alone = len(source.paper.authors or source.paper.family_names) < 2
     who = in_text_name(source.paper) if first or alone else "they"
     said = lead.format(who=who, **{verb: f"{verb}s" if alone else verb for verb in _VERBS})
-    quote = " ".join(source.evidence.quote.split())
+    quote = shown_quote(source.text, source.evidence.start, source.evidence.end)
     return f"{said[0].upper()}{said[1:]}: “{quote}” [{source.evidence.id}]."

@@ -1,7 +1,8 @@
 """Answers a question without a chat model: what the papers say, in their words and under their titles.
 
 Nothing is argued and nothing summed up: each sentence names the authors and quotes one sentence of theirs. A sentence
-from a section on other work is brought in as an account of that.
+from a section on other work is brought in as an account of that. Where no sentence has the question's words and the
+kind of its answer, the heading says that the passages may bear on it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 
 from citeloom.documents.sentences import sentence_spans
 from citeloom.models.briefs import AnswerBrief, Source
+from citeloom.models.extractive.answer_kinds import ANSWERS, answers
 from citeloom.models.extractive.answer_phrasing import paragraphs
 from citeloom.models.extractive.relevance import Relevance, odds_of
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
@@ -24,6 +26,7 @@ _OF_A_PAPER: Final = 3  # sentences of one paper in a survey
 _ASIDE: Final = re.compile(r"\s*\[[^\]]*\]$")  # "[update in progress]"
 _SHOWN: Final = 60  # characters
 _HEADED: Final = 2  # papers from which on each has a heading
+_MAY_BEAR: Final = "## Passages that may bear on the question"
 
 
 class ExtractiveAnswerer:
@@ -38,9 +41,13 @@ class ExtractiveAnswerer:
         chosen = chosen_sources(brief, await self._worth(brief))
         headed = len(chosen) >= _HEADED
         parts: list[str] = []
+        level = "##"
+        if chosen and not any(answers_it(brief.question, source) for sources in chosen for source in sources):
+            parts.append(_MAY_BEAR)
+            level = "###"
         for sources in chosen:
             if headed:
-                parts.append(f"## {_title(sources[0])}")
+                parts.append(f"{level} {_title(sources[0])}")
             parts += paragraphs(sources)
         return Draft("\n\n".join(parts))
 
@@ -61,7 +68,10 @@ class ExtractiveAnswerer:
             await self._relevance.odds(words, quotes, vectors @ await self._vectors.of_query(words)) for words in judged
         ]
         best = [float(max(of_quote)) for of_quote in zip(*said, strict=True)]
-        return {name: (one + other) / 2 for name, one, other in zip(ids, passages, best, strict=True)}
+        gain = [ANSWERS * answers_it(brief.question, source) for source in brief.sources]
+        return {
+            name: (one + other) / 2 + more for name, one, other, more in zip(ids, passages, best, gain, strict=True)
+        }
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft without the sentences that a problem names, and without headings that are left with nothing."""
@@ -81,6 +91,11 @@ class ExtractiveAnswerer:
     async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
         """Removes the sentences that a problem names."""
         return ["" if any(_beginning(item.text) in line for line in item.problems) else None for item in failing]
+
+
+def answers_it(question: str, source: Source) -> bool:
+    """Whether the quoted words have those of the question and the kind of its answer."""
+    return answers(question, " ".join(source.evidence.quote.split()), source.paper)
 
 
 def chosen_sources(brief: AnswerBrief, worth: Mapping[str, float]) -> list[list[Source]]:

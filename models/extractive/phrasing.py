@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from citeloom.documents.authors import in_text_name
+from citeloom.documents.quoting import shown_quote
 from citeloom.models.extractive.matching import Match
 from citeloom.models.extractive.themes import spelled
 
@@ -47,7 +48,7 @@ def source_sentences(matches: Sequence[Match]) -> list[str]:
                 theme=spelled(match.theme.label),
                 authors=authors,
                 Authors=authors[0].upper() + authors[1:],
-                quote=" ".join(match.quotable.passage.text.split()),
+                quote=shown_quote(source.text, match.quotable.passage.start, match.quotable.passage.end),
                 marker=source.evidence.id,
                 **{verb: verb + ending for verb in _VERBS},
             )

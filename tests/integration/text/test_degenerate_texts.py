@@ -94,6 +94,7 @@ ELSEWHERE = {
     "models/weights.py": "reads its own package",
     "models/extractive/matching.py": "reads passages of at most 30 words",
     "models/extractive/answerer.py": "reads passages of at most 30 words",
+    "models/extractive/answer_kinds.py": "reads a question, of 4,000 characters at most, and passages of 45 words",
     "models/extractive/question_reader.py": "reads a question, of 4,000 characters at most",
     "prompts/loader.py": "reads prompt files of the package and the user",
     "commands/shell/screen.py": "reads addresses of a shown answer",
