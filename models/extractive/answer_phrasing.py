@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from citeloom.documents import Category
-from citeloom.documents.authors import in_text_name
+from citeloom.documents.authors import in_text_name, speaks_as_one
 from citeloom.documents.quoting import shown_quote
 from citeloom.models.briefs import Source
 
@@ -50,7 +50,7 @@ def _sentences(group: Sequence[Source]) -> list[str]:
 
 
 def _sentence(source: Source, lead: str, *, first: bool) -> str:
-    alone = len(source.paper.authors or source.paper.family_names) < 2
+    alone = speaks_as_one(source.paper)
     who = in_text_name(source.paper) if first or alone else "they"
     said = lead.format(who=who, **{verb: f"{verb}s" if alone else verb for verb in _VERBS})
     quote = shown_quote(source.text, source.evidence.start, source.evidence.end)

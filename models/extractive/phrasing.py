@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from citeloom.documents.authors import in_text_name
+from citeloom.documents.authors import in_text_name, speaks_as_one
 from citeloom.documents.quoting import shown_quote
 from citeloom.models.extractive.matching import Match
 from citeloom.models.extractive.themes import spelled
@@ -42,7 +42,7 @@ def source_sentences(matches: Sequence[Match]) -> list[str]:
             fresh += 1
         seen.add(source.paper.key)
         authors = in_text_name(source.paper)
-        ending = "s" if len(source.paper.authors) == 1 else ""
+        ending = "s" if speaks_as_one(source.paper) else ""
         made.append(
             frame.format(
                 theme=spelled(match.theme.label),

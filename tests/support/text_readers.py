@@ -207,7 +207,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "copied_runs": lambda text: copied.copied_runs(text, SOURCES, _PLAIN),
     "copied_runs, of itself": lambda text: copied.copied_runs(text, (source(text),), _PLAIN),
     "uncited_sentences": lambda text: coverage.uncited_sentences(text, _PLAIN),
-    "unsupported_findings": lambda text: coverage.unsupported_findings(text, SOURCES),
+    "unsupported_findings": lambda text: coverage.unsupported_findings(text),
     "balance_findings": lambda text: coverage.balance_findings(text, SOURCES),
     "quoted_spans": quotations.quoted_spans,
     "claimed_numbers": quantities.claimed_numbers,

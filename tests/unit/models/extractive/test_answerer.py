@@ -86,6 +86,16 @@ async def test_passages_without_the_kind_of_answer_are_not_called_one() -> None:
     assert text.startswith("## Passages that may bear on the question\n\n") and text.count("“") == 2
 
 
+@pytest.mark.parametrize(
+    ("authors", "said"),
+    [((), "“Seeds” reports:"), (("Cai Lee",), "Lee reports:"), (("Cai Lee", "Bo Kim", "A Wu"), "Lee et al. report:")],
+)
+async def test_the_verb_agrees_with_the_authors(authors: tuple[str, ...], said: str) -> None:
+    paper = Paper("seeds", "Seeds", authors, 2019)
+    text = (await answerer().write(brief(source(1, paper, "Seeds move the score of every method", 0.9)))).text
+    assert said in text
+
+
 async def test_a_section_on_other_work_is_told_as_that() -> None:
     other = source(4, BANDS, "Lakshmi and others were the first to vary the seed", 0.8, Category.RELATED_WORK)
     assert "Of other work, Okafor and Lee write:" in (await answerer().write(brief(other))).text
