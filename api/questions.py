@@ -65,7 +65,8 @@ async def aresearch(
 
     Args:
         library: an open library.
-        question: what to answer; `answered` in the result is false when no passage bears on it.
+        question: what to answer; `answered` in the result is false when no passage answers it; `outcome` tells
+            "passages" that may bear on it from "nothing".
         sources: papers that the answer may draw on at most; from the settings when left out.
         length: words asked of the answer; from the settings when left out.
         min_year: first year of publication.

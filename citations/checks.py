@@ -77,15 +77,12 @@ def check_draft(
     faults = _faults(text, sources, own_words, known_keys, word_for_word=kind != "answer")
     known = {source.evidence.id for source in sources}
     if sources and kind in CITING_KINDS and not known.intersection(marker_ids(text)):
-        example = sources[0].evidence.id
-        whole.append(
-            Finding("no-citation", f"The {kind} cites no evidence; cite it by its marker, such as [{example}].")
-        )
+        whole.append(Finding("no-citation", f"The {kind} cites no evidence."))
     whole += balance_findings(text, sources)
     given = "question" if kind == "answer" else "experiment"
     headings = [match.span() for match in _HEADING.finditer(text)] if kind == "answer" else []
     said_of = SpanSet([*((fault.start, fault.end) for fault in faults), *headings])
-    placed = [_finding(text, fault, sources) for fault in faults]
+    placed = [_finding(text, fault) for fault in faults]
     placed += _bare_markers(text, sources, own_words)
     # What a foreign citation holds is told once, as that.
     placed += [
@@ -98,9 +95,9 @@ def check_draft(
     if earlier is not None:
         placed += repeated_findings(text, earlier)
     if kind == "answer":
-        placed += unsupported_findings(text, sources)
+        placed += unsupported_findings(text)
     elif sources and kind in CITING_KINDS:
-        placed += uncited_findings(text, sources, experiment)
+        placed += uncited_findings(text, experiment)
     return (*whole, *sorted(placed, key=lambda finding: finding.span or (0, 0)))
 
 
@@ -125,7 +122,7 @@ def neutralise(
         faults = _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
         if not faults:
             return text, tuple(findings)
-        findings += [_finding(text, item, sources) for item in faults]
+        findings += [_finding(text, item) for item in faults]
         known = {source.evidence.id for source in sources}
         text = normalise_markers(_collapsed(_replaced(text, faults, known)))
 
@@ -142,7 +139,7 @@ def _without_paragraphs(
     kept = []
     for paragraph in re.split(r"\n\s*\n", text):
         faults = faults_of(paragraph)
-        findings += [_finding(paragraph, item, sources) for item in faults]
+        findings += [_finding(paragraph, item) for item in faults]
         kept.append(NEEDED if faults else paragraph)
     whole = normalise_markers("\n\n".join(kept))
     return (NEEDED if faults_of(whole) else whole), tuple(findings)
@@ -287,7 +284,7 @@ def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) ->
     return [
         Finding(
             "bare-marker",
-            f'"{match[0]}" stands in the sentence as a name; cite it as [{match[0]}] and reword.',
+            f'"{match[0]}" stands in the sentence as a name.',
             match.span(),
         )
         for match in _BARE_MARKER.finditer(text)
@@ -300,16 +297,12 @@ def _is_named(identifier: str, text: str, own: Sequence[str]) -> bool:
     return identifier in text and not any(re.search(rf"\b{identifier}\b", words) for words in own)
 
 
-def _finding(text: str, fault: _Fault, sources: Sequence[Source]) -> Finding:
+def _finding(text: str, fault: _Fault) -> Finding:
     words = shown(text[fault.start : fault.end])
-    example = f", such as [{sources[0].evidence.id}]," if sources else ""
     if fault.rule == "unknown-marker":
-        message = f"{words} names no evidence; cite only the evidence that was given{example.rstrip(',')}."
+        message = f"{words} names no evidence that was found."
     elif fault.of_user:
-        message = (
-            f'"{words}" is cited by the experiment, in a sentence of its own; repeat that sentence word for word, or '
-            "leave the citation out."
-        )
+        message = f'"{words}" is cited by the experiment in a sentence of its own, which does not stand here.'
     else:
-        message = f'"{words}" is a citation of your own; cite by marker{example} or reword without it.'
+        message = f'"{words}" is a citation that was not made from evidence.'
     return Finding(fault.rule, message, (fault.start, fault.end))

@@ -71,7 +71,7 @@ def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment
         Finding(
             "copied-run",
             f'"{shown(text[run.start : run.end])}" repeats {run.words} words of {run.evidence_id} without quotation'
-            " marks; say it in your own words.",
+            " marks.",
             (run.start, run.end),
         )
         for run in copied_runs(text, sources, experiment.words())

@@ -83,31 +83,29 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
     ]
 
 
-def uncited_findings(text: str, sources: Sequence[Source], experiment: Experiment) -> list[Finding]:
+def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
     """A finding for each sentence in need of a citation."""
-    example = f", such as [{sources[0].evidence.id}]," if sources else ""
     return [
         Finding(
             "citation-missing",
-            f'"{shown(sentence.text)}" speaks of others\' work; cite the source that says so{example} or leave it out.',
+            f'"{shown(sentence.text)}" speaks of others\' work and cites nothing.',
             (sentence.start, sentence.end),
         )
         for sentence in uncited_sentences(text, experiment.words())
     ]
 
 
-def unsupported_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
+def unsupported_findings(text: str) -> list[Finding]:
     """A finding for each statement of an answer that cites nothing.
 
     Headings, questions, and sentences on what the sources leave open are no statements; neither is one that only leads
     to a list, or to what follows.
     """
     placed = sentences(text)
-    example = f", such as [{sources[0].evidence.id}]," if sources else ""
     return [
         Finding(
             "citation-missing",
-            f'"{shown(sentence.text)}" cites nothing; cite the source that says so{example} or leave it out.',
+            f'"{shown(sentence.text)}" cites nothing.',
             (sentence.start, sentence.end),
         )
         for sentence, following in zip(placed, [*placed[1:], None], strict=False)

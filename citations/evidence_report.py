@@ -17,7 +17,7 @@ from typing import Any, Final
 from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateNotFound
 from markupsafe import Markup
 
-from citeloom.citations.report_text import Link, reference_html, section_html, shown_text, standing_apart
+from citeloom.citations.report_text import Link, doi_html, reference_html, section_html, shown_text, standing_apart
 from citeloom.citations.report_view import DOUBTFUL, ReportView, finding_place, report_view
 
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -25,7 +25,10 @@ VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "partly": ("Partly supported", "The judge found that the passage bears out a part of the sentence."),
     "unsupported": ("Not supported", "The judge did not find the sentence in the passage."),
     "contradicted": ("Contradicted", "The judge found that the passage says otherwise."),
-    "on-topic": ("On topic", "Only the topic was compared; whether the passage supports the sentence was not judged."),
+    "on-topic": (
+        "Support not judged",
+        "Only the topic was compared, and the passage is not clearly about something else.",
+    ),
     "off-topic": ("Off topic", "The passage seems to be about something else; only the topic was compared."),
     "unjudged": ("Not judged", "Nobody has compared the sentence with the passage."),
 }
@@ -108,4 +111,5 @@ def _template() -> Template:
         finalize=lambda value: value if isinstance(value, Markup) or not isinstance(value, str) else shown_text(value),
     )
     environment.filters["reference"] = reference_html
+    environment.filters["doi"] = doi_html
     return environment.get_template("evidence.html")

@@ -87,8 +87,8 @@ def markdown_document(document: SectionDocument) -> str:
 def comment(lines: Sequence[str]) -> str:
     """Lines for who opens the file, unseen in the paper; empty when there are none."""
     said = [" ".join(line.split()) for line in lines if line.strip()]
-    # Two hyphens would end the comment.
-    body = "\n".join(said).replace("--", "- -").replace(">", "&gt;")
+    # Two hyphens would end the comment; a `>` without them does not.
+    body = re.sub(r"-(?=-)", "- ", "\n".join(said))
     return f"<!--\n{body}\n-->" if said else ""
 
 

@@ -7,7 +7,7 @@ Its spans refer to the text that it was given, with markers in their normal form
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from typing_extensions import TypedDict  # as in graph/state.py, which holds these
 
@@ -93,6 +93,25 @@ class Finding:
             "start": self.span[0] if self.span else None,
             "end": self.span[1] if self.span else None,
         }
+
+
+# What a writer is asked to do about a finding; the message itself is for the reader of the text.
+_REMEDIES: Final[dict[str, str]] = {
+    "unknown-marker": "Cite only the evidence that was given, by its marker.",
+    "foreign-citation": "Cite by the marker of the evidence, repeat a sentence of the experiment with its citation"
+    " word for word, or reword without it.",
+    "bare-marker": "Cite it by its marker in square brackets, and reword.",
+    "citation-missing": "Cite the source that says so by its marker, or leave it out.",
+    "no-citation": "Cite the evidence by its markers.",
+    "number-not-found": "Use a number of theirs, cite the source that has it, or leave it out.",
+    "copied-run": "Say it in your own words.",
+    "repeated-sentence": "Say it in other words, or leave it out where nothing new is said.",
+}
+
+
+def for_writer(finding: FindingRecord) -> str:
+    """The finding as the one is told who is to repair the text: its message, and what to do about it."""
+    return f"{finding['message']} {_REMEDIES.get(finding['rule'], '')}".rstrip()
 
 
 def shown(words: str) -> str:

@@ -101,11 +101,9 @@ def _finding(text: str, trace: NumberTrace, given: str) -> Finding:
     around = text[max(0, trace.start - 40) : trace.end + 25]
     words = f'The number {text[trace.start : trace.end]} ("{shown(around)}")'
     if trace.elsewhere:
-        message = f"{words} is that of {trace.elsewhere}; cite [{trace.elsewhere}] in this sentence, or leave it out."
+        message = f"{words} is that of {trace.elsewhere}, which the sentence does not cite."
     else:
-        message = (
-            f"{words} is neither in the {given} nor in a source that the sentence cites; use theirs or leave it out."
-        )
+        message = f"{words} is neither in the {given} nor in a source that the sentence cites."
     return Finding("number-not-found", message, (trace.start, trace.end))
 
 

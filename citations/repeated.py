@@ -30,8 +30,7 @@ def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
     return [
         Finding(
             "repeated-sentence",
-            f'"{shown(sentence.text)}" stands {place} already; say it in other words, or leave it out where nothing '
-            "new is said.",
+            f'"{shown(sentence.text)}" stands {place} already.',
             (sentence.start, sentence.end),
         )
         for sentence, place in _repeats(text, earlier)

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -29,6 +30,9 @@ _PRIVATE = re.compile("[\ue000\ue001]")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 # An address as pandoc's references give it: by itself, or behind words.
 _ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]{0,400}\)(?=[\s.,;]|$)")
+# Neither blanks, brackets of HTML, quotes nor control characters: what is left cannot leave an attribute.
+_DOI = re.compile(r"10\.\d{4,9}/[^\s<>\"'\\`{}|^\x00-\x1f\x7f-\x9f]{1,200}")
+_RESOLVER = re.compile(r"^(?:https?://(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
 _LINKED, _MISSING = "citeloom_linked", "citeloom_missing"
 
 
@@ -90,6 +94,15 @@ def section_html(text: str, placed: Sequence[Link]) -> Markup:
 def reference_html(text: str) -> Markup:
     """A reference, which is one line of markdown."""
     return Markup(_reader().renderInline(_ADDRESS.sub(r"\1\2", shown_text(text)), {"shown": {}}))
+
+
+def doi_html(doi: str) -> Markup:
+    """A DOI as a link to its resolver; the characters that they are where it is none."""
+    named = _RESOLVER.sub("", doi.strip())
+    if not _DOI.fullmatch(named):
+        return Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
+    address = "https://doi.org/" + quote(named, safe="/:;().-_")
+    return Markup('<a class="id" href="{}" rel="noopener noreferrer">doi:{}</a>').format(address, shown_text(named))
 
 
 def shown_text(text: str) -> str:

@@ -54,9 +54,15 @@ def show_answer(record: Mapping[str, Any], told: ToldAnswer | None = None) -> No
     sys.stdout.flush()
 
 
+def outcome_words(record: Mapping[str, Any]) -> str:
+    """How a question ended, as a line begins that says so; records of older versions know of two endings."""
+    endings = {"answered": "Answered", "passages": "Passages that may bear on the question, none that answers it"}
+    return endings.get(record.get("outcome", "answered" if record["answered"] else ""), "Not answered")
+
+
 def next_steps(record: Mapping[str, Any]) -> list[str]:
     """What the user may do next, a line each."""
-    if not record["answered"]:
+    if not record["citations"]:
         return [
             "Next: ask in other words, or without --papers, --min-year, --max-year and --venue.",
             'Next: python cli.py find "..." shows which papers are near a subject; python cli.py ingest adds more.',

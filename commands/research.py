@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.answer_view import next_steps, show_answer
+from citeloom.commands.answer_view import next_steps, outcome_words, show_answer
 from citeloom.commands.console import notice, result_json
 from citeloom.commands.options import (
     HomeOption,
@@ -189,9 +189,8 @@ async def answer_one(
         notice(f"Note: {warning}")
     papers = len({citation["key"] for citation in record["citations"]})
     usage = record["usage"]
-    outcome = "Answered" if record["answered"] else "Not answered"
     notice(
-        f"{outcome}: {len(record['citations'])} citations of {papers} papers; "
+        f"{outcome_words(record)}: {len(record['citations'])} citations of {papers} papers; "
         f"{usage['llm_calls']} model calls, {usage['journal_hits']} answers from the journal, "
         f"{usage['input_tokens'] + usage['output_tokens']} tokens{priced(usage)}."
     )

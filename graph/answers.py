@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from citeloom.citations.markers import marker_ids, normalise_markers
 from citeloom.graph.state import ResearchState
 from citeloom.models.briefs import Source
+from citeloom.models.extractive.answerer import answers_it
 
+# "passages": there is something to read, but no sentence that can be called the answer.
+Outcome = Literal["answered", "passages", "nothing"]
 ALL_LEFT_OUT = "No sentence of the answer stood up to the checks; all were left out, as they were asked to be."
 
 
@@ -45,13 +48,21 @@ def _where(scope: dict[str, Any]) -> str:
     return f"the full texts, {'; '.join(limits)}"
 
 
-def as_answer(record: dict[str, Any], state: ResearchState) -> dict[str, Any]:
+def outcome_of(question: str, cited: Sequence[Source], *, quoted_only: bool) -> Outcome:
+    """Whether the cited sources answer the question; where they are only quoted, one has to have its words and kind."""
+    if not cited:
+        return "nothing"
+    met = not quoted_only or any(answers_it(question, source) for source in cited)
+    return "answered" if met else "passages"
+
+
+def as_answer(record: dict[str, Any], state: ResearchState, outcome: Outcome) -> dict[str, Any]:
     """The record of a section as that of an answer: question, route and whether it is answered in place of section."""
-    answered = bool(record["citations"])
     head = {
         "thread_id": record["thread_id"],
         "question": state["question"],
         "route": dict(state["route"]),
-        "answered": answered,
+        "answered": outcome == "answered",
+        "outcome": outcome,
     }
     return head | {name: value for name, value in record.items() if name not in ("thread_id", "section")}

@@ -86,7 +86,7 @@ class RestartedEvent(TypedDict):
 class DoneEvent(TypedDict):
     """The end: the checked text without its references, and whether it differs from the tokens that came.
 
-    `answered` is false for a question that the library does not answer; `result` is the JSON of the command.
+    `answered` is false for a question that no passage answers; `result` is the JSON of the command.
     """
 
     source: Literal["citeloom"]

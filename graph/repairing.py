@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from citeloom.citations.findings import FindingRecord
+from citeloom.citations.findings import FindingRecord, for_writer
 from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
 from citeloom.citations.marking import without_spans
@@ -32,7 +32,6 @@ _READ_AT_LEAST: Final = 8_000
 _READINGS: Final = 3
 _MARKERS = re.compile(r"[ \t]*((?:\[E[1-9]\d{0,5}\])+)")
 _QUOTED = re.compile(r'"[^"]*"')
-_EXAMPLE = re.compile(r",? such as \[E[1-9]\d{0,5}\],?")  # an example names no source that holds the words
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 BLANK_LINE = re.compile(r"\n[ \t]*\n")
@@ -66,7 +65,7 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
         if not idle and not (wanted[place] or (any(wanted) and told)):
             continue
         lead = _lead_of(text, placed, place)
-        messages = tuple(_EXAMPLE.sub("", item["message"]) for item in told) if any(wanted) else ()
+        messages = tuple(for_writer(item) for item in told) if any(wanted) else ()
         shown = FailingSentence(
             without_markers_of(sentence.text, idle),
             messages,

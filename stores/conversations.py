@@ -55,7 +55,10 @@ class ConversationEntry:
 
 @dataclass(frozen=True, slots=True)
 class KeptTurn:
-    """A finished turn; `record` is the answer's whole JSON record, as a run's result is."""
+    """A finished turn; `record` is the answer's whole JSON record, as a run's result is.
+
+    `answered` says that it cites something, be it only passages that may bear on the question.
+    """
 
     number: int
     asked: str
@@ -88,7 +91,7 @@ class ConversationRegister:
         with self._file.connection() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (thread_id, number, asked, question, bool(record["answered"]), now, json.dumps(record)),
+                (thread_id, number, asked, question, bool(record["citations"]), now, json.dumps(record)),
             )
             connection.execute("UPDATE conversations SET updated_at = ? WHERE thread_id = ?", (now, thread_id))
 

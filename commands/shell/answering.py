@@ -67,7 +67,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
         told.end()
     record = turn.record
     shell.turns = turn.number
-    if not record["answered"]:
+    if not record["citations"]:
         _tell_why_not(record, stages)
         return FoundNothing()
     for text in record["warnings"]:

@@ -38,7 +38,7 @@ from citeloom.config import CitationStyle
 from citeloom.documents import Evidence, Paper
 from citeloom.documents.processes import in_thread
 from citeloom.experiment import experiment_warnings
-from citeloom.graph.answers import ALL_LEFT_OUT, as_answer, cites, nothing_found
+from citeloom.graph.answers import ALL_LEFT_OUT, as_answer, cites, nothing_found, outcome_of
 from citeloom.graph.briefs import (
     brief_of,
     chunks_shown,
@@ -254,7 +254,10 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
     )
     record = document.as_dict()
     if isinstance(brief, AnswerBrief):
-        record = as_answer(record, cast(ResearchState, state))
+        ids = {citation.evidence_id for citation in shown.citations}
+        cited = [source for source in final.sources if source.evidence.id in ids]
+        outcome = outcome_of(brief.question, cited, quoted_only="writer" in bench.extractive)
+        record = as_answer(record, cast(ResearchState, state), outcome)
     return {
         **record,
         "suspicious": [flag.as_dict() for flag in page.flags],

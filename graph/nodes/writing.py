@@ -20,7 +20,7 @@ from citeloom.citations import (
 )
 from citeloom.citations.absence import absence_findings
 from citeloom.citations.csl import style_file
-from citeloom.citations.findings import FindingRecord
+from citeloom.citations.findings import FindingRecord, for_writer
 from citeloom.citations.own_citations import with_literal_markers
 from citeloom.citations.support import cited_claims, support_findings
 from citeloom.config import CitationStyle
@@ -205,7 +205,7 @@ def _to_mend(attempt: Attempt) -> list[FindingRecord]:
 def _to_tell(attempt: Attempt) -> list[str]:
     """What is to be mended, and what could be better where the draft is written again anyway."""
     beside = [finding for finding in attempt["findings"] if finding["rule"] in TOLD_BESIDE]
-    return [finding["message"] for finding in (*_to_mend(attempt), *beside)]
+    return [for_writer(finding) for finding in (*_to_mend(attempt), *beside)]
 
 
 def _gravity(attempt: Attempt) -> tuple[bool, int, int]:

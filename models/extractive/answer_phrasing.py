@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from citeloom.documents import Category
-from citeloom.documents.authors import in_text_name
+from citeloom.documents.authors import in_text_name, speaks_as_one
 from citeloom.documents.literal_markers import as_text
+from citeloom.documents.quoting import shown_quote
 from citeloom.models.briefs import Source
 
 # By the kind of section that the words stand in.
@@ -50,8 +51,8 @@ def _sentences(group: Sequence[Source]) -> list[str]:
 
 
 def _sentence(source: Source, lead: str, *, first: bool) -> str:
-    alone = len(source.paper.authors or source.paper.family_names) < 2
+    alone = speaks_as_one(source.paper)
     who = in_text_name(source.paper) if first or alone else "they"
     said = lead.format(who=who, **{verb: f"{verb}s" if alone else verb for verb in _VERBS})
-    said, quote = as_text(said), as_text(" ".join(source.evidence.quote.split()))
+    said, quote = as_text(said), as_text(shown_quote(source.text, source.evidence.start, source.evidence.end))
     return f"{said[0].upper()}{said[1:]}: “{quote}” [{source.evidence.id}]."

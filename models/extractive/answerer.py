@@ -1,7 +1,8 @@
 """Answers a question without a chat model: what the papers say, in their words and under their titles.
 
 Nothing is argued and nothing summed up: each sentence names the authors and quotes one sentence of theirs. A sentence
-from a section on other work is brought in as an account of that.
+from a section on other work is brought in as an account of that. Where no sentence has the question's words and the
+kind of its answer, the heading says that the passages may bear on it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from citeloom.documents.sentences import sentence_spans
 from citeloom.models.briefs import AnswerBrief, Source
+from citeloom.models.extractive.answer_kinds import ANSWERS, answers
 from citeloom.models.extractive.answer_phrasing import paragraphs
 from citeloom.models.extractive.relevance import EVEN, Relevance, odds_of
 from citeloom.models.extractive.sentence_vectors import SentenceVectors
@@ -27,6 +29,7 @@ _OF_A_PAPER: Final = 3  # sentences of one paper in a survey
 _ASIDE: Final = re.compile(r" ?\[[^\[\]]*\]$")  # "[update in progress]"
 _SHOWN: Final = 60  # characters
 _HEADED: Final = 2  # papers from which on each has a heading
+_MAY_BEAR: Final = "## Passages that may bear on the question"
 
 
 class ExtractiveAnswerer:
@@ -41,9 +44,13 @@ class ExtractiveAnswerer:
         chosen = chosen_sources(brief, await self._worth(brief))
         headed = len(chosen) >= _HEADED
         parts: list[str] = []
+        level = "##"
+        if chosen and not any(answers_it(brief.question, source) for sources in chosen for source in sources):
+            parts.append(_MAY_BEAR)
+            level = "###"
         for sources in chosen:
             if headed:
-                parts.append(f"## {_title(sources[0])}")
+                parts.append(f"{level} {_title(sources[0])}")
             parts += paragraphs(sources)
         return Draft("\n\n".join(parts))
 
@@ -58,6 +65,7 @@ class ExtractiveAnswerer:
         passages = np.array([odds_of(source.evidence.llm_score) for source in sources], dtype=np.float64)
         said = await self._said(brief.question, sources)
         worth = passages if said is None else (passages + said) / 2
+        worth = worth + ANSWERS * np.array([answers_it(brief.question, source) for source in sources], dtype=np.float64)
         lacking = await self._said(subject_words(brief.feedback), sources)
         if lacking is not None and lacking.max() >= EVEN:
             level = lacking - lacking.max() + worth.max()
@@ -90,6 +98,11 @@ class ExtractiveAnswerer:
     async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
         """Removes the sentences that a problem names."""
         return ["" if any(_beginning(item.text) in line for line in item.problems) else None for item in failing]
+
+
+def answers_it(question: str, source: Source) -> bool:
+    """Whether the quoted words have those of the question and the kind of its answer."""
+    return answers(question, " ".join(source.evidence.quote.split()), source.paper)
 
 
 def chosen_sources(brief: AnswerBrief, worth: Mapping[str, float]) -> list[list[Source]]:

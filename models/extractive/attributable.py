@@ -2,6 +2,7 @@
 
 More than in a section: what the authors did and found themselves, the beginning of a long sentence up to the end of a
 clause, and a sentence without the "However" that ties it to the one before. The words are always one run of the source.
+A clause that may qualify what is said before it ("after accounting for ...", "but not in ...") is never cut off.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from citeloom.documents.quoting import ELLIPSIS, REFERENCES, without_pointers
 from citeloom.documents.sentences import sentence_spans
-from citeloom.models.extractive.quotable import MAX_WORDS, Passage, is_quotable, quotable_passages
+from citeloom.models.extractive.quotable import MAX_ATTRIBUTED, Passage, is_quotable, quotable_passages
 
 _TIE = re.compile(
     r"""(?:
@@ -23,6 +25,8 @@ _TIE = re.compile(
     ),\s+""",
     re.VERBOSE,
 )
+# Ties that say how far the sentence holds: quoted with it.
+_SCOPE = re.compile(r"(?:On average|In general|Overall|In particular),", re.IGNORECASE)
 # Where a clause may end: before these a sentence can be broken off. Brackets only where the clause ends with them.
 _END_OF_CLAUSE = re.compile(r"\s*[;:]\s|,\s|\s[–—]\s|\s*(?:\((?:[^()]|\([^()]*\))*\)|\\?\[[^\[\]]*\])(?=\s*[.,;:])")
 # A beginning that promises a clause to come, and a last part that hangs on one: neither stands without the rest.
@@ -44,6 +48,17 @@ _FINITE = re.compile(
 )
 _LOOSE_END = re.compile(
     r"\b(?:if|that|which|and|or|but|the|a|an|of|to|in|on|for|with|by|as|than|from|into|such|is|are|was|were)$"
+)
+# How a clause begins that only goes on from what was said, and words by which any clause may limit it.
+_GOES_ON = re.compile(
+    r"[\s,;:–—]*(?:\(|\\?\[|;|(?:and|which|who|whose|where|including|such as|as well as)\b)", re.IGNORECASE
+)
+_QUALIFIES = re.compile(
+    r"\b(?:after|although|though|while|whereas|but|however|yet|if|unless|until|when|whenever|once|only|except|excluding|not|no"
+    r"|nor|never|neither|without|cannot|rather|despite|because|since|provided|assuming|given|under|within|among|for|in|at"
+    r"|by|to|with|account\w*|adjust\w*|control\w*|condition\w*|correct\w*|limit\w*|restrict\w*|less|fewer|few|rare\w*"
+    r"|may|might|could|perhaps|possibl\w*|partly|suggest\w*)\b",
+    re.IGNORECASE,
 )
 # Two sentences that were taken for one, and a list of abbreviations.
 _NO_SENTENCE = re.compile(r"[a-z]\. [A-Z]|^[\w-]+, [a-z][^;]*; [\w-]+, [a-z]")
@@ -78,22 +93,32 @@ def tells_of_doing(words: str) -> bool:
 def _parts(text: str, start: int, end: int) -> Iterator[Passage]:
     """The beginnings of a sentence that can be quoted, the longest first."""
     tie = _TIE.match(text, start, end)
-    first = tie.end() if tie else start
+    opening = tie.end() if tie else start
+    first = start if _SCOPE.match(text, start) else opening
+    whole = end
     if end - first > _MOST_CHARACTERS:
         end = first + _MOST_CHARACTERS
         closing = -1
     else:
         closing = len(text[first:end].rstrip().rstrip(".")) + first
-    stops = [match.start() for match in _END_OF_CLAUSE.finditer(text, first, end)]
+    stops = [match.start() for match in _END_OF_CLAUSE.finditer(text, opening, end)]
     for stop in [*([closing] if closing >= 0 else []), *reversed(stops)]:
         body = text[first:stop].rstrip(" .,")
-        words = " ".join(body.split())
+        words = " ".join(text[opening:stop].rstrip(" .,").split())
         # "the" in the place of "However, the": quoted as it stands, judged as if it opened the sentence.
         judged = words[:1].upper() + words[1:]
-        fits = _FEWEST_WORDS <= len(words.split()) <= MAX_WORDS and "\n\n" not in body
-        stands = stop == closing or _stands_alone(words)
+        fits = _FEWEST_WORDS <= len(words.split()) <= MAX_ATTRIBUTED and "\n\n" not in body
+        stands = stop == closing or (_stands_alone(words) and _may_be_left_out(text[stop:whole]))
         if fits and stands and is_quotable(judged, attributed=True):
             yield Passage(body, first, first + len(body))
+
+
+def _may_be_left_out(rest: str) -> bool:
+    """Whether what follows in the sentence goes on from what was said, and holds nothing that could limit it."""
+    if len(rest) > _MOST_CHARACTERS:
+        return False
+    words = without_pointers(REFERENCES.sub("", rest)).replace(ELLIPSIS, "")
+    return not any(map(str.isalnum, words)) or bool(_GOES_ON.match(words) and not _QUALIFIES.search(words))
 
 
 def _stands_alone(words: str) -> bool:

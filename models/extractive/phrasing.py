@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from citeloom.documents.authors import in_text_name
+from citeloom.documents.authors import in_text_name, speaks_as_one
 from citeloom.documents.literal_markers import as_text
+from citeloom.documents.quoting import shown_quote
 from citeloom.models.extractive.matching import Match
 
 _FRAMES = (
@@ -41,13 +42,13 @@ def source_sentences(matches: Sequence[Match]) -> list[str]:
             fresh += 1
         seen.add(source.paper.key)
         authors = in_text_name(source.paper)
-        ending = "s" if len(source.paper.authors) == 1 else ""
+        ending = "s" if speaks_as_one(source.paper) else ""
         made.append(
             frame.format(
                 theme=match.theme.label,
                 authors=authors,
                 Authors=authors[0].upper() + authors[1:],
-                quote=as_text(" ".join(match.quotable.passage.text.split())),
+                quote=as_text(shown_quote(source.text, match.quotable.passage.start, match.quotable.passage.end)),
                 marker=source.evidence.id,
                 **{verb: verb + ending for verb in _VERBS},
             )

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from citeloom.models.extractive.answer_kinds import ANSWERS, answers
 from citeloom.models.extractive.attributable import attributable_passages, tells_of_doing
 from citeloom.models.extractive.chunk_readings import ChunkReading
 from citeloom.models.extractive.relevance import Relevance, as_score
@@ -18,6 +19,7 @@ _HOW: Final = re.compile(
 )
 _DOING_COSTS: Final = 3.0  # log-odds that a sentence on what was done loses where nobody asked how
 _READ_CLOSELY: Final = 4  # of a passage's sentences: those nearest to the question
+_MORE_CLOSELY: Final = 3  # of those that have the question's words and the kind of its answer
 _UNJUDGED: Final = 0.5  # of a passage that no model here can judge: the order of the search is all that is known
 
 
@@ -42,10 +44,13 @@ class QuestionReader:
             best, score = int(cosines.argmax()), _UNJUDGED
         else:
             whole = await self._relevance.odds(query, [candidate.chunk.text], np.array([candidate.vector_score]))
-            score = as_score(float(whole[0]))
-            near = [int(place) for place in np.argsort(-cosines, kind="stable")[:_READ_CLOSELY]]
+            order = [int(place) for place in np.argsort(-cosines, kind="stable")]
+            met = [place for place in order if answers(query, " ".join(texts[place].split()), candidate.paper)]
+            near = list(dict.fromkeys([*order[:_READ_CLOSELY], *met[:_MORE_CLOSELY]]))
             odds = await self._relevance.odds(query, [texts[place] for place in near], cosines[near])
             doing = [_DOING_COSTS * (not _HOW.search(query) and tells_of_doing(texts[place])) for place in near]
-            best = near[int((odds - np.array(doing)).argmax())]
+            gain = [ANSWERS * (place in met) for place in near]
+            best = near[int((odds - np.array(doing) + np.array(gain)).argmax())]
+            score = as_score(float(whole[0]) + ANSWERS * (best in met))
         passage = passages[best]
         return ChunkReading(" ".join(passage.text.split()), score, passage.start, passage.end)

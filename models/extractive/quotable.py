@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from citeloom.documents.quoting import ELLIPSIS, without_pointers
 from citeloom.documents.sentences import sentence_spans
 
 MIN_WORDS = 10
 MAX_WORDS = 30
+MAX_ATTRIBUTED = 45  # of a sentence that is quoted whole where it would lose a clause that qualifies it
 _FEWEST_ATTRIBUTED = 8
 _LONGEST_CITATION = 300  # characters, of what stands at the end of a sentence
 
@@ -81,13 +83,21 @@ _CAPTION = re.compile(
     r"^(?:The (?:(?:red|blue|green|black|grey|gray|orange|dashed|dotted|solid|vertical|horizontal)\b|[xy]-axis|plot|graph|line|bars?|dots?|points?) |Heatmap|Boxplots?|Scatter|Illustration|Overview of|Distribution of)"
 )
 # Reports of what was done to the data at hand; they say nothing outside their own paper.
-_PROCEDURE = re.compile(
+PROCEDURE = re.compile(
     r"\b(?:was|were)\s(?:\w+ly\s|then\s|also\s)?(?:performed|chosen|computed|used|calculated|obtained|applied|conducted|"
     r"trained|tested|evaluated|extracted|collected|downloaded|selected|generated|developed|removed|filtered|fitted|"
     r"implemented|carried|measured|analy[sz]ed|estimated|normali[sz]ed|run|set|added|assigned|built|constructed|"
     r"considered|excluded|included|defined|determined|assessed|compared|created|mapped|processed|randomly|split|averaged)\b"
 )
+# Openings that lean on nothing where the authors answer for the sentence, and words in it that may then stand.
+_EXISTS = re.compile(
+    r"(?:There (?:is|are|was|were)(?: also)?|(?:All|Most|Many)(?= (?!of\b|these\b|those\b)[a-z])|Of(?= the \w+ that\b)) "
+)
+_QUOTED = re.compile(r'(?<!\w)"([^"“”]{1,60})"(?!\w)')
+_THE_SAME = re.compile(r"\bthe same\b")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
+# A value or a comparison as papers report it: "AUROC = 97.4%", "p \\< 0.001".
+_VALUE = re.compile(r"(?<=[\w*])\s?\\?[=<>≤≥≈]\s?(?=[-−+]?\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +131,21 @@ def quotable_passages(chunk_text: str, *, attributed: bool = False) -> list[Pass
 def is_quotable(sentence: str, *, attributed: bool = False) -> bool:
     """True when a sentence (on one line, without its full stop) can stand in quotation marks in another paper.
 
-    One that is `attributed` to its authors, who answer for it, may also say what they did and found themselves.
+    One that is `attributed` to its authors, who answer for it, may also say what they did and found themselves, give
+    values, and point to figures in brackets, in the place of which a reader is shown an ellipsis.
     """
     words = sentence.split()
-    if not (_FEWEST_ATTRIBUTED if attributed else MIN_WORDS) <= len(words) <= MAX_WORDS:
+    if attributed:
+        sentence = _as_judged(sentence)
+        words = sentence.split() if len(words) > MAX_ATTRIBUTED else words
+    fewest, most = (_FEWEST_ATTRIBUTED, MAX_ATTRIBUTED) if attributed else (MIN_WORDS, MAX_WORDS)
+    if not fewest <= len(words) <= most:
         return False
     if not sentence[0].isupper() or _LEANING.match(sentence) or _UNFIT.search(sentence):
         return False
     if _CAPTION.match(sentence) or (attributed and _PLAN.search(sentence)):
         return False
-    if not attributed and (_FIRST_PERSON.search(sentence) or _PROCEDURE.search(sentence)):
+    if not attributed and (_FIRST_PERSON.search(sentence) or PROCEDURE.search(sentence)):
         return False
     if sentence.count("(") != sentence.count(")") or sentence.count("*") % 2 or sentence.count("_") % 2:
         return False
@@ -138,3 +153,11 @@ def is_quotable(sentence: str, *, attributed: bool = False) -> bool:
     if len(letters) < (0.65 if attributed else 0.8) * len(words) or not _VERB.search(" ".join(words[1:])):
         return False
     return sum(character.isdigit() for character in sentence) <= (24 if attributed else 12)
+
+
+def _as_judged(sentence: str) -> str:
+    """An attributed sentence without what may stand in it: pointers, values, words in marks, an opening such as "All"."""
+    plain = _THE_SAME.sub("the", _QUOTED.sub(r"\1", _VALUE.sub(" ", without_pointers(sentence).replace(ELLIPSIS, ""))))
+    plain = _EXISTS.sub("", plain, count=1) if _EXISTS.match(plain) else plain
+    plain = " ".join(plain.split())
+    return plain[:1].upper() + plain[1:] if sentence[:1].isupper() else plain

@@ -96,6 +96,7 @@ ELSEWHERE = {
     "models/dialect.py": "reads a message that was shortened",
     "models/weights.py": "reads its own package",
     "models/extractive/matching.py": "reads passages of at most 30 words",
+    "models/extractive/answer_kinds.py": "reads a question, of 4,000 characters at most, and passages of 45 words",
     "models/extractive/question_reader.py": "reads a question, of 4,000 characters at most",
     "experiment.py": "reached through the Experiment of the readers",
     "stores/opendataloader.py": "reads what the program java of this machine says of its version",

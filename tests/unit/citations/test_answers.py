@@ -29,7 +29,7 @@ QUESTION = Experiment.model_validate({"question": "Did 42 networks suffice?"})
     ],
 )
 def test_what_is_no_statement_or_has_its_source_is_left_alone(text: str) -> None:
-    assert unsupported_findings(text, SOURCES) == []
+    assert unsupported_findings(text) == []
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_a_lead_without_a_cited_sentence_behind_it_leads_nowhere(text: str) -> N
     ],
 )
 def test_a_bare_statement_is_marked_once(text: str, marked: str) -> None:
-    found = unsupported_findings(text, SOURCES)
+    found = unsupported_findings(text)
     assert [finding.rule for finding in found] == ["citation-missing"]
     (mark,) = marks_of(text, found)
     done = f"{text[: mark.position]} {mark.words}{text[mark.position :]}"
     assert done == marked
-    assert unsupported_findings(done, SOURCES) == []
+    assert unsupported_findings(done) == []
 
 
 def test_a_number_comes_from_the_question_or_the_source() -> None:

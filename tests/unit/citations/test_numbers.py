@@ -62,7 +62,7 @@ def test_an_origin_points_at_the_number_in_its_text() -> None:
 
 def test_a_message_names_the_number_and_the_source_that_has_it() -> None:
     elsewhere, nowhere = number_findings("It was 87.3%. It was 0.999.", SOURCES, EXPERIMENT)
-    assert "87.3%" in elsewhere.message and "cite [E3]" in elsewhere.message
+    assert "87.3%" in elsewhere.message and "is that of E3" in elsewhere.message
     assert "0.999" in nowhere.message and "neither in the experiment nor" in nowhere.message
 
 

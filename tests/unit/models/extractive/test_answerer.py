@@ -16,20 +16,24 @@ BANDS = Paper("okafor2022", "Ensembles of seeds: a study", ("Ada Okafor", "Ben L
 ALONE = Paper("obrien2019", "Seeds matter", ("Cai O'Brien",), 2019)
 
 
-def source(number: int, paper: Paper, quote: str, score: float, category: Category = Category.EVALUATION) -> Source:
-    chunk = Chunk(f"{paper.key}:{number:05d}", paper.key, number, quote, "S", "", category, 1, None, 0, len(quote), 9)
+def source(
+    number: int, paper: Paper, quote: str, score: float, category: Category = Category.EVALUATION, text: str = ""
+) -> Source:
+    text = text or quote
+    chunk = Chunk(f"{paper.key}:{number:05d}", paper.key, number, text, "S", "", category, 1, None, 0, len(text), 9)
+    start = text.index(quote)
     evidence = Evidence.of(
         chunk,
         id=f"E{number}",
         summary=quote,
-        start=0,
-        end=len(quote),
+        start=start,
+        end=start + len(quote),
         vector_score=score,
         llm_score=score,
         combined_score=score,
         source_query="q",
     )
-    return Source(evidence, paper, quote, category)
+    return Source(evidence, paper, text, category)
 
 
 def brief(*sources: Source, **changes: Any) -> AnswerBrief:
@@ -60,20 +64,47 @@ MORE = source(3, BANDS, "Ten members give no more than five members do", 0.7)
 
 async def test_the_best_paper_stands_first_and_each_has_its_heading() -> None:
     text = (await answerer().write(brief(WEAK, BEST, MORE))).text
-    assert re.findall(r"## (.*)", text) == ["Seeds matter", "Ensembles of seeds: a study"]
+    assert re.findall(r"## (.*)", text) == [
+        "Passages that may bear on the question",
+        "Seeds matter",
+        "Ensembles of seeds: a study",
+    ]
     assert "O'Brien reports: “The seed moves the score by as much as the method does” [E2]." in text
     assert text.index("[E3]") < text.index("[E1]")
     assert "Okafor and Lee report: “Ten members" in text
 
 
 async def test_one_paper_has_no_heading() -> None:
-    text = (await answerer().write(brief(WEAK, MORE, survey=False))).text
+    asked = brief(WEAK, MORE, survey=False, question="Do intervals of five members hold on new data?")
+    text = (await answerer().write(asked)).text
     assert "#" not in text and text.count("“") == 2
+
+
+async def test_passages_without_the_kind_of_answer_are_not_called_one() -> None:
+    asked = brief(WEAK, MORE, survey=False, question="How many members of an ensemble hold on new data?")
+    text = (await answerer().write(asked)).text
+    assert text.startswith("## Passages that may bear on the question\n\n") and text.count("“") == 2
+
+
+@pytest.mark.parametrize(
+    ("authors", "said"),
+    [((), "“Seeds” reports:"), (("Cai Lee",), "Lee reports:"), (("Cai Lee", "Bo Kim", "A Wu"), "Lee et al. report:")],
+)
+async def test_the_verb_agrees_with_the_authors(authors: tuple[str, ...], said: str) -> None:
+    paper = Paper("seeds", "Seeds", authors, 2019)
+    text = (await answerer().write(brief(source(1, paper, "Seeds move the score of every method", 0.9)))).text
+    assert said in text
 
 
 async def test_a_section_on_other_work_is_told_as_that() -> None:
     other = source(4, BANDS, "Lakshmi and others were the first to vary the seed", 0.8, Category.RELATED_WORK)
     assert "Of other work, Okafor and Lee write:" in (await answerer().write(brief(other))).text
+
+
+async def test_words_that_are_left_out_leave_an_ellipsis() -> None:
+    text = "However, seeds matter most in small runs, and many other things were seen (Fig. 2)."
+    cut = source(7, ALONE, "seeds matter most in small runs", 0.9, text=text)
+    assert "“… seeds matter most in small runs …” [E7]" in (await answerer().write(brief(cut))).text
 
 
 async def test_the_same_words_are_quoted_once() -> None:
