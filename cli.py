@@ -27,7 +27,7 @@ try:
     from citeloom.commands.full_disk import full_disk
     from citeloom.commands.going_on import command_again
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
-    from citeloom.errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
+    from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
     from citeloom.program import NAME, command, given_command, program, remember_command
 except ModuleNotFoundError as missing:
     sys.stderr.write(
@@ -139,7 +139,7 @@ def _refused(error: Exception) -> int:
         context = getattr(error, "ctx", None)
         if context and type(error).__name__ == "NoArgsIsHelpError":  # a command that takes others, and none was named
             result(context.get_help())
-            return DONE
+            return WRONG_INPUT
         hint = f" See '{context.command_path} --help'." if context else ""
         message = error.format_message().replace("Value error, ", "").rstrip(".")
         notice(f"Error: {message}.{hint}")
