@@ -1,9 +1,11 @@
-"""The command line of Citeloom: `python cli.py discussion --exp exp.json`."""
+"""The command line of Citeloom: `citeloom discussion --exp exp.json`."""
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 try:
     import typer
@@ -21,11 +23,13 @@ try:
         spending,
         verify,
     )
-    from citeloom.commands.console import notice
+    from citeloom.commands.called_as import name_program
+    from citeloom.commands.console import notice, result
     from citeloom.commands.full_disk import full_disk
     from citeloom.commands.going_on import command_again
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
+    from citeloom.program import NAME, command, given_command, program, remember_command
 except ModuleNotFoundError as missing:
     sys.stderr.write(
         f"Citeloom is not installed here ({missing.name} is missing): run 'make install', then use "
@@ -43,8 +47,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Write paper sections whose every cited sentence opens to the words it rests on.\n\n"
     "First index your papers, then write:\n\n"
-    "  python cli.py ingest my-library/ --bib my-library/library.bib\n\n"
-    "  python cli.py discussion --exp exp.json\n\n"
+    "  citeloom ingest my-library/ --bib my-library/library.bib\n\n"
+    "  citeloom discussion --exp exp.json\n\n"
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, the same command "
     "goes on; 4 done, but some inputs were refused, nothing could be judged, or something does not hold.",
 )
@@ -61,9 +65,22 @@ spending.register(app)
 diagnosis.register(app)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        result(f"{NAME} {version(NAME)}")
+        raise typer.Exit
+
+
 @app.callback()
-def _everywhere(home: HomeOption = None) -> None:
+def _everywhere(
+    context: typer.Context,
+    home: HomeOption = None,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     remember_home(home)
+    remember_command(context.invoked_subcommand)
 
 
 def main() -> None:
@@ -73,7 +90,9 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        code = int(app(standalone_mode=False) or 0)
+        made = typer.main.get_command(app)
+        name_program(made)
+        code = int(made(prog_name=program(), standalone_mode=False) or 0)
         return _interrupted() if code == _CTRL_C else code
     except CiteloomError as error:
         if full := full_disk(error, home_in_use()):
@@ -81,7 +100,7 @@ def _run() -> int:
         if error.exit_code == PAUSED:
             notice(f"Paused: {error} To go on: {command_again(sys.argv, error)}")
         else:
-            notice(f"Error: {error}")
+            notice(f"Error: {error}{_own_help(error)}")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
@@ -92,6 +111,12 @@ def _run() -> int:
         if full := full_disk(error, home_in_use()):
             return _waiting_for_space(full)
         return _refused(error)
+
+
+def _own_help(error: CiteloomError) -> str:
+    """Where a user may look when the error itself names no remedy."""
+    given = given_command()
+    return f" See '{command(given)} --help'." if given and error.exit_code == WRONG_INPUT and not error.help else ""
 
 
 def _interrupted() -> int:
@@ -114,8 +139,12 @@ def _refused(error: Exception) -> int:
     """A usage error in one line; anything else is ours, told in one line unless CITELOOM_DEBUG is set."""
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         context = getattr(error, "ctx", None)
+        if context and type(error).__name__ == "NoArgsIsHelpError":  # a command that takes others, and none was named
+            result(context.get_help())
+            return WRONG_INPUT
         hint = f" See '{context.command_path} --help'." if context else ""
-        notice(f"Error: {error.format_message()}{hint}")
+        message = error.format_message().replace("Value error, ", "").rstrip(".")
+        notice(f"Error: {message}.{hint}")
         return WRONG_INPUT
     if os.environ.get("CITELOOM_DEBUG"):
         raise error

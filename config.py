@@ -372,7 +372,7 @@ def load_settings(
         given_value = "a value that is not shown" if secret else repr(first.get("input"))
         raise ConfigurationError(
             f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}, got {given_value}.",
-            help="See 'python cli.py doctor' for the settings in force.",
+            help="See '{citeloom} doctor' for the settings in force.",
         ) from error
     except SettingsError as error:  # a variable whose value should be JSON
         raise ConfigurationError(f"Settings: {error}.", help="Its value is written as JSON.") from error

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from citeloom.program import filled
+
 ExitCode = Literal[0, 1, 2, 3, 4]
 
 DONE: ExitCode = 0
@@ -26,7 +28,7 @@ class CiteloomError(RuntimeError):
 
     Args:
         message: one line that names the file, field, key or page and what was expected.
-        help: the remedy, as one line; the class's own when left out.
+        help: the remedy, as one line, with `{citeloom}` for the program; the class's own when left out.
     """
 
     exit_code: ClassVar[ExitCode] = UNEXPECTED
@@ -36,7 +38,7 @@ class CiteloomError(RuntimeError):
     def __init__(self, message: str, *, help: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.help = self.default_help if help is None else help
+        self.help = filled(self.default_help if help is None else help)
 
     def __str__(self) -> str:
         return f"{self.message} {self.help}".strip()

@@ -161,7 +161,7 @@ def _collect(value: Any, lines: list[str]) -> None:
 class ExperimentError(InputError):
     """`exp.json` cannot be read or lacks what the section needs."""
 
-    default_help = "See 'python cli.py discussion --help' for the fields of exp.json."
+    default_help = "See '{command} --help' for the fields of exp.json."
 
 
 _MOST_BYTES = 50_000_000

@@ -9,6 +9,7 @@ from typing import Any
 from citeloom.commands.console import result
 from citeloom.commands.printable import one_line, shown
 from citeloom.commands.told_answer import ToldAnswer
+from citeloom.program import command
 
 
 def answer_markdown(record: Mapping[str, Any]) -> str:
@@ -65,10 +66,10 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
     if not record["citations"]:
         return [
             "Next: ask in other words, or without --papers, --min-year, --max-year and --venue.",
-            'Next: python cli.py find "..." shows which papers are near a subject; python cli.py ingest adds more.',
+            f'Next: {command("find")} "..." shows which papers are near a subject; {command("ingest")} adds more.',
         ]
     key = record["citations"][0]["key"]
-    steps = [f"Next: python cli.py papers show {key} shows a cited paper and what is known of it."]
+    steps = [f"Next: {command('papers show')} {key} shows a cited paper and what is known of it."]
     if not record["files"]:
         steps.append("Next: the same command with --out DIR writes the answer and its evidence report, at no cost.")
     if record["route"]["track"] == "survey" and not record["route"]["papers"]:

@@ -19,6 +19,8 @@ from citeloom.commands.options import (
 from citeloom.commands.research import StyleOption
 from citeloom.commands.sections import ModelOption, UrlOption
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
+from citeloom.program import command, filled
 
 if TYPE_CHECKING:
     from citeloom.config import Settings
@@ -74,9 +76,10 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     shelf = at_a_glance(home)
     if shelf.keys:
         opening.start()
-        notice(f"{len(shelf.keys)} papers, {shelf.chunks:,} chunks. 'help' lists the commands, Ctrl-D leaves.")
+        held = f"{counted(len(shelf.keys), 'paper')}, {counted(shelf.chunks, 'chunk')}"
+        notice(f"{held}. 'help' lists the commands, Ctrl-D leaves.")
     else:
-        screen.failure(f"The library is empty. {NO_PAPERS}")
+        screen.failure(f"The library is empty. {filled(NO_PAPERS)}")
     shell = Shell(opening, new_thread_id(), exp)
     if thread is not None:
         take_up(shell, home, thread)
@@ -97,5 +100,5 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
             shell.behind.cancel()
         await opening.close()
     if shell.turns:
-        notice(f"To go on with this conversation: python cli.py chat --thread {shell.thread_id}")
+        notice(f"To go on with this conversation: {command(f'chat --thread {shell.thread_id}')}")
     return 0 if interactive else code

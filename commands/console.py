@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from citeloom.commands.layout import terminal_width, wrapped
 from citeloom.commands.printable import json_text, one_line, shown
+from citeloom.plurals import counted
 
 if TYPE_CHECKING:
     from citeloom.commands.live_view import RunProgress
@@ -19,45 +20,21 @@ if TYPE_CHECKING:
 
 # Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own.
 TEXTS_PER_SECOND = 22
-_WIDE = 130  # columns
 
 
 def notice(text: str) -> None:
-    """One line on stderr, whatever names it holds."""
-    print(one_line(text), file=sys.stderr, flush=True)  # noqa: T201
+    """One line on stderr, whatever names it holds; on a terminal it wraps between words."""
+    print(wrapped(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def result(text: str) -> None:
-    """A result on stdout."""
-    print(shown(text), flush=True)  # noqa: T201
+    """A result on stdout; on a terminal it wraps between words."""
+    print(wrapped(shown(text), terminal_width(sys.stdout)), flush=True)  # noqa: T201
 
 
 def result_json(record: Any) -> None:
     """One JSON object on stdout."""
     print(json_text(record), flush=True)  # noqa: T201
-
-
-def narrow() -> bool:
-    """Whether a table of many columns would crush its text on this terminal."""
-    return sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
-
-
-def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table on stdout; where that is no terminal, as wide as its longest row. No rows are a title alone."""
-    from rich.console import Console
-    from rich.table import Table
-
-    result(one_line(title))
-    if not rows:
-        return
-    console = Console() if sys.stdout.isatty() else Console(width=200)
-    drawn = Table()
-    for column in columns:
-        drawn.add_column(column, overflow="fold")
-    for row in rows:
-        drawn.add_row(*(_escaped(shown(cell)) for cell in row))
-    console.print(drawn, highlight=False)
-    sys.stdout.flush()  # what is said on stderr next comes behind it
 
 
 def named_home(root: Path, *, exists: bool) -> None:
@@ -140,7 +117,7 @@ class _IngestLines:
             tenth = 10 * self._done // max(1, self._total)
             if tenth > self._tenth:
                 self._tenth = tenth
-                notice(f"  embedded {self._done} of {self._total} texts")
+                notice(f"  embedded {self._done} of {counted(self._total, 'text')}")
         elif not isinstance(event, Stored) and (line := _ingest_line(event)):
             notice(f"  {line}")
 
@@ -152,7 +129,8 @@ def _ingest_line(event: IngestEvent) -> str:
         return f"waiting for the lock held by process {event.pid or 'unknown'}"
     if isinstance(event, Planned):
         estimate = f", about {event.texts / TEXTS_PER_SECOND:.0f} s with the bundled model" if event.texts > 100 else ""
-        return f"{event.files} files, {event.papers} papers to index, {event.texts} texts to embed{estimate}"
+        planned = f"{counted(event.files, 'file')}, {counted(event.papers, 'paper')} to index"
+        return f"{planned}, {counted(event.texts, 'text')} to embed{estimate}"
     return ""
 
 

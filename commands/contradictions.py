@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from citeloom.commands.console import narrow, notice, result_json, table
+from citeloom.commands.console import notice, result_json
+from citeloom.commands.layout import table
 from citeloom.commands.options import (
     HomeOption,
     JsonOption,
@@ -23,6 +24,7 @@ from citeloom.commands.search_view import place_of, shown
 from citeloom.commands.sections import ModelOption, UrlOption
 from citeloom.errors import DONE_WITH_REFUSALS
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +55,7 @@ def contradictions(
     Needs a chat model: the extractive judge cannot tell a claim from its contradiction. Given again, the command
     calls nothing for pairs that were judged. When no pair could be judged, it ends with exit code 4.
 
-    Example: python cli.py contradictions --topic "do ensembles improve calibration" --pairs 40
+    Example: citeloom contradictions --topic "do ensembles improve calibration" --pairs 40
     """
     keys = tuple(dict.fromkeys(names_given("--papers", papers)))
     overrides: dict[str, Any] = {"chat_model": model, "chat_base_url": base_url}
@@ -83,29 +85,21 @@ async def _find(
         spent = bench.spent_now()
     found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
     told = f"; {unjudged} without a valid answer of the judge" if unjudged else ""
-    notice(
-        f"{found_pairs} of {record['pairs']} pairs contradict{told}; {spent.llm_calls} model calls, "
-        f"{spent.journal_hits} answers from the journal."
-    )
+    cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'answer')} from the journal"
+    notice(f"{found_pairs} of {counted(record['pairs'], 'pair')} contradict{told}; {cost}.")
     for line in record["warnings"]:
         notice(f"Warning: {line}")
     return record
 
 
 def _show(found: list[dict[str, Any]]) -> None:
-    title = f"{len(found)} contradiction{'s' if len(found) > 1 else ''}"
-    if narrow():
-        rows = [
-            [str(number), "\n".join([one_line(item["claim"]), *map(_side, item["passages"])])]
-            for number, item in enumerate(found, start=1)
-        ]
-        table(title, ["", "claim and both sides"], rows)
-        return
+    title = counted(len(found), "contradiction")
     rows = [
         [str(number), one_line(item["claim"]), *map(_side, item["passages"]), one_line(item["reason"])]
         for number, item in enumerate(found, start=1)
     ]
-    table(title, ["", "claim", "one side", "the other side", "reason"], rows)
+    names = ["claim", "one side", "the other side", "reason"]
+    table(title, ["", *names], rows, prose=names)
 
 
 def _side(passage: dict[str, Any]) -> str:

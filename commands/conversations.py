@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result, result_json, table
-from citeloom.commands.options import HomeOption, JsonOption, resolve
+from citeloom.commands.console import notice, result, result_json
+from citeloom.commands.layout import table
+from citeloom.commands.options import HomeOption, JsonOption, records_of, resolve
 from citeloom.commands.printable import one_line
 from citeloom.commands.runs import when
 from citeloom.commands.sections import ForceOption
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
 
 if TYPE_CHECKING:
     from citeloom.config import Settings
@@ -37,8 +39,9 @@ def _registered(home: Path | None) -> tuple[Settings, Home, ConversationRegister
     from citeloom.stores.conversations import ConversationRegister
 
     settings, found = resolve(home)
-    found.require_library()
-    run_to_end(forget_expired(settings, found))
+    found = records_of(found)
+    if found.copy_of is None:
+        run_to_end(forget_expired(settings, found))
     return settings, found, ConversationRegister(found.runs)
 
 
@@ -50,8 +53,8 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
 
     deleted = await delete_expired(home, settings.conversation_days, but)
     if deleted:
-        count = f"{len(deleted)} conversation{'' if len(deleted) == 1 else 's'}"
-        notice(f"Deleted {count} without a turn for {settings.conversation_days} days (CITELOOM_CONVERSATION_DAYS).")
+        count, days = counted(len(deleted), "conversation"), counted(settings.conversation_days, "day")
+        notice(f"Deleted {count} without a turn for {days} (CITELOOM_CONVERSATION_DAYS).")
 
 
 @conversations_app.command("list")
@@ -63,8 +66,12 @@ def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> 
         result_json([_listed(entry) for entry in entries])
         return
     rows = [[entry.thread_id, str(entry.turns), when(entry.updated_at), one_line(entry.title)] for entry in entries]
-    count = f"{len(rows)} conversation{'' if len(rows) == 1 else 's'}"
-    table(count, ["conversation", "turns", "last", "first question"], rows)
+    table(
+        counted(len(rows), "conversation"),
+        ["conversation", "turns", "last", "first question"],
+        rows,
+        prose=["first question"],
+    )
 
 
 @conversations_app.command("show")
@@ -108,8 +115,10 @@ def delete_conversations(
 ) -> None:
     """Delete conversations; answers of models stay in the journal."""
     from citeloom.graph.conversation_run import delete_conversation
+    from citeloom.stores.home import Home
 
     _, found, register = _registered(home)
+    Home(found.name).prepare()
     entries = [register.get(thread_id) for thread_id in thread_ids]
     for entry in entries:
         run_to_end(delete_conversation(found, entry.thread_id))

@@ -12,6 +12,8 @@ from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.commands.printable import one_line
 from citeloom.errors import DONE_WITH_REFUSALS, InputError
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
+from citeloom.program import command
 
 if TYPE_CHECKING:
     from citeloom.config import Settings
@@ -40,7 +42,7 @@ def doctor(
     if found.exists():
         from citeloom.stores.doctor import examine
 
-        with workbench(settings, found, create=False) as bench:
+        with workbench(settings, found, create=False, reading=not mend) as bench:
             library = bench.library
             record["library"] = {
                 "papers": len(library.papers()),
@@ -113,10 +115,8 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
     if as_json:
         result_json({"papers_rebuilt": len(report.updated), **_without_counts(report.as_dict())})
     else:
-        result(
-            f"{len(report.updated)} papers indexed anew, {report.chunks_embedded} chunks embedded "
-            f"in {report.seconds:.1f} s."
-        )
+        embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded in {report.seconds:.1f} s"
+        result(f"{counted(len(report.updated), 'paper')} indexed anew, {embedded}.")
     if report.refused:
         raise typer.Exit(DONE_WITH_REFUSALS)
 
@@ -132,9 +132,10 @@ def _show(record: dict[str, Any]) -> None:
         result(one_line(f"  {name} = {value}  ({origin})"))
     library = record.get("library")
     if library is None:
-        result("There is no library here yet: python cli.py ingest PAPERS --bib FILE.")
+        result(f"There is no library here yet: {command('ingest PAPERS --bib FILE')}.")
         return
-    result(f"Library: {library['papers']} papers, {library['chunks']} chunks, embedding {library['embedding']}")
+    held = f"{counted(library['papers'], 'paper')}, {counted(library['chunks'], 'chunk')}"
+    result(f"Library: {held}, embedding {library['embedding']}")
     for finding in record["findings"]:
         remedy = f" {finding['remedy']}" if finding["remedy"] else ""
         result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))

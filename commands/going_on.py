@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 from citeloom.errors import CiteloomError
+from citeloom.program import program
 
 
 def command_again(arguments: Sequence[str], error: CiteloomError | None = None) -> str:
     """The command line `arguments` (the program first) as it can be given again; with a higher limit where one was
     reached."""
-    program = [f"python {shlex.quote(arguments[0])}"] if arguments[0].endswith(".py") else [Path(arguments[0]).name]
     given = list(arguments[1:])
     flag, enough = getattr(error, "flag", None), getattr(error, "enough", None)
     if isinstance(flag, str) and isinstance(enough, int | float):
         given = _with(given, flag, f"{enough:.10g}")
-    return " ".join([*program, *map(shlex.quote, given)])
+    return " ".join([program(arguments), *map(shlex.quote, given)])
 
 
 def _with(arguments: Sequence[str], flag: str, value: str) -> list[str]:

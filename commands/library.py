@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from citeloom.commands.console import ingest_progress, result, result_json, table, warnings_and_refusals
+from citeloom.commands.console import ingest_progress, result, result_json, warnings_and_refusals
+from citeloom.commands.layout import table
 from citeloom.commands.options import (
     HomeOption,
     JsonOption,
@@ -22,6 +23,7 @@ from citeloom.commands.options import (
 from citeloom.commands.printable import one_line
 from citeloom.errors import DONE_WITH_REFUSALS
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and remove papers.")
 
@@ -65,7 +67,7 @@ def ingest(
     KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
     The limits count what this ingest asks of endpoints, embeddings among it; given again, the command has them anew.
 
-    Example: python cli.py ingest my-library/ --bib my-library/library.bib
+    Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
     limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     record = run_to_end(_ingest(paths, bib, home, limits, prune=prune, summarize=summarize, follow_links=follow_links))
@@ -73,9 +75,9 @@ def ingest(
         result_json(record)
     else:
         result(
-            f"{record['papers_added']} papers added, {record['papers_updated']} updated, "
+            f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
             f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
-            f"{record['chunks_embedded']} chunks embedded in {record['seconds']:.1f} s."
+            f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
         )
     if record["refused"]:
         raise typer.Exit(DONE_WITH_REFUSALS)
@@ -120,7 +122,7 @@ async def _ingest(
 def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List the papers with their keys."""
     settings, found = resolve(home)
-    with workbench(settings, found, create=False) as bench:
+    with workbench(settings, found, create=False, reading=True) as bench:
         library = bench.library
         records: list[dict[str, Any]] = [
             {
@@ -147,7 +149,7 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
         ]
         for record in records
     ]
-    table(f"{len(rows)} papers", ["key", "authors", "year", "title", "chunks"], rows)
+    table(counted(len(rows), "paper"), ["key", "authors", "year", "title", "chunks"], rows, prose=["authors", "title"])
 
 
 @papers_app.command("show")
@@ -159,13 +161,13 @@ def show_paper(
 ) -> None:
     """Show one paper: metadata, summary, your note, and the tree of its sections with their chunks and pages.
 
-    Example: python cli.py papers show smith2024quantum --text
+    Example: citeloom papers show smith2024quantum --text
     """
     from citeloom.commands.paper_view import paper_lines, paper_record, text_lines
     from citeloom.tools.outline import indexed_text, outline
 
     settings, found = resolve(home)
-    with workbench(settings, found, create=False) as bench:
+    with workbench(settings, found, create=False, reading=True) as bench:
         library = bench.library
         paper, summary, note = library.paper(key), library.summary(key), library.note(key)
         sections = outline(library, key)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from citeloom.models.records import Usage
+from citeloom.plurals import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -51,7 +52,7 @@ class RunView:
         if not used.llm_calls and not used.journal_hits:
             return []
         reused = f" + {used.journal_hits} reused" if used.journal_hits else ""
-        parts = [f"{used.llm_calls} calls{reused}", f"{used.input_tokens + used.output_tokens:,} tokens"]
+        parts = [f"{counted(used.llm_calls, 'call')}{reused}", counted(used.input_tokens + used.output_tokens, "token")]
         return [*parts, f"cost {used.cost:.4f}"] if used.cost is not None and used.llm_calls else parts
 
 

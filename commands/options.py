@@ -74,10 +74,24 @@ def home_in_use() -> list[Path]:
     return list(_in_use)
 
 
-@contextmanager
-def workbench(settings: Settings, home: Home, *, create: bool = True) -> Iterator[Workbench]:
-    """Library, models and journal for one command, closed at its end; raises `InputError`."""
-    from citeloom.graph.workbench import open_workbench
+def records_of(home: Home) -> Home:
+    """The home with its runs, conversations and journal, for commands that only read these; raises `InputError`."""
+    from citeloom.stores.private_copy import readable_home
 
+    home.require_library()
+    return readable_home(home, notice, library=False, records=True)
+
+
+@contextmanager
+def workbench(settings: Settings, home: Home, *, create: bool = True, reading: bool = False) -> Iterator[Workbench]:
+    """Library, models and journal for one command, closed at its end; raises `InputError`.
+
+    `reading` is for commands that change nothing: they also work where the home cannot be written.
+    """
+    from citeloom.graph.workbench import open_workbench
+    from citeloom.stores.private_copy import readable_home
+
+    if reading:
+        home = readable_home(home, notice, library=True)
     with open_workbench(settings, home, create=create, on_notice=notice) as bench:
         yield bench

@@ -34,6 +34,7 @@ from citeloom.commands.sections import (
 from citeloom.commands.told_answer import ToldAnswer, answer_progress
 from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
 
 if TYPE_CHECKING:
     from citeloom.graph.research_run import ResearchRequest
@@ -107,7 +108,7 @@ def research(
     knowledge: when no passage bears on the question, it says so and what was searched. A killed or paused run goes on
     when the same command is given again; a finished one is not paid for twice.
 
-    Example: python cli.py research "How are graph genomes used to genotype structural variants?" --min-year 2018
+    Example: citeloom research "How are graph genomes used to genotype structural variants?" --min-year 2018
     """
     from citeloom.graph.research_run import ResearchRequest
 
@@ -190,9 +191,9 @@ async def answer_one(
     papers = len({citation["key"] for citation in record["citations"]})
     usage = record["usage"]
     notice(
-        f"{outcome_words(record)}: {len(record['citations'])} citations of {papers} papers; "
-        f"{usage['llm_calls']} model calls, {usage['journal_hits']} answers from the journal, "
-        f"{usage['input_tokens'] + usage['output_tokens']} tokens{priced(usage)}."
+        f"{outcome_words(record)}: {counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}; "
+        f"{counted(usage['llm_calls'], 'model call')}, {counted(usage['journal_hits'], 'answer')} from the journal, "
+        f"{counted(usage['input_tokens'] + usage['output_tokens'], 'token')}{priced(usage)}."
     )
     if finished.finished_earlier:
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh answers anew.")

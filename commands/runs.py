@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from citeloom.commands.console import notice, result, result_json, table
+from citeloom.commands.console import notice, result, result_json
+from citeloom.commands.layout import table
 from citeloom.commands.options import (
     HomeOption,
     JsonOption,
@@ -17,6 +18,7 @@ from citeloom.commands.options import (
     MaxCostOption,
     MaxTokensOption,
     StrictOption,
+    records_of,
     resolve,
     workbench,
 )
@@ -25,6 +27,7 @@ from citeloom.commands.research import answer_one
 from citeloom.commands.sections import ForceOption, OutOption, write_one
 from citeloom.commands.told_answer import answer_progress
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
 
 if TYPE_CHECKING:
     from citeloom.graph.identity import RunKind
@@ -54,7 +57,7 @@ def registered(home: Home) -> RunRegister:
 @runs_app.command("list")
 def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List all runs, the latest first."""
-    _, found = resolve(home)
+    found = records_of(resolve(home)[1])
     records = [_record(run, found) for run in registered(found).all()]
     if as_json:
         result_json(records)
@@ -68,7 +71,7 @@ def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
         ]
         for record in records
     ]
-    table(f"{len(rows)} runs", ["run", "status", "last", "paper", "detail"], rows)
+    table(counted(len(rows), "run"), ["run", "status", "last", "paper", "detail"], rows, prose=["paper", "detail"])
 
 
 @runs_app.command("show")
@@ -77,7 +80,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     from citeloom.graph.run import state_values
     from citeloom.graph.saving import public_record
 
-    _, found = resolve(home)
+    found = records_of(resolve(home)[1])
     run = registered(found).get(run_id)
     record = _record(run, found)
     values = run_to_end(state_values(found, run.thread_id))
@@ -88,7 +91,8 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
         shown = None if run.result is None else public_record(run.result)
         result_json({**record, "queries": queries, "result": shown})
         return
-    result(one_line(f"{run.thread_id}: {record['status']}{f' ({run.detail})' if run.detail else ''}"))
+    detail = f" ({record['detail']})" if record["detail"] else ""
+    result(one_line(f"{run.thread_id}: {record['status']}{detail}"))
     of = "research" if run.section == "research" else f"{run.section} of"
     result(f"{of}: {one_line(run.title)}\nbegun {when(run.started_at)}, last {when(run.updated_at)}\n")
     for query in queries:
@@ -126,6 +130,8 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
     from citeloom.graph.run import same_run
 
     current, found = resolve(home)
+    found.require_library()
+    found.prepare()
     run = await asyncio.to_thread(registered(found).get, run_id)
     settings = settings_to_resume(run, current, found, given)
     request = _request_of(run)
@@ -162,6 +168,8 @@ def delete_runs(
     from citeloom.graph.run import delete_run
 
     _, found = resolve(home)
+    found.require_library()
+    found.prepare()
     register = registered(found)
     for run_id in run_ids:
         register.get(run_id)
@@ -186,7 +194,9 @@ def _record(run: Run, home: Home) -> dict[str, Any]:
         "updated_at",
     )
     record = {name: getattr(run, name) for name in names}
-    if run.status == "running" and not run_under_way(home, run.thread_id):
+    if run.detail in ("CancelledError", "KeyboardInterrupt"):  # what earlier versions noted
+        record["detail"] = "interrupted"
+    if run.status == "running" and home.copy_of is None and not run_under_way(home, run.thread_id):
         record["status"] = "killed"
     return record
 

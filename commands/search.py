@@ -12,6 +12,7 @@ from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
 from citeloom.commands.search_view import show_papers, show_passages
 from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library
@@ -65,14 +66,14 @@ def search(
 ) -> None:
     """Search the papers for passages: by meaning, by words, or both together.
 
-    Example: python cli.py search "prior probability of an edge" --category method --from-year 2015
+    Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
     from citeloom.tools.scope import require_words
 
     require_words(query)
     keys, kinds = names_given("--papers", papers), names_given("--category", categories)
     settings, found = resolve(home, retrieval_mode=mode)
-    with workbench(settings, found, create=False) as bench:
+    with workbench(settings, found, create=False, reading=True) as bench:
         scope = _scope(bench.library, keys, kinds, from_year, to_year, venue)
         part = settings.rerank or (_RERANK if rerank else 0.0)
         records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode, part))
@@ -97,23 +98,24 @@ def find(
 ) -> None:
     """Find papers: by what their summaries and your notes are about, or by the words of their full text.
 
-    Example: python cli.py find "random permutation of networks" --fulltext --from-year 2015
+    Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
+    from citeloom.tools.papers import papers_by_summary, papers_by_text
     from citeloom.tools.scope import require_words
 
     require_words(query)
     settings, found = resolve(home)
-    with workbench(settings, found, create=False) as bench:
+    with workbench(settings, found, create=False, reading=True) as bench:
         if fulltext:
-            record = _by_text(bench.library, query, from_year, to_year, page)
+            record = papers_by_text(bench.library, query, from_year, to_year, page)
         else:
-            record = run_to_end(_by_summary(bench.library, query, from_year, to_year, page))
+            record = run_to_end(papers_by_summary(bench.library, query, from_year, to_year, page))
     if as_json:
         result_json(record)
     elif record["papers"]:
         show_papers(record, page)
     elif record["total"]:
-        notice(f"There is no page {page}: {record['total']} papers match, ten a page.")
+        notice(f"There is no page {page}: {counted(record['total'], 'paper')} in all, ten a page.")
     else:
         notice("No paper matches.")
 
@@ -148,57 +150,3 @@ async def _search(
 
     hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library, query, hits)
-
-
-async def _by_summary(
-    library: Library, query: str, from_year: int | None, to_year: int | None, page: int
-) -> dict[str, Any]:
-    from citeloom.tools.papers import PAGE_SIZE, matching_sentence, year_range
-
-    years = year_range(from_year, to_year)
-    vector = await library.embedding.embed_query(query)
-    near = await asyncio.to_thread(library.nearest_papers, vector, len(library.papers()))
-    within = [
-        item
-        for item in near
-        if years is None or (item.paper.year is not None and years[0] <= item.paper.year <= years[1])
-    ]
-    shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
-    return {
-        "papers": [
-            {
-                "key": item.paper.key,
-                "year": item.paper.year,
-                "title": item.paper.title,
-                "score": round(item.score, 4),
-                "matched": "note" if item.note else "summary",
-                "sentence": matching_sentence(library, item.note or item.summary, query),
-            }
-            for item in shown
-        ],
-        "total": len(within),
-        "next_page": page + 1 if page * PAGE_SIZE < len(within) else None,
-    }
-
-
-def _by_text(library: Library, query: str, from_year: int | None, to_year: int | None, page: int) -> dict[str, Any]:
-    from citeloom.tools.papers import search_papers
-
-    answer = search_papers(library, query, from_year, to_year, page)
-    return {
-        "papers": [
-            {
-                "key": hit.paper.key,
-                "year": hit.paper.year,
-                "title": hit.paper.title,
-                "score": round(hit.score, 4),
-                "chunk_id": hit.chunk.id,
-                "page": hit.chunk.page,
-                "section": hit.chunk.section,
-                "sentence": hit.sentence,
-            }
-            for hit in answer.hits
-        ],
-        "total": answer.total,
-        "next_page": answer.next_page,
-    }

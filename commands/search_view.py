@@ -1,4 +1,4 @@
-"""How `search` and `find` are shown: a table, with fewer columns where the terminal is narrow."""
+"""How `search` and `find` are shown: a table, or its rows one below the other where the terminal is narrow."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from citeloom.commands.console import narrow, notice, table
+from citeloom.commands.console import notice
+from citeloom.commands.layout import table
 from citeloom.commands.printable import one_line
+from citeloom.plurals import counted
 
 _LONGEST_SENTENCE = 240  # characters
 _READ = 4_000  # that are read for these
@@ -22,18 +24,7 @@ _LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
 
 def show_passages(records: Sequence[dict[str, Any]]) -> None:
     """Passages with key, page, section, score and the matching sentence."""
-    title = f"{len(records)} passage{'s' if len(records) > 1 else ''}"
-    if narrow():
-        rows = [
-            [
-                str(number),
-                "\n".join([one_line(record["key"]), one_line(place_of(record)), f"{record['score']:.2f}"]),
-                shown(record["sentence"]),
-            ]
-            for number, record in enumerate(records, start=1)
-        ]
-        table(title, ["", "key, page, section, score", "sentence"], rows)
-        return
+    title = counted(len(records), "passage")
     rows = [
         [
             str(number),
@@ -45,34 +36,24 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
         ]
         for number, record in enumerate(records, start=1)
     ]
-    table(title, ["", "key", "page", "section", "score", "sentence"], rows)
+    table(title, ["", "key", "page", "section", "score", "sentence"], rows, prose=["section", "sentence"])
 
 
 def show_papers(record: dict[str, Any], page: int) -> None:
     """Papers with key, year, title, score and the matching sentence, and how to see more."""
     papers = record["papers"]
-    title = f"{len(papers)} of {record['total']} papers, page {page}"
-    if narrow():
-        rows = [
-            [
-                f"{one_line(paper['key'])}\n{paper['year'] or 'no year'}\n{paper['score']:.2f}",
-                f"{one_line(paper['title'])}\n{_behind(paper)}",
-            ]
-            for paper in papers
+    title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
+    rows = [
+        [
+            one_line(paper["key"]),
+            str(paper["year"] or ""),
+            one_line(paper["title"]),
+            f"{paper['score']:.2f}",
+            behind(paper),
         ]
-        table(title, ["key, year, score", "title and sentence"], rows)
-    else:
-        rows = [
-            [
-                one_line(paper["key"]),
-                str(paper["year"] or ""),
-                one_line(paper["title"]),
-                f"{paper['score']:.2f}",
-                _behind(paper),
-            ]
-            for paper in papers
-        ]
-        table(title, ["key", "year", "title", "score", "sentence"], rows)
+        for paper in papers
+    ]
+    table(title, ["key", "year", "title", "score", "sentence"], rows, prose=["title", "sentence"])
     if record["next_page"]:
         notice(f"More: --page {record['next_page']}")
 
@@ -83,7 +64,7 @@ def place_of(record: dict[str, Any]) -> str:
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 
 
-def _behind(paper: dict[str, Any]) -> str:
+def behind(paper: dict[str, Any]) -> str:
     """The matching sentence, behind its place in the paper where there is one, or behind that it is a note."""
     if paper.get("matched") == "note":
         return f"your note: {shown(paper['sentence'])}"

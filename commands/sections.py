@@ -24,6 +24,7 @@ from citeloom.commands.options import (
 from citeloom.commands.printable import one_line
 from citeloom.errors import InputError
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
 
 if TYPE_CHECKING:
     from citeloom.experiment import SectionKind
@@ -110,7 +111,7 @@ def register(app: typer.Typer) -> None:
     """Add the section commands to the command line."""
     for kind in PURPOSES:
         app.command(kind, help=_help(kind), rich_help_panel="Write")(_command(kind))
-    app.command("paper", help="Write all six sections, with one set of citation keys.", rich_help_panel="Write")(paper)
+    app.command("paper", help=_PAPER_HELP, rich_help_panel="Write")(paper)
 
 
 def _help(kind: str) -> str:
@@ -119,11 +120,24 @@ def _help(kind: str) -> str:
         f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its passage) "
         f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
         "goes on when the same command is given again; a finished one is not paid for twice.\n\n"
-        f"exp.json needs: {NEEDS[kind]}. All other fields are optional: paper_concept{{title, description, "
-        "open_questions[]}, hypothesis{description, method_combination}, experimental_plan, experiment_code, "
-        "execution_result{stdout, stderr, returncode}, metrics{}, plots[{path, caption}], verdict, reasoning, "
-        f"results, summary.\n\nExample: python cli.py {kind} --exp exp.json --out paper/ --cite-style pandoc"
+        f"exp.json needs: {NEEDS[kind]}. {_FIELDS}\n\n"
+        f"Example: citeloom {kind} --exp exp.json --out paper/ --cite-style pandoc"
     )
+
+
+_FIELDS = (
+    "All other fields are optional: paper_concept{title, description, open_questions[]}, hypothesis{description, "
+    "method_combination}, experimental_plan, experiment_code, execution_result{stdout, stderr, returncode}, metrics{}, "
+    "plots[{path, caption}], verdict, reasoning, results, summary."
+)
+_PAPER_HELP = (
+    "Write all six sections as one paper, with one set of citation keys.\n\n"
+    "Writes paper.md, paper.bib, paper.evidence.html and paper.json, and prints the text; --format adds others. A "
+    "killed or paused run resumes when the same command is given again.\n\n"
+    "exp.json needs what the sections need: "
+    + " ".join(f"{kind}: {needed}." for kind, needed in NEEDS.items())
+    + f" {_FIELDS}\n\nExample: citeloom paper --exp exp.json --out paper/ --format docx"
+)
 
 
 def _command(kind: str) -> Any:
@@ -233,10 +247,10 @@ async def write_one(
     usage = record["usage"]
     papers = len({citation["key"] for citation in record["citations"]})
     cost = (
-        f"{usage['llm_calls']} model calls, {usage['journal_hits']} answers from the journal, "
-        f"{usage['input_tokens'] + usage['output_tokens']} tokens{priced(usage)}"
+        f"{counted(usage['llm_calls'], 'model call')}, {counted(usage['journal_hits'], 'answer')} from the journal, "
+        f"{counted(usage['input_tokens'] + usage['output_tokens'], 'token')}{priced(usage)}"
     )
-    notice(f"{request.kind}: {len(record['citations'])} citations of {papers} papers; {cost}.")
+    notice(f"{request.kind}: {counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}; {cost}.")
     if finished.finished_earlier:
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh writes anew.")
     if record["numbers"]:

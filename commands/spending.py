@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result, result_json, table
-from citeloom.commands.options import HomeOption, JsonOption, resolve
+from citeloom.commands.console import notice, result, result_json
+from citeloom.commands.layout import table
+from citeloom.commands.options import HomeOption, JsonOption, records_of, resolve
 from citeloom.commands.printable import one_line
 from citeloom.models.concurrency import run_to_end
+from citeloom.plurals import counted
 
 if TYPE_CHECKING:
     from citeloom.config import Settings
@@ -41,6 +43,7 @@ def usage(
     A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
     """
     settings, found = resolve(home)
+    found = records_of(found)
     rows = _chosen(run_to_end(_spending(found)), run_ids or [], found)
     records = [_record(row, settings) for row in rows]
     total = _total(rows, settings)
@@ -54,7 +57,9 @@ def usage(
     )
     if any(record["lost_calls"] for record in records):
         lost = sum(record["lost_calls"] for record in records)
-        notice(f"Besides, {lost} requests were made whose answer was refused or lost; they count against a budget.")
+        notice(
+            f"Besides, {counted(lost, 'request')} brought no answer or a refusal; such requests count against a budget."
+        )
 
 
 async def _spending(home: Home) -> list[Spending]:
@@ -112,14 +117,14 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show how many answers are kept, of which models, how old they are, and how often they were used again."""
     from citeloom.models.upkeep import survey
 
-    _, found = resolve(home)
-    found.require_library()
+    named = resolve(home)[1]
+    found = records_of(named)
     kept = survey(found.journal)
     if as_json:
         result_json(asdict(kept))
         return
     since = "" if kept.oldest is None else f", the oldest of {datetime.fromtimestamp(kept.oldest):%Y-%m-%d %H:%M}"
-    result(f"{one_line(str(found.journal))}: {_megabytes(kept.file_bytes)}, {kept.answers} answers{since}")
+    result(f"{one_line(str(named.journal))}: {_megabytes(kept.file_bytes)}, {counted(kept.answers, 'answer')}{since}")
     result(f"Calls made: {kept.made}. Answers reused: {kept.reused}. Rejected, never reused: {kept.rejected}.")
     table(
         "Answers kept",
@@ -155,6 +160,7 @@ def prune(
     if older_than is None and not rejected:
         raise InputError("Nothing is named to be pruned.", help="Give --older-than DAYS, --rejected, or both.")
     found.require_library()
+    found.prepare()
     unfinished = [run.thread_id for run in RunRegister(found.runs).all() if run.status != "finished"]
     pruned = prune_answers(
         found.journal, Selection(older_than, rejected, embeddings), keep_of_runs=unfinished, dry_run=dry_run
@@ -162,10 +168,9 @@ def prune(
     if as_json:
         result_json(asdict(pruned))
         return
-    verb = "would go" if dry_run else "are gone"
-    result(
-        f"{pruned.answers} answers {verb} ({_megabytes(pruned.payload_bytes)}); {pruned.kept_for_runs} kept for runs."
-    )
+    verb = "would go" if dry_run else "is gone" if pruned.answers == 1 else "are gone"
+    gone = f"{counted(pruned.answers, 'answer')} {verb} ({_megabytes(pruned.payload_bytes)})"
+    result(f"{gone}; {pruned.kept_for_runs} kept for runs.")
     if not dry_run:
         result(f"The journal takes {_megabytes(pruned.file_bytes)} now.")
 

@@ -9,6 +9,7 @@ from citeloom.citations.markers import marker_ids, normalise_markers
 from citeloom.graph.state import ResearchState
 from citeloom.models.briefs import Source
 from citeloom.models.extractive.answerer import answers_it
+from citeloom.plurals import counted
 
 # "passages": there is something to read, but no sentence that can be called the answer.
 Outcome = Literal["answered", "passages", "nothing"]
@@ -24,14 +25,15 @@ def cites(text: str, sources: Sequence[Source]) -> bool:
 def nothing_found(state: ResearchState, papers: int) -> str:
     """What is told when the library does not answer: so much, and what was searched."""
     lines = ["The library does not answer this question: no passage was found that bears on it.", "", "Searched:", ""]
-    looked = len(state.get("shortlist", []))
+    passages = counted(len(state.get("found", [])), "passage")
+    looked = counted(len(state.get("shortlist", [])), "paper")
     if state["route"]["track"] == "one_paper":
-        lines.append(f"- {len(state.get('found', []))} passages of {state['shortlist'][0]}")
+        lines.append(f"- {passages} of {state['shortlist'][0]}")
     elif state["route"]["papers"] or state.get("papers"):
-        lines.append(f"- {len(state.get('found', []))} passages of the {looked} papers that were named")
+        lines.append(f"- {passages} of the {looked} named")
     else:
-        lines.append(f"- the summaries of all {papers} papers")
-        lines.append(f"- {len(state.get('found', []))} passages of the {looked} papers nearest by summary")
+        lines.append(f"- the summaries of all papers ({papers:,})")
+        lines.append(f"- {passages} of the {looked} nearest by summary")
     for place, record in enumerate(state.get("queries", [])):
         if place:
             lines.append(f"- {_where(record['scope'])}: “{record['query']}”")

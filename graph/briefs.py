@@ -18,6 +18,7 @@ from citeloom.graph.state import DraftRecord, ResearchState, RunState, SectionSt
 from citeloom.graph.workbench import Workbench
 from citeloom.models.briefs import AnswerBrief, Brief, EarlierSection, PassageSentence, SectionBrief, Source, Turn
 from citeloom.models.roles import Draft, QuoteSpan
+from citeloom.plurals import counted
 from citeloom.stores.library import Library
 from citeloom.tools.coverage import STRONG
 from citeloom.tools.papers import year_range
@@ -82,7 +83,7 @@ def library_line(library: Library) -> str:
     papers = library.papers()
     years = sorted(paper.year for paper in papers if paper.year)
     span = f" of {years[0]} to {years[-1]}" if years and years[0] != years[-1] else ""
-    return f"{len(papers)} papers{span}, {library.chunk_count()} passages"
+    return f"{counted(len(papers), 'paper')}{span}, {counted(library.chunk_count(), 'passage')}"
 
 
 def is_answerable(state: RunState, bench: Workbench) -> bool:

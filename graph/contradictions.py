@@ -14,6 +14,7 @@ from citeloom.models.concurrency import all_settled
 from citeloom.models.identity import key_of
 from citeloom.models.paying import paid_by
 from citeloom.models.roles import Comparison, ContradictionJudge, Statement
+from citeloom.plurals import counted
 from citeloom.tools.pairing import StatementPair, statement_pairs
 from citeloom.tools.retrieval import Retrieval
 from citeloom.tools.scope import Scope, require_words
@@ -58,7 +59,7 @@ async def find_contradictions(
     how = Retrieval(bench.settings.retrieval_mode, rerank=bench.settings.rerank)
     with paid_by(run, bench.budget(run)):
         pairs = await statement_pairs(bench.library, request.topic, scope, request.pairs, how)
-        on_notice(f"{len(pairs)} pairs of passages to judge.")
+        on_notice(f"{counted(len(pairs), 'pair')} of passages to judge.")
         verdicts = await fitted(bench, run, lambda: _all_compared(pairs, run, bench))
     found = [
         _record(pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True) if verdict.label == "contradict"

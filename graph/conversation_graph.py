@@ -24,6 +24,7 @@ from citeloom.graph.conversation_state import (
     ConversationOutput,
     ConversationState,
     PastTurn,
+    last_answered,
     recalled,
     remembered,
 )
@@ -86,9 +87,10 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], bench: Workbe
     past = state.get("past", [])
     kind = state.get("turn_kind", "follow-up")
     if kind == "improve":
-        if not past:
+        improved = last_answered(past)
+        if improved is None:
             raise NothingToImproveError("There is no answer yet.")
-        return {"asked": asked, "question": past[-1]["question"], "result": {}, "queries": []}
+        return {"asked": asked, "question": improved["question"], "result": {}, "queries": []}
     question = asked
     if past and kind == "follow-up":
         roles = await bench.roles(runtime)
@@ -129,9 +131,10 @@ async def _answered(
         "evidence_ids": state.get("evidence_ids", {}),
         "numbering": state.get("numbering", []),
     }
-    if state.get("turn_kind") == "improve":
-        words = _words(state["asked"], bench.settings.answer_words or max(120, len(past[-1]["answer"].split())))
-        given |= {"feedback": state["asked"], "words": words, "recalled": past[-1]["cited"]}
+    improved = last_answered(past)
+    if state.get("turn_kind") == "improve" and improved is not None:
+        words = _words(state["asked"], bench.settings.answer_words or max(120, len(improved["answer"].split())))
+        given |= {"feedback": state["asked"], "words": words, "recalled": improved["cited"]}
     answered = await research.ainvoke(given, context=runtime.context)  # type: ignore[call-overload]
     return {"result": answered["result"], "queries": answered["queries"]}
 

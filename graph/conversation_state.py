@@ -61,6 +61,11 @@ class ConversationState(TypedDict, total=False):
     queries: list[QueryRecord]
 
 
+def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
+    """The latest turn that was answered, which feedback is about; every answer cites something."""
+    return next((turn for turn in reversed(past) if turn["cited"]), None)
+
+
 def recalled(past: Sequence[PastTurn]) -> list[dict[str, Any]]:
     """The evidence that was cited last, each chunk once, the latest turn first."""
     by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest reading of each

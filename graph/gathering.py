@@ -15,6 +15,7 @@ from citeloom.graph.state import NeedRecord, QueryRecord, ResearchState, RunStat
 from citeloom.graph.workbench import Workbench
 from citeloom.models.extractive.needs import searchable, section_needs
 from citeloom.models.needs import Need, NeedCoverage, Purpose
+from citeloom.plurals import counted
 from citeloom.stores.library import Library
 from citeloom.tools import Searched
 from citeloom.tools.coverage import coverage
@@ -77,7 +78,7 @@ async def near_titles(bench: Workbench, text: str) -> list[str]:
     near = await asyncio.to_thread(bench.library.nearest_papers, vector, NEAR_PAPERS)
     total = len(await asyncio.to_thread(bench.library.papers))
     titles = [f"{item.paper.title} ({item.paper.year or 'no year'})" for item in near]
-    return [*titles, f"({total} papers in all)"]
+    return [*titles, f"({counted(total, 'paper')} in all)"]
 
 
 def window_records(windows: Sequence[Window]) -> list[WindowRecord]:
@@ -164,4 +165,6 @@ def need_records(needs: Sequence[Need]) -> list[NeedRecord]:
 
 def needs_planned(needs: Sequence[Need]) -> Any:
     """The event that tells what will be searched for."""
-    return progress("needs", f"{len(needs)} needs: {'; '.join(need.text for need in needs)}", total=len(needs))
+    return progress(
+        "needs", f"{counted(len(needs), 'need')}: {'; '.join(need.text for need in needs)}", total=len(needs)
+    )

@@ -171,7 +171,8 @@ async def _note_stop(
         await _forget(run, bench.journal, register, saver)
         return
     paused = isinstance(error, PausedError | asyncio.CancelledError | KeyboardInterrupt)
-    detail = error.message if isinstance(error, CiteloomError) else type(error).__name__
+    stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+    detail = error.message if isinstance(error, CiteloomError) else "interrupted" if stopped else type(error).__name__
     await asyncio.to_thread(register.mark, run.thread_id, "paused" if paused else "failed", detail=detail)
 
 

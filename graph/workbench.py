@@ -46,7 +46,7 @@ _EMBEDDING_SCOPE = RunScope("embedding")
 class EmptyLibraryError(InputError):
     """There is nothing to cite from."""
 
-    default_help = "Index your papers first: python cli.py ingest PAPERS --bib FILE."
+    default_help = "Index your papers first: {citeloom} ingest PAPERS --bib FILE."
 
 
 @dataclass

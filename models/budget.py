@@ -1,7 +1,9 @@
 """Budgets: what a request may take at most is reserved on disk before it goes out, so that no limit is passed.
 
-Every request counts, those that are tried again too. What it may take is its size in bytes, since no tokenizer makes
-more tokens than there are bytes, and the limit of its answer. While others are under way, a request that does not fit
+Every request counts, those that are tried again too. What it may take is the size of its prompt and the limit of its
+answer. The size is counted by the model's tokenizer where that is at hand (`prompt_tokens`), and at an endpoint that is
+not OpenAI's own only after an answer has shown that the server counts no more; otherwise in bytes, since no tokenizer
+makes more tokens than there are bytes. While others are under way, a request that does not fit
 waits for them: most take far less than was reserved. With nothing under way it does not fit at all, and the run
 pauses.
 
@@ -30,7 +32,10 @@ from citeloom.models.journal import Journal
 from citeloom.models.pricing import total_cost
 from citeloom.models.records import Hold, Spending
 from citeloom.models.retry import CallFailedError
+from citeloom.plurals import counted
 
+# The part of a count, with its margin, up to which a server's own count shows that its tokenizer is the same.
+_SURE: Final = 0.75
 # Failures after which a request may have been paid for all the same.
 _MAYBE_PAID: Final[frozenset[FailureKind]] = frozenset({"dropped", "timeout", "broken"})
 
@@ -195,7 +200,11 @@ class Budget:
     def _problem(self, spent: list[Spending], wanted: Hold) -> BudgetReachedError | None:
         calls = sum(row.paid + row.held_calls for row in spent)
         if self._limits.calls is not None and calls + wanted.calls > self._limits.calls:
-            return _reached("--max-calls", f"{calls} of {self._limits.calls} calls are made", 2 * self._limits.calls)
+            return _reached(
+                "--max-calls",
+                f"{calls} of {counted(self._limits.calls, 'call')} {'is' if calls == 1 else 'are'} made",
+                2 * self._limits.calls,
+            )
         tokens = sum(row.input_tokens + row.output_tokens + row.held_input + row.held_output for row in spent)
         more = wanted.input_tokens + wanted.output_tokens
         if self._limits.tokens is not None and tokens + more > self._limits.tokens:
@@ -227,6 +236,8 @@ class _OfModel:
     busy: int = 0  # requests that ask for room, or are under way
     answered: bool = False
     overrun: bool = False
+    counts: bool = False  # an answer showed that the server counts no more than its tokenizer here
+    miscounted: bool = False
     most_input: int = 0
     most_output: int = 0
 
@@ -235,6 +246,8 @@ class _OfModel:
         return self.answered and not self.overrun
 
     def as_seen(self, wanted: Hold) -> Hold:
+        if wanted.counted is not None and not self.miscounted and (self.counts or wanted.trusted):
+            wanted = replace(wanted, input_tokens=min(wanted.counted, wanted.input_tokens))
         if not self.overrun:
             return wanted
         most_input, most_output = max(wanted.input_tokens, self.most_input), max(wanted.output_tokens, self.most_output)
@@ -244,6 +257,10 @@ class _OfModel:
         self.busy -= 1
         if taken is not None:
             self.answered = True
+            if held.counted is not None:
+                self.counts = True
+                most = held.counted if held.trusted else held.counted * _SURE
+                self.miscounted = self.miscounted or taken[0] > most
             self.overrun = self.overrun or taken[0] > held.input_tokens or taken[1] > held.output_tokens
             self.most_input, self.most_output = max(self.most_input, taken[0]), max(self.most_output, taken[1])
 

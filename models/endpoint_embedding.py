@@ -27,6 +27,7 @@ from citeloom.models.errors import BrokenAnswerError
 from citeloom.models.identity import ModelIdentity, endpoint_name, key_of
 from citeloom.models.journal import Journal
 from citeloom.models.paying import Payer, paying
+from citeloom.models.prompt_tokens import sized
 from citeloom.models.records import CallRecord, Hold, Outcome, RunScope, Usage
 from citeloom.models.refusals import given_up
 from citeloom.models.retry import CallFailedError, Limiter
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 BATCH: Final = 64  # texts in a request
 BATCHES_AT_ONCE: Final = 8
+_OF_TEXT: Final = 8  # tokens that a server may put around each text
 _CHARACTERS_OF_TOKEN: Final = 4  # about, where a server does not count them
 
 TextKind = Literal["document", "query"]
@@ -142,8 +144,9 @@ class JournaledEmbedding:
         async def ask(positions: Sequence[int]) -> list[Outcome]:
             # Servers refuse an empty text.
             wanted = [texts[position] if texts[position].strip() else "-" for position in positions]
-            size = sum(len(text.encode("utf-8", "replace")) + 8 for text in wanted)
-            most = Hold(payer.run, records[positions[0]], len(wanted), size, 0)
+            most = Hold(payer.run, records[positions[0]], len(wanted), 0, 0)
+            if payer.budget.limited:
+                most = await asyncio.to_thread(sized, most, "".join(wanted), _OF_TEXT * len(wanted))
 
             @asynccontextmanager
             async def admission() -> AsyncIterator[None]:

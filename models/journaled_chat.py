@@ -30,6 +30,7 @@ from citeloom.models.errors import BrokenAnswerError, ServerRefusalError
 from citeloom.models.identity import ModelIdentity, canonical_json
 from citeloom.models.journal import Journal
 from citeloom.models.listening import Reader, TextListener
+from citeloom.models.prompt_tokens import sized
 from citeloom.models.records import CallRecord, Hold, Outcome, RunScope
 from citeloom.models.refusals import given_up
 from citeloom.models.retry import Admission, CallFailedError, Limiter
@@ -127,8 +128,9 @@ class JournaledChat:
         made: list[_Made] = []
 
         async def ask() -> Outcome:
-            size = asked.size() if self._budget.limited else 0
-            most = Hold(self._scope.run_id, record, 1, size, asked.max_tokens or _UNLIMITED_ANSWER)
+            most = Hold(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
+            if self._budget.limited:
+                most = await asyncio.to_thread(sized, most, asked.written(), _TEMPLATE)
 
             @asynccontextmanager
             async def admission() -> AsyncIterator[None]:
@@ -234,10 +236,10 @@ class _Asked:
     schema: Mapping[str, Any] | None
     max_tokens: int | None
 
-    def size(self) -> int:
-        """Bytes of what is asked and of the server's template: more than any tokenizer makes tokens of it."""
+    def written(self) -> str:
+        """All that is asked, as text that is no shorter than what a server makes of it."""
         said = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in self.messages]
-        return _TEMPLATE + len(canonical_json([said, list(self.tools), self.schema]).encode("utf-8", "replace"))
+        return canonical_json([said, list(self.tools), self.schema])
 
 
 @dataclass(frozen=True, slots=True)

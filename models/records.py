@@ -29,13 +29,20 @@ class RunScope:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What is reserved for one request of a run: the request itself and the most tokens that it can take."""
+    """What is reserved for one request of a run: the request itself and the most tokens that it can take.
+
+    `counted` is the size of its prompt by the tokenizer that belongs to the model's name, where that is at hand: less
+    than `input_tokens`, and reserved in its place. Where it is not `trusted`, only once an answer has shown that the
+    server counts so too.
+    """
 
     run: str
     record: CallRecord
     calls: int
     input_tokens: int
     output_tokens: int
+    counted: int | None = None
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from citeloom.errors import CiteloomError
 from citeloom.models.errors import EndpointBusyError, EndpointLostError, EndpointRefusedError, one_line
 from citeloom.models.identity import ModelIdentity
 from citeloom.models.retry import CallFailedError
+from citeloom.plurals import counted
 
 _BUSY = frozenset({"busy", "dropped", "timeout"})
 
@@ -29,7 +30,7 @@ def given_up(failed: CallFailedError, identity: ModelIdentity, *, answered: bool
 def _words(failed: CallFailedError, identity: ModelIdentity) -> tuple[str, str]:
     where, model = identity.endpoint, identity.model
     reason = one_line(failed.failure.reason)
-    tries = f"{failed.tries} tries" if failed.tries > 1 else "one try"
+    tries = "one try" if failed.tries == 1 else counted(failed.tries, "try", "tries")
     match failed.failure.kind:
         case "unreachable":
             return (

@@ -37,7 +37,7 @@ MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on mem
 class VectorStoreError(InputError):
     """The vector store cannot be read, or a part of it is gone."""
 
-    default_help = "Run 'python cli.py doctor --mend': it is made again from the papers' files."
+    default_help = "Run '{citeloom} doctor --mend': it is made again from the papers' files."
 
 
 class _Opened:

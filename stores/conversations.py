@@ -39,7 +39,7 @@ _COLUMNS = "thread_id, number, asked, question, answered, answered_at, record"
 class UnknownConversationError(InputError):
     """No conversation has the id that was asked for."""
 
-    default_help = "See 'python cli.py conversations list' for the ids."
+    default_help = "See '{citeloom} conversations list' for the ids."
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +122,12 @@ class ConversationRegister:
             ).fetchall()
         return [self._turn(row) for row in rows]
 
-    def last_turn(self, thread_id: str) -> KeptTurn | None:
-        """The latest finished turn."""
+    def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
+        """The latest finished turn, or the latest that was `answered`."""
+        only = " AND answered" if answered else ""
         with self._file.connection() as connection:
             row = connection.execute(
-                f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ? ORDER BY number DESC LIMIT 1", (thread_id,)
+                f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1", (thread_id,)
             ).fetchone()
         return self._turn(row) if row else None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from citeloom.documents import chunk_id, split_chunk_id
+from citeloom.plurals import counted
 from citeloom.stores.chroma import VectorStoreError
 from citeloom.stores.fulltext import FullTextError
 from citeloom.stores.library import Library
@@ -32,9 +33,10 @@ class Finding:
 def examine(library: Library) -> list[Finding]:
     """Look at home, embedding, counts, lock, unfinished work and each store; changes nothing."""
     made_by = library.catalog.meta("embedding")
-    held = f"{len(library.papers())} papers, {library.chunk_count()} chunks, version {library.version()}"
+    held = f"{counted(len(library.papers()), 'paper')}, {counted(library.chunk_count(), 'chunk')}"
+    held = f"{held}, version {library.version()}"
     findings = [
-        Finding("fine", "home", str(library.home.root)),
+        Finding("fine", "home", str(library.home.name)),
         Finding("fine", "embedding", made_by or f"{library.embedding.name} (nothing embedded yet)"),
         Finding("fine", "library", held),
     ]
@@ -65,7 +67,7 @@ def _compared(library: Library) -> list[Finding]:
         Finding("problem", topic, f"{said}: {some(sorted(keys))}", _ANEW) for topic, said, keys in named if keys
     ]
     if found.orphans:
-        said = f"{len(found.orphans)} records of no paper: {some(sorted(found.orphans))}"
+        said = f"{counted(len(found.orphans), 'record')} of no paper: {some(sorted(found.orphans))}"
         findings.append(Finding("problem", "vectors", said, _MEND))
     return findings or [Finding("fine", "vectors", "catalog and vector store agree")]
 

@@ -34,7 +34,7 @@ _SECTION_WEIGHT = 0.5
 class FullTextError(InputError):
     """The full-text index is missing or cannot be read; it can be made again without embedding anything."""
 
-    default_help = "Run 'python cli.py doctor --mend': it is made again from the papers kept."
+    default_help = "Run '{citeloom} doctor --mend': it is made again from the papers kept."
 
 
 @dataclass(frozen=True, slots=True)

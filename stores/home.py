@@ -16,9 +16,15 @@ _REMEDY = "Name a folder that can be written with --home or CITELOOM_HOME."
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where things are; nothing is made before `prepare`."""
+    """Where things are; nothing is made before `prepare`. `copy_of` is the home that this is a private copy of."""
 
     root: Path
+    copy_of: Path | None = None
+
+    @property
+    def name(self) -> Path:
+        """The folder that the user knows it by."""
+        return self.copy_of or self.root
 
     @property
     def chroma(self) -> Path:
@@ -68,9 +74,7 @@ class Home:
         """Raise `InputError` when there is no library here, or none could be; makes nothing."""
         self.require_place()
         if not self.exists():
-            raise InputError(
-                f"{self.root}: holds no library.", help="Make one: python cli.py ingest PAPERS --bib FILE."
-            )
+            raise InputError(f"{self.root}: holds no library.", help="Make one: {citeloom} ingest PAPERS --bib FILE.")
 
     def require_place(self) -> None:
         """Raise `InputError` when a file is where this folder, or one above it, should be."""

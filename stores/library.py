@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 from citeloom.errors import InputError
 from citeloom.models.embedding import EmbeddingModel, Vector
+from citeloom.plurals import counted
 from citeloom.stores.bringing import bring_over
 from citeloom.stores.catalog import Catalog
 from citeloom.stores.changes import Change, PaperRecord
@@ -94,7 +95,7 @@ class Library:
             return []
         with WriterLock(self.home).try_held() as held:
             if held and on_notice is not None and not self._has_fulltext():
-                on_notice(f"Making the full-text index of {self.chunk_count()} chunks; this is done once.")
+                on_notice(f"Making the full-text index of {counted(self.chunk_count(), 'chunk')}; this is done once.")
             try:
                 return self.finish_staged() if held else []
             except (FullTextError, VectorStoreError):
@@ -158,7 +159,7 @@ class Library:
             return records[key]
         near = difflib.get_close_matches(key, records, n=3, cutoff=0.5)
         near = near or [other for other in records if key.lower() in other.lower()][:3]
-        hint = f"Did you mean {', '.join(near)}?" if near else "See 'python cli.py papers list' for the keys."
+        hint = f"Did you mean {', '.join(near)}?" if near else "See '{citeloom} papers list' for the keys."
         raise UnknownPaperError(f"There is no paper {key!r} in the library.", help=hint)
 
     def paper(self, key: str) -> Paper:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from citeloom.plurals import counted
 from citeloom.stores.doctor import Finding, differences, fulltext_finding, some, vectors_finding
 from citeloom.stores.library import Library
 from citeloom.stores.lock import WriterLock
@@ -33,7 +34,7 @@ def _mend(library: Library) -> list[Finding]:
         library.store.delete_summaries(sorted(found.orphan_summaries))
         library.store.delete_passages(sorted(found.orphan_passages))
         library.catalog.drop_strays()
-        done.append(Finding("fine", "vectors", f"dropped {len(found.orphans)} records of no paper"))
+        done.append(Finding("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} of no paper"))
     if found.lacking:
         library.catalog.mark_stale(found.lacking)
     if fulltext_finding(library).level == "problem":

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from citeloom.config import PdfReader
 from citeloom.documents.bibliography import Refusal
 from citeloom.documents.processes import in_thread, raise_if_stopped
+from citeloom.plurals import counted
 from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.doctor import Finding, differences, some
 from citeloom.stores.indexing import OnEvent
@@ -70,7 +71,7 @@ async def make_whole(
         pdf_reader=pdf_reader,
     )
     if report.updated:
-        embedded = f"{report.chunks_embedded} chunks embedded"
+        embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded"
         done.append(Finding("fine", "vectors", f"indexed anew from their files: {some(report.updated)}; {embedded}"))
     return [*done, *await mend(library)], report.refused
 

@@ -40,7 +40,7 @@ _COLUMNS = (
 class UnknownRunError(InputError):
     """No run has the id that was asked for."""
 
-    default_help = "See 'python cli.py runs list' for the ids."
+    default_help = "See '{citeloom} runs list' for the ids."
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from citeloom.documents.pdf import PdfRefusedError
 from citeloom.documents.processes import raise_if_stopped
 from citeloom.documents.regular_files import FileRefusedError, read_regular, require_regular
 from citeloom.errors import InputError
+from citeloom.plurals import counted
 from citeloom.stores.converted import ConvertedFiles
 from citeloom.stores.given_documents import MOST_CHARACTERS, Given, grouped, read_given
 from citeloom.stores.pdf_process import read_pdf_apart
@@ -108,7 +109,8 @@ def read_sources(
         warnings.extend(said)
     if met.passed_over:
         kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(met.passed_over.items()))
-        warnings.append(f"Passed over {met.passed_over.total()} files that are no papers ({kinds}).")
+        skipped = counted(met.passed_over.total(), "file")
+        warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
     return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
 
 

@@ -1,10 +1,11 @@
-"""Finding papers by the words in their full text, page by page, and the sentence of a chunk that matches a query."""
+"""Finds papers by summary or by the words in their full text, page by page, with the sentence that matches."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from citeloom.documents import Chunk, Paper, split_chunk_id
 from citeloom.documents.sentences import sentence_spans
@@ -104,3 +105,57 @@ def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
     whole = sum(rarity.values())
     present = set(library.fulltext.analyze(text))
     return sum(weight for term, weight in rarity.items() if term in present) / whole if whole else 0.0
+
+
+async def papers_by_summary(
+    library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
+) -> dict[str, Any]:
+    """The papers whose summary or note is nearest to a query, as `find` gives them; raises `InputError`."""
+    years = year_range(from_year, to_year)
+    vector = await library.embedding.embed_query(query)
+    near = await asyncio.to_thread(library.nearest_papers, vector, len(library.papers()))
+    within = [
+        item
+        for item in near
+        if years is None or (item.paper.year is not None and years[0] <= item.paper.year <= years[1])
+    ]
+    shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    return {
+        "papers": [
+            {
+                "key": item.paper.key,
+                "year": item.paper.year,
+                "title": item.paper.title,
+                "score": round(item.score, 4),
+                "matched": "note" if item.note else "summary",
+                "sentence": matching_sentence(library, item.note or item.summary, query),
+            }
+            for item in shown
+        ],
+        "total": len(within),
+        "next_page": page + 1 if page * PAGE_SIZE < len(within) else None,
+    }
+
+
+def papers_by_text(
+    library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
+) -> dict[str, Any]:
+    """The papers whose text has the words, as `find --fulltext` gives them; blocks, raises as `search_papers` does."""
+    answer = search_papers(library, query, from_year, to_year, page)
+    return {
+        "papers": [
+            {
+                "key": hit.paper.key,
+                "year": hit.paper.year,
+                "title": hit.paper.title,
+                "score": round(hit.score, 4),
+                "chunk_id": hit.chunk.id,
+                "page": hit.chunk.page,
+                "section": hit.chunk.section,
+                "sentence": hit.sentence,
+            }
+            for hit in answer.hits
+        ],
+        "total": answer.total,
+        "next_page": answer.next_page,
+    }

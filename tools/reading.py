@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from citeloom.errors import InputError
+from citeloom.plurals import counted
 from citeloom.stores.library import Library
 from citeloom.tools.papers import search_papers
 
@@ -71,4 +72,6 @@ def read_papers(library: Library, query: str, min_year: int | None, max_year: in
         for hit in answer.hits
     ]
     more = [f"There are more on page {answer.next_page}."] if answer.next_page else []
-    return Passages("\n".join([f"Page {page} of the {answer.total} papers with words of the query:", *lines, *more]))
+    return Passages(
+        "\n".join([f"Page {page} of {counted(answer.total, 'paper')} with words of the query:", *lines, *more])
+    )

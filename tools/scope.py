@@ -108,5 +108,5 @@ def _require_venue(library: Library, venue: str) -> None:
         return
     by_form = {known.casefold(): known for known in sorted(venues)}
     near = [by_form[form] for form in difflib.get_close_matches(venue.casefold(), by_form, n=3, cutoff=0.4)]
-    hint = f"Did you mean {', '.join(near)}?" if near else "See 'python cli.py papers list --json' for the venues."
+    hint = f"Did you mean {', '.join(near)}?" if near else "See '{citeloom} papers list --json' for the venues."
     raise InputError(f"No paper in the library has a venue with {venue!r} in its name.", help=hint)

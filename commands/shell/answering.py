@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from citeloom.commands.answer_view import references_markdown
@@ -15,11 +15,11 @@ from citeloom.commands.shell.context import Shell
 from citeloom.commands.shell.state import Draft, Drafted, FoundNothing, Listed, Outcome
 from citeloom.commands.told_answer import ToldAnswer
 from citeloom.errors import CiteloomError
+from citeloom.plurals import counted
 
 if TYPE_CHECKING:
     from citeloom.graph.conversation_state import TurnKind
     from citeloom.graph.events import ProgressEvent
-    from citeloom.stores.conversations import KeptTurn
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
@@ -93,22 +93,20 @@ def answer_of(record: Mapping[str, Any]) -> Drafted:
     return Drafted(papers, Draft("research", record["markdown"], record), record["question"])
 
 
-def resumed(turn: KeptTurn) -> Outcome:
-    """What the last turn of a conversation leaves in the state when it is taken up."""
-    return answer_of(turn.record) if turn.answered else FoundNothing()
-
-
 def shown_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
     """The answer with its references as markdown, each with the number that commands take; without its `text` where
     that was shown."""
     parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
     if record["cite_style"] == "numeric":
         return "\n\n".join([*parts, references_markdown(record)])
-    parts.append("## References")
-    # Paragraphs: a list would be counted anew from its first number on.
-    for paper, entry in zip(papers, record["references"], strict=True):
-        parts.append(f"**[{paper.number}]** {paper.key} - {entry['text']}")
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, "## References", *keyed_references(record["references"], papers)])
+
+
+def keyed_references(references: Sequence[Mapping[str, Any]], papers: Sequence[Listed]) -> list[str]:
+    """References with the numbers and keys that commands take; paragraphs, since markdown would renumber a list."""
+    return [
+        f"**[{paper.number}]** {paper.key} - {entry['text']}" for paper, entry in zip(papers, references, strict=True)
+    ]
 
 
 class Stages(RunProgress):
@@ -129,18 +127,18 @@ class Stages(RunProgress):
                 screen.stage("🔍", "Stage 1: Searching summaries for relevant papers...")
             case "shortlisted":
                 self.papers = total
-                notice(f"   Found {_count(total, 'paper')} to look into" if total > 1 else f"   {_capital(text)}")
-                screen.stage("📚", f"Stage 2: Gathering detailed evidence from {_count(total, 'paper')}...")
+                notice(f"   Found {counted(total, 'paper')} to look into" if total > 1 else f"   {_capital(text)}")
+                screen.stage("📚", f"Stage 2: Gathering detailed evidence from {counted(total, 'paper')}...")
             case "found":
                 self.chunks = total
-                notice(f"   Retrieved {_count(total, 'content chunk')}")
+                notice(f"   Retrieved {counted(total, 'content chunk')}")
             case "writing" if event.get("passages"):
                 self.writing = True
                 screen.stage("✍️ ", "Stage 3: Synthesizing answer from evidence...")
             case "searched" if not self.read:
                 self.read = True
                 passages = event.get("passages", 0)
-                notice(f"   {passages} of {self.chunks} passages bear on the question")
+                notice(f"   {counted(passages, 'finding')} on the question")
             case "searched" | "planning" | "repairing":
                 notice(f"   {_capital(text)}")
             case _:
@@ -159,13 +157,9 @@ def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:
 def _tell_cost(usage: Mapping[str, Any]) -> None:
     if usage["llm_calls"] or usage["journal_hits"]:
         cost = f", cost {usage['cost']:.4f}" if usage["cost"] else ""
-        tokens = f"{usage['input_tokens'] + usage['output_tokens']:,} tokens"
-        hits = f"{usage['journal_hits']} answers from the journal"
-        notice(f"{usage['llm_calls']} model calls, {hits}, {tokens}{cost}.")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
+        hits = f"{counted(usage['journal_hits'], 'answer')} from the journal"
+        notice(f"{counted(usage['llm_calls'], 'model call')}, {hits}, {tokens}{cost}.")
 
 
 def _capital(text: str) -> str:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from citeloom.commands.shell.lines import on_terminal
+from citeloom.program import command
 
 # A program that fails does so at once; one that is still there shows the file.
 _PATIENCE = 3.0  # seconds
@@ -27,7 +28,7 @@ async def open_file(source: str) -> str:
     """Open the file, or say where it lies; one line for the user. Nothing is opened for a shell in a pipe."""
     path = await asyncio.to_thread(Path(source).absolute)  # begins with no hyphen: it cannot be taken for an option
     if not await asyncio.to_thread(path.is_file):
-        return f"Its file is gone: {source}. What is indexed of it: python cli.py papers show KEY --text"
+        return f"Its file is gone: {source}. What is indexed of it: {command('papers show KEY --text')}"
     program = opener() if on_terminal() else None
     if program is None:
         return f"File: {source}"

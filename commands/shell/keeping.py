@@ -12,6 +12,7 @@ from typing import cast
 from citeloom.commands.console import notice, section_progress
 from citeloom.commands.sections import PURPOSES
 from citeloom.commands.shell import screen
+from citeloom.commands.shell.answering import keyed_references
 from citeloom.commands.shell.context import Shell
 from citeloom.commands.shell.state import Draft, Drafted, Listed, NotNowError, Outcome, Unchanged
 
@@ -99,10 +100,9 @@ async def section(shell: Shell, argument: str) -> Outcome:
     for text in record["warnings"]:
         screen.warning(text)
     papers = tuple(Listed(number, entry["key"]) for number, entry in enumerate(record["references"], 1))
-    listed = "\n".join(
-        f"{paper.number}. {entry['text']}" for paper, entry in zip(papers, record["references"], strict=True)
-    )
-    body = f"# {kind.capitalize()}\n\n{record['text']}" + (f"\n\n## References\n\n{listed}" if listed else "")
+    body = f"# {kind.capitalize()}\n\n{record['text']}"
+    if papers:
+        body += "\n\n".join(["", "## References", *keyed_references(record["references"], papers)])
     screen.panel("Section", body)
     screen.next_steps(["`save` writes it with its .bib and its evidence report", "`open <number>` opens a cited paper"])
     return Drafted(papers, Draft("section", record["markdown"], record), kind)

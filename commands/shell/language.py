@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 CommandName = Literal[
@@ -38,10 +38,11 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A command to carry out; `ask` is a follow-up question."""
+    """A command to carry out; `ask` is a follow-up question, `plain` when the line did not name the command."""
 
     command: CommandName
     argument: str = ""
+    plain: bool = field(default=False, compare=False)
 
     @property
     def line(self) -> str:
@@ -61,7 +62,7 @@ WORDS: Final = (
     Word("ask", "QUESTION", "a follow-up question; plain text does the same", "text"),
     Word("improve", "FEEDBACK", "rewrite the last answer in the light of feedback", "text"),
     Word("resume", "", "go on with what Ctrl-C has interrupted", "nothing"),
-    Word("find", "WORDS", "papers whose text has these words", "text"),
+    Word("find", "[--fulltext] WORDS", "papers by summary and note, or by the words of their full text", "text"),
     Word("sem-search", "QUERY", "passages near to a query in meaning", "text"),
     Word("list", "", "all papers of the library", "nothing"),
     Word("summary", "N|KEY", "what a paper is about; N is its number in the last list", "paper"),
@@ -94,7 +95,7 @@ def parse(line: str) -> Request | NotUnderstood | None:
         return _checked(name, argument)
     if name is None and (slash or _looks_mistyped(first, argument)):
         return NotUnderstood(_unknown(first, argument))
-    return Request("ask", text)
+    return Request("ask", text, plain=True)
 
 
 def _named(first: str) -> CommandName | None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from citeloom.commands.console import notice
-from citeloom.commands.search_view import place_of, shown
+from citeloom.commands.search_view import behind, place_of, shown
 from citeloom.commands.shell import screen
 from citeloom.commands.shell.context import Shell
 from citeloom.commands.shell.file_opener import open_file
@@ -21,8 +21,10 @@ from citeloom.commands.shell.state import (
     chosen,
 )
 from citeloom.documents import Paper
+from citeloom.plurals import counted
 
 _PASSAGES = 10
+_FULLTEXT = "--fulltext"
 _NEXT = ("`summary <number>` shows what a paper is about (e.g. `summary 1`)", "`open <number>` opens its file")
 
 
@@ -30,29 +32,34 @@ async def list_papers(shell: Shell, _: str) -> Outcome:
     """All papers by key."""
     bench = await shell.workbench()
     papers = await asyncio.to_thread(bench.library.papers)
-    screen.listing(_count(len(papers), "paper"), [(n, screen.head_of(paper), "") for n, paper in enumerate(papers, 1)])
+    screen.listing(counted(len(papers), "paper"), [(n, screen.head_of(paper), "") for n, paper in enumerate(papers, 1)])
     screen.next_steps(_NEXT)
     return PapersListed(_numbered([paper.key for paper in papers]))
 
 
-async def find(shell: Shell, words: str) -> Outcome:
-    """The papers whose text has the words, the best ten."""
-    from citeloom.tools.papers import search_papers
+async def find(shell: Shell, argument: str) -> Outcome:
+    """What `find` of the command line gives: the ten best papers by summary and note, or by their full text."""
+    from citeloom.tools.papers import papers_by_summary, papers_by_text
+    from citeloom.tools.scope import require_words
 
+    words = " ".join(word for word in argument.split() if word != _FULLTEXT)
+    require_words(words)
     bench = await shell.workbench()
-    page = await asyncio.to_thread(search_papers, bench.library, words)
-    if not page.hits:
+    if _FULLTEXT in argument.split():
+        record = await asyncio.to_thread(papers_by_text, bench.library, words)
+    else:
+        record = await papers_by_summary(bench.library, words)
+    found = record["papers"]
+    if not found:
         screen.failure(f'No paper has the words "{words}". Try fewer or other words, or `sem-search`.')
         return FoundNothing()
-    screen.listing(
-        f"{len(page.hits)} of {_count(page.total, 'paper')}, best first",
-        [
-            (number, screen.head_of(hit.paper), _passage(_place(hit.chunk), hit.sentence))
-            for number, hit in enumerate(page.hits, 1)
-        ],
-    )
+    items = [
+        (number, screen.head_of(bench.library.paper(paper["key"])), behind(paper))
+        for number, paper in enumerate(found, 1)
+    ]
+    screen.listing(f"{len(found)} of {counted(record['total'], 'paper')}, best first", items)
     screen.next_steps(_NEXT)
-    return PapersListed(_numbered([hit.paper.key for hit in page.hits]), words)
+    return PapersListed(_numbered([paper["key"] for paper in found]), words)
 
 
 async def sem_search(shell: Shell, query: str) -> Outcome:
@@ -71,7 +78,7 @@ async def sem_search(shell: Shell, query: str) -> Outcome:
         (number, screen.head_of(paper), "\n".join(_passages_of(paper, records)))
         for number, paper in enumerate(papers.values(), 1)
     ]
-    screen.listing(f"{_count(len(records), 'passage')} of {_count(len(papers), 'paper')}, nearest first", items)
+    screen.listing(f"{counted(len(records), 'passage')} of {counted(len(papers), 'paper')}, nearest first", items)
     screen.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` keeps this list"])
     return Drafted(_numbered(list(papers)), Draft("sem-search", _as_markdown(query, items)), query)
 
@@ -124,14 +131,6 @@ def _passages_of(paper: Paper, records: list[dict[str, Any]]) -> list[str]:
 
 def _passage(place: str, sentence: str) -> str:
     return f"{place}: {shown(sentence)}" if place else shown(sentence)
-
-
-def _place(chunk: Any) -> str:
-    return place_of({"page": chunk.page, "section": chunk.section})
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:

@@ -15,7 +15,7 @@ from citeloom.stores.home import Home
 if TYPE_CHECKING:
     from citeloom.graph.workbench import Workbench
 
-NO_PAPERS = "Index your papers first: python cli.py ingest PAPERS --bib FILE."
+NO_PAPERS = "Index your papers first: {citeloom} ingest PAPERS --bib FILE."
 
 
 class NoPapersError(InputError):
@@ -39,6 +39,7 @@ def at_a_glance(home: Home) -> Shelf:
     home.require_place()
     if not home.exists():
         return Shelf((), 0)
+    home.prepare()  # a conversation is kept: where nothing can be written, that is said first
     catalog = Catalog(home.catalog)
     try:
         records = catalog.records()

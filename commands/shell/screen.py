@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from citeloom.commands.console import notice, result
+from citeloom.commands.layout import terminal_width, wrapped
 from citeloom.commands.printable import one_line, shown
 
 # An address in angle brackets would be shown twice, as text and as what it leads to.
@@ -59,17 +60,10 @@ def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
         if not sys.stdout.isatty():
             result("\n     ".join([f"{number:3}. {one_line(head)}", *below.splitlines()]))
             continue
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        drawn = Table.grid(padding=(0, 1))
-        drawn.add_column(justify="right", width=4, style="cyan")
-        drawn.add_column(overflow="fold")
-        drawn.add_row(f"{number}.", Text(one_line(head), style="bold"))
-        for line in below.splitlines():
-            drawn.add_row("", Text(shown(line)))
-        Console().print(drawn, highlight=False)
+        width = terminal_width(sys.stdout)
+        lines = [one_line(head), *(shown(line) for line in below.splitlines())]
+        indented = wrapped("\n".join(f"     {line}" for line in lines), width)
+        result(f"{number:3}. {indented.lstrip()}")
     sys.stdout.flush()
 
 

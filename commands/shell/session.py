@@ -17,14 +17,8 @@ from citeloom.commands.shell import answering, keeping, looking, screen, upkeep
 from citeloom.commands.shell.context import Shell
 from citeloom.commands.shell.language import WORDS, CommandName, NotUnderstood, Request, parse
 from citeloom.commands.shell.lines import Lines
-from citeloom.commands.shell.state import (
-    Outcome,
-    Paused,
-    Unchanged,
-    after,
-    after_failure,
-    require,
-)
+from citeloom.commands.shell.plain_text import require_question
+from citeloom.commands.shell.state import Outcome, Paused, Unchanged, after, require
 from citeloom.errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
 
 Action = Callable[[Shell, str], Awaitable[Outcome]]
@@ -73,14 +67,13 @@ async def carry_out(shell: Shell, request: Request) -> ExitCode:
         assert isinstance(resumed, Request)  # it was carried out before
         given = resumed
     try:
-        outcome = await interruptible(ACTIONS[given.command](shell, given.argument))
+        outcome = await interruptible(_act(shell, given))
     except Interrupted:
         return _paused(shell, given, "Interrupted")
     except PausedError as error:
         return _paused(shell, given, _told(error, error.message))
     except CiteloomError as error:
         screen.failure(_told(error, str(error)))
-        shell.state = after_failure(shell.state, given.command)
         return error.exit_code
     except Exception as error:  # the shell outlives an error of ours; it is told as `cli.py` tells it
         if os.environ.get("CITELOOM_DEBUG"):
@@ -89,10 +82,15 @@ async def carry_out(shell: Shell, request: Request) -> ExitCode:
         screen.failure(
             f"Unexpected {type(error).__name__}: {told} (set CITELOOM_DEBUG=1 for the traceback; please report it)."
         )
-        shell.state = after_failure(shell.state, given.command)
         return UNEXPECTED
     shell.state = after(shell.state, outcome)
     return DONE
+
+
+async def _act(shell: Shell, request: Request) -> Outcome:
+    if request.plain:
+        await require_question(shell, request.argument)
+    return await ACTIONS[request.command](shell, request.argument)
 
 
 def _told(error: CiteloomError, message: str) -> str:
@@ -103,7 +101,6 @@ def _told(error: CiteloomError, message: str) -> str:
 def _paused(shell: Shell, request: Request, why: str) -> ExitCode:
     if request.command not in RESUMABLE:
         notice(f"{why}.")
-        shell.state = after_failure(shell.state, request.command)
         return PAUSED
     shell.state = after(shell.state, Paused(request.line))
     screen.stage("⏸️ ", f"{why.rstrip('.')}. All that was done is kept; `resume` goes on from here.")

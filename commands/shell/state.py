@@ -5,10 +5,9 @@
     initial --section-----> section         (numbers, a draft to save)
     initial --research----> research        (numbers, a draft to save and to improve)
 
-From every state each of these leads to its own, whatever was there before. What finds nothing or fails leads back to
-`initial` with all variables empty. `summary` and `open` select a paper and change nothing else; they, `improve` and
-`save` work on what is there, so that when they fail it is still there. A pause is no failure: it is kept beside the
-state as it was.
+From every state each of these leads to its own, except that `list` and `find` keep a draft that is there: they only
+give new numbers. What finds nothing, fails or is paused changes nothing, so that the last real result can still be
+saved, improved and opened. `summary` and `open` select a paper and change nothing else.
 """
 
 from __future__ import annotations
@@ -22,10 +21,6 @@ from citeloom.errors import InputError
 
 StateName = Literal["initial", "listed", "sem-search", "research", "section"]
 DraftKind = Literal["sem-search", "research", "section"]
-
-_WORK_ON_WHAT_IS_THERE: Final[frozenset[CommandName]] = frozenset(
-    {"summary", "open", "improve", "save", "resume", "rebuild-index", "help", "quit"}
-)
 
 
 class NotNowError(InputError):
@@ -100,7 +95,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class FoundNothing:
-    """The command was carried out and nothing came of it."""
+    """The command was carried out and nothing came of it; the last real result stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +112,12 @@ def after(state: ShellState, outcome: Outcome) -> ShellState:
     """The state that an outcome leads to. A new result ends a pause; only looking around leaves it."""
     match outcome:
         case PapersListed(papers, query):
-            return ShellState(papers, original_query=query, paused=state.paused)
+            return replace(
+                state,
+                last_query_set=papers,
+                selected_paper=None,
+                original_query=query if state.draft is None else state.original_query,
+            )
         case Drafted(papers, draft, query):
             return ShellState(papers, draft=draft, original_query=query)
         case Selected(key):
@@ -125,14 +125,9 @@ def after(state: ShellState, outcome: Outcome) -> ShellState:
         case Paused(line):
             return replace(state, paused=line)
         case FoundNothing():
-            return INITIAL
+            return replace(state, paused="")
         case Unchanged():
             return state
-
-
-def after_failure(state: ShellState, command: CommandName) -> ShellState:
-    """The state after a command has failed: what it works on is kept, what it should have replaced is gone."""
-    return state if command in _WORK_ON_WHAT_IS_THERE else INITIAL
 
 
 def require(state: ShellState, command: CommandName) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from citeloom.commands.console import notice
 from citeloom.commands.conversations import forget_expired
-from citeloom.commands.shell.answering import resumed
+from citeloom.commands.shell.answering import answer_of
 from citeloom.commands.shell.context import Shell
 from citeloom.commands.shell.language import CommandName
 from citeloom.commands.shell.state import Paused, after
 from citeloom.config import Settings
 from citeloom.errors import CiteloomError
+from citeloom.plurals import counted
 from citeloom.stores.conversations import ConversationRegister
 from citeloom.stores.home import Home
 
@@ -27,8 +28,10 @@ def take_up(shell: Shell, home: Home, thread: str) -> None:
         notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
         return
     shell.turns = last.number
-    shell.state = after(shell.state, resumed(last))
-    turns = "1 turn" if entry.turns == 1 else f"{entry.turns} turns"
+    answered = last if last.answered else register.last_turn(entry.thread_id, answered=True)
+    if answered is not None:
+        shell.state = after(shell.state, answer_of(answered.record))
+    turns = counted(entry.turns, "turn")
     notice(f"Conversation {entry.thread_id}, {turns}. The last question: {last.question}")
 
 

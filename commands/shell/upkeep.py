@@ -5,6 +5,7 @@ from __future__ import annotations
 from citeloom.commands.console import ingest_progress, result, warnings_and_refusals
 from citeloom.commands.shell.context import Shell
 from citeloom.commands.shell.state import Outcome, Unchanged
+from citeloom.plurals import counted
 
 
 async def rebuild_index(shell: Shell, _: str) -> Outcome:
@@ -22,6 +23,6 @@ async def rebuild_index(shell: Shell, _: str) -> Outcome:
             pdf_reader=settings.pdf_reader,
         )
     warnings_and_refusals(report)
-    embedded = f"{report.chunks_embedded} chunks embedded in {report.seconds:.1f} s"
-    result(f"{len(report.updated)} papers indexed anew, {embedded}.")
+    embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded in {report.seconds:.1f} s"
+    result(f"{counted(len(report.updated), 'paper')} indexed anew, {embedded}.")
     return Unchanged()

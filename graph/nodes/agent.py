@@ -22,6 +22,7 @@ from citeloom.graph.workbench import Workbench
 from citeloom.models.chat.presenting import beginning, coverage_lines, fenced
 from citeloom.models.concurrency import all_settled
 from citeloom.models.needs import Need, Purpose
+from citeloom.plurals import counted
 from citeloom.tools import Scope, ToolRequestError, parse_request
 from citeloom.tools.coverage import coverage
 from citeloom.tools.evidence import search_each
@@ -154,7 +155,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
                 answers.append(_answer(call["id"], f"This repeats the query {record['query']!r}; see its evidence."))
                 continue
             answers.append(_answer(call["id"], _listed([everything[item] for item in found])))
-            said = f"{len(found)} findings for: {request.query}"
+            said = f"{counted(len(found), 'finding')} for: {request.query}"
             runtime.stream_writer(progress("searched", said, passages=len(found)))
         else:
             answers.append(_answer(call["id"], outcomes[number].lead, outcomes[number].chunk_ids))

@@ -29,6 +29,7 @@ from citeloom.graph.numbering import mark_of
 from citeloom.graph.state import QueryRecord, ResearchInput, ResearchState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.extractive.subjects import subject_words
+from citeloom.plurals import counted
 from citeloom.tools import EvidenceLimits, Scope, search_evidence
 from citeloom.tools.asking import plain_question
 from citeloom.tools.coverage import coverage
@@ -122,7 +123,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     purpose, limits = purpose_of(state), _limits(state, usual)
     windows = await asyncio.to_thread(windows_from, state["found"], bench.library)
     searched = await read_in_waves(reader, purpose, windows, limits, bench.library)
-    said = f"stage 3, evidence: {len(searched.found)} findings from {len(windows)} passages"
+    said = f"stage 3, evidence: {counted(len(searched.found), 'finding')} from {counted(len(windows), 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     within = await asyncio.to_thread(limits_of, state, bench.library)
     searches = first_searches(purpose.needs, searched, {"papers": state["shortlist"]} if state["shortlist"] else {})
@@ -132,7 +133,9 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
         need = replace(purpose.needs[0], queries=(query,))
         asked = replace(purpose, text=query)
         found = await search_evidence(bench.library, reader, asked, [need], within, usual)
-        runtime.stream_writer(progress("searched", f"{len(found.found)} findings {said}", passages=len(found.found)))
+        runtime.stream_writer(
+            progress("searched", f"{counted(len(found.found), 'finding')} {said}", passages=len(found.found))
+        )
         record: QueryRecord = {
             "query": query,
             "origin": "default",

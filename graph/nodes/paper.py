@@ -24,6 +24,7 @@ from citeloom.graph.nodes.rendering import (
 )
 from citeloom.graph.state import PaperInput, SectionState, Update, WrittenSection
 from citeloom.graph.workbench import Workbench
+from citeloom.plurals import counted
 
 # What a section sums up is written before it.
 WRITING_ORDER: Final[tuple[SectionKind, ...]] = (
@@ -90,7 +91,7 @@ def to_next_or_assemble(state: SectionState) -> Literal["default_queries", "asse
 async def assemble(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """The finished paper: one text, one list of references, no sentence twice."""
     result = await rendered_paper(state, bench)
-    runtime.stream_writer(progress("rendered", f"{len(result['citations'])} citations rendered"))
+    runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
     return {"text": result["text"], "result": result}
 
 

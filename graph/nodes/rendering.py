@@ -54,6 +54,7 @@ from citeloom.graph.state import ResearchState, RunState, Update
 from citeloom.graph.workbench import Workbench
 from citeloom.models.briefs import AnswerBrief, Brief, SectionBrief, Source
 from citeloom.models.roles import Draft, Verdict
+from citeloom.plurals import counted
 
 _OF_SENTENCES = frozenset(
     {
@@ -72,7 +73,7 @@ _OF_SENTENCES = frozenset(
 async def render(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """The finished section or answer: no marker is left, and nothing that the library does not hold."""
     result = await rendered(state, bench)
-    runtime.stream_writer(progress("rendered", f"{len(result['citations'])} citations rendered"))
+    runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
     answered = {"answered": result["answered"]} if "answered" in result else {}
     return {"text": result["text"], "result": result, **answered}
 

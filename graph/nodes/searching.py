@@ -35,6 +35,7 @@ from citeloom.graph.workbench import Workbench
 from citeloom.models.briefs import SectionBrief
 from citeloom.models.extractive.needs import section_needs
 from citeloom.models.needs import Purpose
+from citeloom.plurals import counted
 from citeloom.tools import Scope
 from citeloom.tools.evidence import best_fitting, read_in_waves
 from citeloom.tools.windows import propose_windows
@@ -56,7 +57,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], bench: Wor
     await bench.require_papers()
     queries = await asyncio.to_thread(queries_for, kind, experiment, bench.library.embedding.count_tokens)
     begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if "written" in state else None
-    said = f"{len(queries)} default queries for the {kind}"
+    said = f"{counted(len(queries), 'default query', 'default queries')} for the {kind}"
     runtime.stream_writer(progress("queries", said, total=len(queries), section=begun))
     records: list[QueryRecord] = [
         {"section": kind, "query": query, "origin": "default", "scope": {}, "evidence_ids": []} for query in queries
@@ -104,10 +105,11 @@ async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -
     purpose, limits = purpose_of(state), await search_limits(bench, runtime)
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
     windows = await propose_windows(bench.library, purpose.needs, Scope(), proposed, limits.retrieval)
-    said = f"{len(windows)} passages of {len({window.paper.key for window in windows})} papers to read"
+    papers = len({window.paper.key for window in windows})
+    said = f"{counted(len(windows), 'passage')} of {counted(papers, 'paper')} to read"
     runtime.stream_writer(progress("found", said, total=len(windows)))
     searched = await read_in_waves(roles.reader, purpose, windows, limits, bench.library)
-    said = f"{len(searched.found)} findings from {len(searched.read)} chunks"
+    said = f"{counted(len(searched.found), 'finding')} from {counted(len(searched.read), 'chunk')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     searches = first_searches(purpose.needs, searched, {})
     update = recorded(state, state.get("evidence", []), searches, runtime.stream_writer)

@@ -43,6 +43,7 @@ from citeloom.graph.state import Attempt, ResearchState, RunState, Update, Verdi
 from citeloom.graph.workbench import Workbench
 from citeloom.models.briefs import AnswerBrief, Brief, Source
 from citeloom.models.roles import Draft, VerdictLabel
+from citeloom.plurals import counted
 
 
 async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
@@ -53,7 +54,7 @@ async def generate(state: RunState, runtime: Runtime[Any], bench: Workbench) -> 
     roles = await bench.roles(runtime)
     brief, warnings = await brief_of(state, bench)
     nothing = isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable)
-    said = f"writing the {brief.kind} from {len(brief.citable)} passages"
+    said = f"writing the {brief.kind} from {counted(len(brief.citable), 'passage')}"
     if isinstance(brief, AnswerBrief):
         said = "stage 4, no answer: too little was found" if nothing else f"stage 4, {said}"
     runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))

@@ -20,6 +20,7 @@ from citeloom.experiment import SectionKind
 from citeloom.models.briefs import EarlierSection, Source
 from citeloom.models.context_size import WHOLE
 from citeloom.models.needs import NeedCoverage
+from citeloom.plurals import counted
 
 # Approximate tokens. Some 120 findings with their words fit; with experiment, answer and the sections that are summed
 # up that is about 30,000, inside the window of 32k that local models commonly have.
@@ -134,7 +135,9 @@ def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
 
 def _coverage_line(item: NeedCoverage) -> str:
     found = (
-        f"{len(item.evidence)} findings, {item.papers} papers with strong ones" if item.evidence else "nothing found"
+        f"{counted(len(item.evidence), 'finding')}, {counted(item.papers, 'paper')} with strong ones"
+        if item.evidence
+        else "nothing found"
     )
     tried = f"; tried: {'; '.join(map(one_line, item.tried))}" if item.tried else ""
     return f"{item.need.id} [{item.status}; {found}{tried}]: {one_line(item.need.text)}"

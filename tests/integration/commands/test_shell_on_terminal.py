@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli_process import CLI
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.shell_on_terminal import PROMPT, shell
 
@@ -81,7 +82,7 @@ def test_unknown_commands_get_a_near_one(home: Path, tmp_path: Path) -> None:
 def test_an_empty_library_is_said_at_once_and_the_shell_goes_on_when_papers_come(home: Path, tmp_path: Path) -> None:
     empty = tmp_path / "later"
     with shell("--home", empty, cwd=tmp_path) as person:
-        person.sees("The library is empty. Index your papers first: python cli.py ingest PAPERS --bib FILE.", PROMPT)
+        person.sees(f"The library is empty. Index your papers first: python {CLI} ingest PAPERS --bib FILE.", PROMPT)
         person.type("list", "no paper is indexed here. Index your papers first")
         home.rename(empty)
         person.type("list", "3 papers")

@@ -11,6 +11,7 @@ from langchain_core.messages import HumanMessage
 
 from citeloom.config import Price, Settings
 from citeloom.errors import ConfigurationError
+from citeloom.models import prompt_tokens
 from citeloom.models.budget import Budget, BudgetReachedError, Limits
 from citeloom.models.endpoint import chat_caller
 from citeloom.models.journal import Journal
@@ -20,6 +21,7 @@ from citeloom.models.retry import Limiter
 from tests.support.fake_clock import FakeClock
 from tests.support.openai_server import FakeOpenAI, Status
 from tests.support.protocol_answers import envelope
+from tests.unit.models.test_prompt_tokens import words_encoding
 
 RUN = RunScope("run")
 PRICES = {"some-model": Price(input=10.0, output=30.0)}
@@ -205,3 +207,52 @@ async def test_no_limit_is_passed_whatever_answers_cost(journal: Journal, seed: 
             await ask_many(chat, 50)
         assert sum_billed <= (limits.tokens or 0)
         assert server.calls() <= (limits.calls or 10**6)
+
+
+def counting_server(body: dict[str, Any]) -> dict[str, Any]:
+    """An answer that is billed by the words of the question."""
+    words = sum(str(message["content"]).count(" word") for message in body["messages"])
+    answer = envelope(body, content="quiet ponds")
+    answer["usage"] = {"prompt_tokens": words + 20, "completion_tokens": 10, "total_tokens": words + 30}
+    return answer
+
+
+def lying_server(body: dict[str, Any]) -> dict[str, Any]:
+    """The same for the first answers; then two fifths more, as of a server with a tokenizer of its own."""
+    answer = counting_server(body)
+    if "unlike" in str(body["messages"]):
+        size = answer["usage"]["prompt_tokens"] * 7 // 5
+        answer["usage"] = {"prompt_tokens": size, "completion_tokens": 10, "total_tokens": size + 10}
+    return answer
+
+
+@pytest.mark.parametrize(("at_hand", "fewest", "most"), [(False, 1, 2), (True, 4, 6)])
+async def test_a_small_budget_is_used_where_the_tokenizer_is_at_hand(
+    at_hand: bool, fewest: int, most: int, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt_tokens, "_encoding_of", lambda _: words_encoding() if at_hand else None)
+    limit = 10_000
+    with FakeOpenAI(behaviour=counting_server) as server:
+        chat = caller(server, journal, Limits(tokens=limit))
+        for number in range(30):
+            [outcome] = await asyncio.gather(
+                chat.call([HumanMessage(" word" * 1500 + f" {number}")], max_tokens=50), return_exceptions=True
+            )
+            if isinstance(outcome, BudgetReachedError):
+                break
+    used = await journal.usage(RUN)
+    assert used.input_tokens + used.output_tokens <= limit
+    assert fewest <= server.answered <= most
+
+
+async def test_a_server_that_counts_otherwise_makes_no_budget_be_passed(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt_tokens, "_encoding_of", lambda _: words_encoding())
+    with FakeOpenAI(behaviour=lying_server) as server:
+        chat = caller(server, journal, Limits(tokens=5_000))
+        await ask_many(chat, 1)
+        outcomes = await ask_many(chat, 20, "unlike" + " word" * 400)
+    used = await journal.usage(RUN)
+    assert used.input_tokens + used.output_tokens <= 5_000
+    assert server.answered < 20 and any(isinstance(error, BudgetReachedError) for error in outcomes)

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from citeloom.commands.console import notice, result, result_json, table
+from citeloom.commands.console import notice, result, result_json
+from citeloom.commands.layout import table
 from citeloom.commands.printable import one_line, shown
 
 ATTACKS = {

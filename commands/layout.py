@@ -1,0 +1,106 @@
+"""Text and tables on terminals of any width: keys, ids and numbers stay whole, prose wraps between words."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final, TextIO
+
+from citeloom.commands.printable import one_line, shown
+
+_LEAST_PROSE: Final = 24  # columns of a table's cell; where there are fewer, its rows are shown one below the other
+_IN_A_PIPE: Final = 200  # columns of a table, or more where its keys need them
+_FRAME: Final = 3  # columns that a table puts around each of its own
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """The columns of the terminal behind a stream, or `COLUMNS` in its place; None where it is no terminal."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def wrapped(text: str, width: int | None) -> str:
+    """`text` with each line wrapped between words, under its own indent; a word longer than the line stays whole."""
+    if width is None:
+        return text
+    return "\n".join(line for whole in text.split("\n") for line in _lines(whole, width))
+
+
+def _lines(line: str, width: int) -> list[str]:
+    from rich.cells import cell_len
+
+    if cell_len(line) <= width:
+        return [line]
+    indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
+    return textwrap.wrap(
+        line.strip(),
+        max(width, 20),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], prose: Sequence[str] = ()) -> None:
+    """A table on stdout, or its rows one below the other where it does not fit. No rows are a title alone.
+
+    Args:
+        columns: their names; the first two may number and name a row.
+        prose: the columns that may wrap; cells of the others are never broken.
+    """
+    cells = [[shown(cell) for cell in row] for row in rows]
+    least = [_least(name, [row[place] for row in cells], name in prose) for place, name in enumerate(columns)]
+    needed = sum(least) + _FRAME * len(columns) + 1
+    asked = os.environ.get("COLUMNS", "")
+    width = terminal_width(sys.stdout) or (int(asked) if asked.isdigit() else 0) or max(_IN_A_PIPE, needed)
+    parts = [wrapped(one_line(title), width)]
+    if cells and needed <= width:
+        parts.append(_drawn(columns, cells, least, prose, width))
+    else:
+        parts += ["\n".join(_stacked(columns, row, prose, width)) for row in cells]
+    print("\n".join(parts), flush=True)  # noqa: T201
+
+
+def _least(name: str, cells: Sequence[str], wraps: bool) -> int:
+    """The columns that a table has to leave to one of its own."""
+    whole = max(map(_cell_len, [name, *cells]))
+    longest_word = max(_cell_len(word) for text in [name, *cells] for word in text.split() or [""])
+    return min(whole, max(_LEAST_PROSE, longest_word)) if wraps else whole
+
+
+def _drawn(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], prose: Sequence[str], width: int
+) -> str:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    drawn = Table()
+    for name, narrowest in zip(columns, least, strict=True):
+        drawn.add_column(name, overflow="fold", no_wrap=name not in prose, min_width=narrowest)
+    for row in rows:
+        drawn.add_row(*map(escape, row))
+    # With a height of its own the width holds: rich takes 80 columns for a terminal whose type is "dumb".
+    console = Console(width=width, height=25, color_system="auto" if sys.stdout.isatty() else None)
+    with console.capture() as capture:
+        console.print(drawn, highlight=False)
+    return capture.get().rstrip("\n")
+
+
+def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], width: int) -> Iterator[str]:
+    """A row as lines: its number and name, then what else it says, each below its name and indented."""
+    named = 2 if not columns[0] else 1
+    yield ". ".join(row[:named])
+    for name, text in list(zip(columns, row, strict=True))[named:]:
+        for line in text.split("\n") if text else []:
+            said = line if name in prose else f"{name}: {line}"
+            yield wrapped(f"  {said}", width)
+
+
+def _cell_len(text: str) -> int:
+    from rich.cells import cell_len
+
+    return max((cell_len(line) for line in text.split("\n")), default=0)

@@ -1,0 +1,67 @@
+"""How the command line answers to being called: help, version, formats, and its own help named in errors."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.integration.commands.conftest import Citeloom
+
+
+@pytest.mark.parametrize("group", [(), ("runs",), ("papers",), ("conversations",), ("journal",)])
+def test_without_a_command_its_help_is_printed(group: tuple[str, ...], citeloom: Citeloom) -> None:
+    done = citeloom(*group)
+    assert done.code == 2  # as of other programs on Typer: nothing was asked for
+    assert done.out.startswith("Usage: ") and "Commands:" in done.out and "\\n" not in done.out
+    assert done.err == ""
+
+
+def test_the_version_is_that_of_the_package(citeloom: Citeloom) -> None:
+    done = citeloom("--version")
+    assert (done.code, done.out) == (0, f"citeloom {importlib.metadata.version('citeloom')}\n")
+
+
+def test_the_help_of_a_command_begins_its_examples_as_it_was_called(citeloom: Citeloom) -> None:
+    assert "Example: python cli.py search" in citeloom("search", "--help").out
+    assert "python cli.py ingest" in citeloom("--help").out
+
+
+def test_the_help_of_paper_has_fields_and_an_example(citeloom: Citeloom) -> None:
+    shown = " ".join(citeloom("paper", "--help").out.split())
+    for named in ("hypothesis{description", "metrics{}", "plots[{path, caption}]", "reasoning", "discussion: "):
+        assert named in shown
+    assert "Example: python cli.py paper --exp exp.json" in shown
+
+
+@pytest.mark.parametrize("command", ["paper", "discussion"])
+def test_a_format_that_is_not_there_is_answered_with_those_that_are(command: str, citeloom: Citeloom) -> None:
+    done = citeloom(command, "--exp", "exp.json", "--format", "pdf")
+    assert done.code == 2
+    assert "'pdf' is not one of 'md', 'tex', 'docx', 'html'" in done.err and "Value error" not in done.err
+    assert f"'python cli.py {command} --help'" in done.err
+
+
+def test_an_error_in_the_experiment_names_the_help_of_the_command_that_was_given(
+    home: Path, tmp_path: Path, citeloom: Citeloom
+) -> None:
+    (tmp_path / "exp.json").write_text('{"summary": "It works."}', encoding="utf-8")
+    done = citeloom("methods", "--exp", tmp_path / "exp.json", "--home", home)
+    assert done.code == 2
+    assert "'python cli.py methods --help'" in done.err, done.err
+
+
+def test_an_interrupted_run_is_not_explained_by_the_name_of_an_exception(
+    home: Path, exp: Path, tmp_path: Path, citeloom: Citeloom
+) -> None:
+    citeloom("discussion", "--exp", exp, "--out", tmp_path, "--home", home)
+    with sqlite3.connect(home / "runs.sqlite") as connection:
+        connection.execute("UPDATE runs SET status = 'paused', detail = 'CancelledError'")
+    connection.close()
+    for command in ("list", "show"):
+        run = citeloom("runs", "list", "--json", "--home", home).json[0]["thread_id"]
+        shown = citeloom("runs", command, *([run] if command == "show" else []), "--home", home)
+        assert "interrupted" in shown.out and "CancelledError" not in shown.out
+    assert "1 run\n" in citeloom("runs", "list", "--home", home).out

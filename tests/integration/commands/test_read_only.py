@@ -1,0 +1,106 @@
+"""A library that can only be read: found in, listed and diagnosed; what has to write says so in one line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.commands.conftest import Citeloom
+from tests.support.cli_process import CLI, environment
+
+_MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+
+
+def files_of(home: Path) -> dict[str, int]:
+    return {str(path.relative_to(home)): path.stat().st_mtime_ns for path in home.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def read_only(home: Path) -> Iterator[Path]:
+    """A home in which nothing may be written."""
+    places = [home, *home.rglob("*")]
+    for path in places:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    yield home
+    for path in places:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+@pytest.fixture
+def denied(read_only: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same for root too, whom no mode stops: what asks whether it may write is told no."""
+    allowed = os.access
+
+    def access(path: os.PathLike[str], mode: int) -> bool:
+        return not (mode == os.W_OK and Path(path).is_relative_to(read_only)) and allowed(path, mode)
+
+    monkeypatch.setattr("os.access", access)
+    return read_only
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("search", "temperature scaling"), "varga2021calibration"),
+        (("find", "temperature scaling"), "varga2021calibration"),
+        (("find", "temperature scaling", "--fulltext"), "varga2021calibration"),
+        (("papers", "list"), "3 papers"),
+        (("papers", "show", "varga2021calibration", "--text"), "## "),
+        (("doctor",), "Library: 3 papers"),
+        (("runs", "list"), "0 runs"),
+        (("conversations", "list"), "0 conversations"),
+        (("usage",), "Usage"),
+        (("journal", "stats"), "answers"),
+    ],
+)
+def test_what_only_reads_works_and_says_how(
+    command: tuple[str, ...], said: str, denied: Path, citeloom: Citeloom
+) -> None:
+    before = files_of(denied)
+    done = citeloom(*command, "--home", denied)
+    assert done.code == 0, done.err
+    assert said in done.out
+    assert done.err.count(f"{denied} can only be read") == 1
+    assert "citeloom-read-only" not in done.out
+    assert files_of(denied) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="mounts and modes are those of POSIX")
+def test_on_a_read_only_mount_papers_are_found_and_an_ingest_is_refused(home: Path, exp: Path, tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        if shutil.which("unshare") is None:
+            pytest.skip("no mount can be made here")
+        wrapper = ["unshare", "-m", "sh", "-c", _MOUNTED, str(home)]
+        if subprocess.run([*wrapper, "true"], capture_output=True).returncode:
+            pytest.skip("no mount can be made here")
+    else:
+        wrapper = []
+        for path in [home, *home.rglob("*")]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+
+    def give(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*wrapper, sys.executable, str(CLI), *arguments, "--home", str(home)]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment({}), input="list\n", capture_output=True, text=True
+        )
+
+    found = give("search", "temperature scaling")
+    assert found.returncode == 0 and "varga2021calibration" in found.stdout, found.stderr
+    for refused in (
+        ("ingest", str(tmp_path)),
+        ("discussion", "--exp", str(exp), "--out", str(tmp_path / "out")),
+        ("chat",),
+    ):
+        done = give(*refused)
+        errors = [line for line in done.stderr.splitlines() if "cannot be written" in line]
+        assert done.returncode == 2 and len(errors) == 1, done.stderr
+        assert str(home) in errors[0] and "Traceback" not in done.stderr
+    if not wrapper:
+        for path in [home, *home.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
