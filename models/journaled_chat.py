@@ -241,6 +241,10 @@ class _Asked:
         said = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in self.messages]
         return canonical_json([said, list(self.tools), self.schema])
 
+    def size(self) -> int:
+        """Bytes of what is asked and of the server's template: more than any tokenizer makes tokens of it."""
+        return _TEMPLATE + len(self.written().encode("utf-8", "replace"))
+
 
 @dataclass(frozen=True, slots=True)
 class _Made:
