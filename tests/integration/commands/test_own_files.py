@@ -171,10 +171,10 @@ def test_a_link_of_the_users_is_not_replaced(write: Any, tmp_path: Path) -> None
 
 def test_answers_and_conversations_are_kept_too(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
-        first = research("How well are scores calibrated?", library, out=tmp_path)
+        first = research(library, "How well are scores calibrated?", out=tmp_path)
         text = Path(first["files"]["md"])
         text.write_text(MINE, "utf-8")
-        again = research("How well are scores calibrated?", library, out=tmp_path)
+        again = research(library, "How well are scores calibrated?", out=tmp_path)
         assert text.read_text("utf-8") == MINE
         assert Path(again["files"]["md"]).name == f"{text.stem}.2.md"
         talk = Conversation(library)
@@ -193,12 +193,12 @@ def test_answers_and_conversations_are_kept_too(citeloom: Citeloom, home: Path, 
 def test_python_keeps_what_was_edited_and_replaces_it_when_asked(home: Path, exp: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with open_library(home) as library:
-        write_section("discussion", exp, library, out=out)
+        write_section(library, "discussion", exp, out=out)
         (out / "discussion.md").write_text(MINE, "utf-8")
-        again = write_section("discussion", exp, library, out=out)
+        again = write_section(library, "discussion", exp, out=out)
         assert (out / "discussion.md").read_text("utf-8") == MINE
         assert Path(again["files"]["md"]).name == "discussion.2.md"
-        write_section("discussion", exp, library, out=out, force=True)
+        write_section(library, "discussion", exp, out=out, force=True)
         assert (out / "discussion.md").read_text("utf-8") != MINE
 
 

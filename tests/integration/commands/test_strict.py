@@ -174,8 +174,8 @@ def test_strict_holds_for_the_one_call_that_asks_for_it(home: Path, exp: Path, s
         chat_model="fake", chat_base_url=server.base_url, score_threshold=0, max_repairs=0, max_search_iterations=0
     )
     with open_library(home, settings=settings) as library:
-        marked = write_section("discussion", exp, library)
-        strict = write_section("results", exp, library, strict=True)
-        again = write_section("methods", exp, library)
+        marked = write_section(library, "discussion", exp)
+        strict = write_section(library, "results", exp, strict=True)
+        again = write_section(library, "methods", exp)
     assert "[not supported]" in marked["text"] and "[not supported]" in again["text"]
     assert "slept" not in strict["text"] and len(strict["left_out"]) == 3

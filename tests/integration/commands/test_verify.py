@@ -76,7 +76,7 @@ def test_papers_answers_and_conversations_are_checked_too(
 ) -> None:
     assert citeloom("paper", "--exp", exp, "--home", home, "--out", tmp_path).code == 0
     with open_library(home) as library:
-        answer = research("How well are scores calibrated?", library, out=tmp_path)
+        answer = research(library, "How well are scores calibrated?", out=tmp_path)
         talk = Conversation(library)
         talk.ask("How well are scores calibrated?")
         talk.export(tmp_path / "talk.json")

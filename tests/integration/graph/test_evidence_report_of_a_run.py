@@ -41,7 +41,7 @@ async def test_the_report_shows_the_passage_of_each_citation(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     async with aopen_library(home) as library:
-        record = await awrite_section("discussion", experiment, library, out=tmp_path)
+        record = await awrite_section(library, "discussion", experiment, out=tmp_path)
         texts = {chunk.id: chunk.text for chunk in library.library.chunks([c["chunk_id"] for c in record["citations"]])}
     report = Path(record["files"]["evidence.html"]).read_text("utf-8")
     assert Path(record["files"]["evidence.html"]).name == "discussion.evidence.html"
@@ -101,7 +101,7 @@ async def test_a_paper_full_of_html_goes_through_the_whole_house_and_does_nothin
         with open_workbench(Settings(**settings), Home(tmp_path / "home")) as bench:
             added = await aingest(bench, [tmp_path / "ada2021.md"])
             assert added["papers_added"] == 1
-            record = await awrite_section("discussion", experiment, bench, out=tmp_path)
+            record = await awrite_section(bench, "discussion", experiment, out=tmp_path)
         await close_connections()
     assert record["citations"]
     report = Path(record["files"]["evidence.html"])

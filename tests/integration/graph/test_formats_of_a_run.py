@@ -24,7 +24,7 @@ from citeloom.stores.home import Home
 
 def test_each_format_is_written_beside_the_markdown(home: Path, experiment: dict[str, Any], tmp_path: Path) -> None:
     with open_library(home) as library:
-        record = write_section("discussion", experiment, library, out=tmp_path, formats=("tex", "docx", "html"))
+        record = write_section(library, "discussion", experiment, out=tmp_path, formats=("tex", "docx", "html"))
     files = {name: Path(path) for name, path in record["files"].items()}
     assert sorted(files) == ["bib", "docx", "evidence.html", "html", "json", "md", "tex"]
     keys = {citation["key"] for citation in record["citations"]}
@@ -54,7 +54,7 @@ async def test_a_style_that_is_not_there_is_refused_before_anything_is_written(
 ) -> None:
     with open_workbench(Settings(csl="gone.csl"), Home(home)) as bench:
         with pytest.raises(InputError, match=r"gone\.csl"):
-            await awrite_section("discussion", experiment, bench, out=tmp_path / "out")
+            await awrite_section(bench, "discussion", experiment, out=tmp_path / "out")
         assert not bench.home.runs.exists()
 
 
@@ -64,6 +64,6 @@ async def test_a_format_that_fails_loses_no_other_file(
     monkeypatch.setitem(formats._WRITERS, "docx", "no-such-writer")  # type: ignore[index]
     async with aopen_library(home) as library:
         with pytest.raises(ExportError, match="docx"):
-            await awrite_section("discussion", experiment, library, out=tmp_path, formats=("docx", "tex"))
+            await awrite_section(library, "discussion", experiment, out=tmp_path, formats=("docx", "tex"))
     names = sorted(path.name for path in tmp_path.glob("discussion.*"))
     assert names == [f"discussion.{name}" for name in ("bib", "evidence.html", "json", "md", "tex")]

@@ -59,7 +59,7 @@ def _words(docx: str) -> str:
 
 def test_a_section_without_a_model_keeps_all_that_the_user_wrote(home: Path, exp: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
-        record = write_section("discussion", exp, library, out=tmp_path / "out", formats=FORMATS)
+        record = write_section(library, "discussion", exp, out=tmp_path / "out", formats=FORMATS)
     text = record["text"]
     assert all(words in text for words in (*OWN, LIST, TABLE, "## Aside\n\nText below it."))
     assert not [finding for finding in record["findings"] if finding["rule"] == "foreign-citation"]
@@ -87,7 +87,7 @@ def test_a_section_without_a_model_keeps_all_that_the_user_wrote(home: Path, exp
 
 def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
-        record = write_section("results", exp, library, out=tmp_path / "out", formats=FORMATS)
+        record = write_section(library, "results", exp, out=tmp_path / "out", formats=FORMATS)
     assert "Figure 2: Caption of error.png" in record["text"]
     assert "Figure 1" not in record["text"] and "Figure 3" not in record["text"]
     assert [figure["number"] for figure in record["figures"]] == [2]
@@ -121,7 +121,7 @@ async def test_a_model_neither_drops_nor_borrows_what_the_user_cites(
     server.behaviour = behave
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, max_retries=0, score_threshold=0.0)
     with open_workbench(settings, Home(home)) as bench:
-        record = await awrite_section("discussion", exp, bench, out=tmp_path / "out", formats=("tex",))
+        record = await awrite_section(bench, "discussion", exp, out=tmp_path / "out", formats=("tex",))
     await close_connections()
     text = record["text"]
     assert all(text.count(words) == 1 for words in OWN)

@@ -88,7 +88,7 @@ def test_without_a_model_each_section_says_something_of_its_own(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     with open_library(home) as library:
-        record = write_paper(experiment, library, out=tmp_path / "out")
+        record = write_paper(library, experiment, out=tmp_path / "out")
         check_paper(record, library.library)
     assert record["title"] == experiment["paper_concept"]["title"]
     assert all(len(section["text"].split()) > 20 for section in record["sections"])
@@ -102,7 +102,7 @@ def test_the_files_of_the_whole_and_of_its_sections_say_the_same(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     with open_library(home) as library:
-        record = write_paper(experiment, library, out=tmp_path, formats=("tex",))
+        record = write_paper(library, experiment, out=tmp_path, formats=("tex",))
     files = {name: Path(path).name for name, path in record["files"].items()}
     assert files == {name: f"paper.{name}" for name in ("md", "bib", "evidence.html", "json", "tex")}
     assert json.loads((tmp_path / "paper.json").read_text("utf-8")) == record

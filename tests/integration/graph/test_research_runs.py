@@ -462,13 +462,13 @@ async def test_recalled_evidence_keeps_its_id_and_stands_apart(bench: Opened, se
 
 def test_from_python_the_question_is_asked_with_and_without_a_loop(home: Path, tmp_path: Path) -> None:
     with citeloom.open_library(home, settings=Settings()) as library:
-        record = citeloom.research("How do seeds move the score?", library, length=60, sources=2, out=tmp_path / "out")
+        record = citeloom.research(library, "How do seeds move the score?", length=60, sources=2, out=tmp_path / "out")
         assert record["answered"] and len(record["references"]) <= 2 and Path(record["files"]["md"]).is_file()
 
         async def inside() -> dict[str, Any]:
             with pytest.raises(CiteloomError, match="aresearch"):
-                citeloom.research("How do seeds move the score?", library)
-            return await citeloom.aresearch("How do seeds move the score?", library, length=60, sources=2)
+                citeloom.research(library, "How do seeds move the score?")
+            return await citeloom.aresearch(library, "How do seeds move the score?", length=60, sources=2)
 
         assert asyncio.run(inside())["text"] == record["text"]
 

@@ -87,7 +87,7 @@ def the_end(events: list[Event]) -> DoneEvent:
 
 
 async def test_a_section_is_told_as_it_is_written(bench: Opened, server: FakeOpenAI, experiment: Any) -> None:
-    came = await told(astream_section("discussion", experiment, bench()))
+    came = await told(astream_section(bench(), "discussion", experiment))
     done = the_end(came)
     assert len(tokens(came)) > 20
     assert "".join(tokens(came)) == done["text"] == done["result"]["text"]
@@ -113,7 +113,7 @@ async def test_a_section_is_told_as_it_is_written(bench: Opened, server: FakeOpe
 
 async def test_a_question_is_told_as_it_is_answered(bench: Opened, server: FakeOpenAI) -> None:
     opened = bench()
-    came = await told(astream_research(QUESTION, opened))
+    came = await told(astream_research(opened, QUESTION))
     done = the_end(came)
     assert len(tokens(came)) > 20
     assert "".join(tokens(came)) == done["text"]
@@ -121,7 +121,7 @@ async def test_a_question_is_told_as_it_is_answered(bench: Opened, server: FakeO
     assert done["answered"]
     calls = server.calls()
     # What is finished is told at once, and costs nothing.
-    again = await told(astream_research(QUESTION, opened))
+    again = await told(astream_research(opened, QUESTION))
     assert [event["kind"] for event in again] == ["done"]
     assert the_end(again)["differs"]
     assert the_end(again)["text"] == done["text"]
@@ -130,7 +130,7 @@ async def test_a_question_is_told_as_it_is_answered(bench: Opened, server: FakeO
 
 async def test_a_text_that_the_checks_changed_is_told_to_differ(bench: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes(DRAFT + " Others agree (Jones et al., 2021) [E99].")
-    came = await told(astream_research(QUESTION, bench(max_repairs=0)))
+    came = await told(astream_research(bench(max_repairs=0), QUESTION))
     done = the_end(came)
     draft = "".join(tokens(came))
     assert draft.endswith("Others agree (Jones et al., 2021) [citation needed].")
@@ -141,7 +141,7 @@ async def test_a_text_that_the_checks_changed_is_told_to_differ(bench: Opened, s
 
 async def test_a_repair_is_not_told_as_tokens(bench: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes("Nobody knows [E99].", repaired=DRAFT)
-    came = await told(astream_research(QUESTION, bench()))
+    came = await told(astream_research(bench(), QUESTION))
     done = the_end(came)
     assert "".join(tokens(came)) == "Nobody knows [citation needed]."
     assert done["differs"]
@@ -150,7 +150,7 @@ async def test_a_repair_is_not_told_as_tokens(bench: Opened, server: FakeOpenAI)
 
 async def test_a_question_that_is_declined_streams_nothing(bench: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes("NOT ANSWERED")
-    came = await told(astream_research(QUESTION, bench()))
+    came = await told(astream_research(bench(), QUESTION))
     done = the_end(came)
     assert tokens(came) == []
     assert done["differs"]
@@ -167,7 +167,7 @@ async def test_a_draft_whose_stream_breaks_off_begins_anew(bench: Opened, server
         return writes(DRAFT)(body)
 
     server.behaviour = behaviour
-    came = await told(astream_research(QUESTION, bench()))
+    came = await told(astream_research(bench(), QUESTION))
     kinds = [event["kind"] for event in came]
     assert kinds.count("restarted") == 1
     assert "token" in kinds[: kinds.index("restarted")]
@@ -176,7 +176,7 @@ async def test_a_draft_whose_stream_breaks_off_begins_anew(bench: Opened, server
 
 
 async def test_without_a_chat_model_the_draft_comes_at_once(bench: Opened) -> None:
-    came = await told(astream_research(QUESTION, bench(chat_model="extractive")))
+    came = await told(astream_research(bench(chat_model="extractive"), QUESTION))
     assert the_end(came)["answered"]
     assert len(tokens(came)) > 0
     assert the_end(came)["text"].startswith(tokens(came)[0][:20])
@@ -187,14 +187,14 @@ async def test_a_stream_that_is_closed_pauses_the_run_and_loses_only_the_call_in
 ) -> None:
     opened = bench()
     server.gate = Gate(after=12)
-    async with aclosing(astream_research(QUESTION, opened)) as stream:
+    async with aclosing(astream_research(opened, QUESTION)) as stream:
         async for event in stream:
             if event["kind"] == "token":
                 break
     server.gate.open()
     calls = server.calls()
     writing = [body for body in server.requests if body.get("stream")]
-    came = await told(astream_research(QUESTION, opened))
+    came = await told(astream_research(opened, QUESTION))
     assert the_end(came)["answered"]
     more = server.requests[calls:]
     assert more[0]["messages"] == writing[0]["messages"]  # the draft is asked for again, and nothing before it
@@ -206,8 +206,8 @@ async def test_who_asks_for_what_is_under_way_waits_and_is_told_the_end(
 ) -> None:
     opened = bench()
     first, second = await asyncio.gather(
-        told(astream_section("discussion", experiment, opened)),
-        told(astream_section("discussion", experiment, opened)),
+        told(astream_section(opened, "discussion", experiment)),
+        told(astream_section(opened, "discussion", experiment)),
     )
     assert the_end(first)["text"] == the_end(second)["text"] == "".join([*tokens(first), *tokens(second)])
     assert len([body for body in server.requests if body.get("stream")]) == 1
@@ -215,7 +215,7 @@ async def test_who_asks_for_what_is_under_way_waits_and_is_told_the_end(
 
 async def test_a_budget_that_is_reached_ends_the_stream_with_its_error(bench: Opened, server: FakeOpenAI) -> None:
     with pytest.raises(PausedError, match="--max-calls"):
-        await told(astream_research(QUESTION, bench(max_calls=2)))
+        await told(astream_research(bench(max_calls=2), QUESTION))
     assert server.calls() == 2
 
 
@@ -223,24 +223,24 @@ async def test_what_never_comes_is_told_as_an_error_after_a_restart(bench: Opene
     server.behaviour = lambda body: "cut" if body.get("stream") else writes(DRAFT)(body)
     came: list[Event] = []
     with pytest.raises(PausedError):
-        async for event in astream_research(QUESTION, bench(max_retries=0)):
+        async for event in astream_research(bench(max_retries=0), QUESTION):
             came.append(event)
     assert came[-1]["kind"] == "restarted"
 
 
 async def test_a_callback_hears_the_same_events_and_gets_the_result(bench: Opened, experiment: Any) -> None:
     came: list[Event] = []
-    record = await awrite_section("discussion", experiment, bench(), on_event=came.append)
+    record = await awrite_section(bench(), "discussion", experiment, on_event=came.append)
     assert "".join(tokens(came)) == record["text"]
     assert "done" not in {event["kind"] for event in came}
     answered: list[Event] = []
-    answer = await aresearch(QUESTION, bench(), on_event=answered.append)
+    answer = await aresearch(bench(), QUESTION, on_event=answered.append)
     assert "".join(tokens(answered)) == answer["text"]
 
 
 async def test_a_server_that_is_busy_is_waited_for_before_the_first_token(bench: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes(DRAFT)
     server.failures = [Status(503, retry_after="0")]
-    came = await told(astream_research(QUESTION, bench()))
+    came = await told(astream_research(bench(), QUESTION))
     assert "restarted" not in {event["kind"] for event in came}
     assert not the_end(came)["differs"]
