@@ -127,12 +127,11 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     within = await asyncio.to_thread(limits_of, state, bench.library)
     searches = first_searches(purpose.needs, searched, {"papers": state["shortlist"]} if state["shortlist"] else {})
-    known = list(searched.read)
 
-    async def more(query: str, said: str) -> None:
+    async def more(query: str, said: str, known: Sequence[str] = ()) -> None:
         need = replace(purpose.needs[0], queries=(query,))
         asked = replace(purpose, text=query)
-        found = await search_evidence(bench.library, reader, asked, [need], within, usual)
+        found = await search_evidence(bench.library, reader, asked, [need], within, usual, known=known)
         runtime.stream_writer(
             progress("searched", f"{counted(len(found.found), 'finding')} {said}", passages=len(found.found))
         )
@@ -144,12 +143,11 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
             "evidence_ids": [],
         }
         searches.append(Search(record, found))
-        known.extend(found.read)
 
     one = state["route"]["track"] == "one_paper"
     if not any(one or item.finding.score >= bench.settings.answer_threshold for item in searched.found):
-        await more(purpose.text, "in the whole library")
-    if lacking := subject_words(state.get("feedback", "")):
+        await more(purpose.text, "in the whole library", searched.read)
+    if lacking := subject_words(state.get("feedback", "")):  # a passage read for the question may hold it too
         await more(lacking, f"for: {lacking}")
     # What earlier answers cited is read anew where it is found again.
     recalled = {mark_of(record): record["id"] for record in state["evidence"]}
