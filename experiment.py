@@ -320,7 +320,7 @@ def _near(name: str, record: _Record) -> str:
 def experiment_warnings(experiment: Experiment) -> list[str]:
     """What the user should know about `exp.json` itself: misspelt fields, and a run that failed."""
     warnings = [
-        f"exp.json: unknown field {_named(found)} is not used as {known}: did you mean {known}?"
+        f"exp.json: unknown field {_named(found)} is ignored: did you mean {known}?"
         for found, known in near_fields(experiment)
     ]
     shown = {number for number, _ in experiment.figures()}
