@@ -191,13 +191,13 @@ class Settings(BaseSettings):
     top_k_final: int = Field(8, ge=1, le=50, description="Findings that a writer is shown for each need.")
     per_paper: int = Field(2, ge=1, le=20, description="Quotes of one paper kept for each query, without a chat model.")
     window_tokens: int = Field(
-        800, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
+        1200, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
     )
     read_tokens: int = Field(
-        12_000, ge=500, le=500_000, description="Tokens of papers that the first search for all needs reads."
+        13_000, ge=500, le=500_000, description="Tokens of papers that the first search for all needs reads."
     )
     search_tokens: int = Field(
-        1500, ge=200, le=100_000, description="Tokens of papers that each later search of the agent reads."
+        1200, ge=200, le=100_000, description="Tokens of papers that each later search of the agent reads."
     )
     paper_share: float = Field(
         0.5, gt=0, le=1, description="Part of what is read for a question that one paper may take."

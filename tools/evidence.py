@@ -39,10 +39,10 @@ class EvidenceLimits:
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
-    read_tokens: int = 12_000
-    search_tokens: int = 1_500
+    read_tokens: int = 13_000
+    search_tokens: int = 1_200
     call_tokens: int = 3_600
-    window_tokens: int = 800
+    window_tokens: int = 1_200
     waves: int = 2
     abstracts: int = 4
     top_k_initial: int = 40
