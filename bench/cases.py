@@ -92,7 +92,7 @@ def score_number_forms() -> tuple[Score, Score]:
             found.append((case["id"], ["found"] * case["found"], ["found"] * (not flagged)))
         else:
             (finding, *_) = number_findings(case["claim"], [cited, other], Experiment())
-            hinted.append((case["id"], ["hint"] * case["hint"], ["hint"] * ("[E2]" in finding.message)))
+            hinted.append((case["id"], ["hint"] * case["hint"], ["hint"] * ("that of E2" in finding.message)))
     return _score(found), _score(hinted)
 
 
@@ -117,7 +117,7 @@ def score_citation() -> Score:
     for case in data["cases"]:
         text = case["text"]
         if case["of"] == "answer":
-            found = [text[slice(*finding.span)] for finding in unsupported_findings(text, ()) if finding.span]
+            found = [text[slice(*finding.span)] for finding in unsupported_findings(text) if finding.span]
         else:
             found = [sentence.text for sentence in uncited_sentences(text, data["experiment"])]
         rows.append((case["id"], case["uncited"], found))

@@ -15,6 +15,7 @@ from citeloom.models.chat.streamed_prose import StreamedProse
 from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft
+from citeloom.plurals import counted
 from citeloom.prompts import Prompt
 
 # Parts of a prompt.
@@ -77,9 +78,10 @@ def left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[str, ..
     """A note on the sources that were not shown to the model, when there are any."""
     if room.size is not None and (sources.left_out or room.is_small):
         count = len(sources.left_out)
-        findings = "1 finding was" if count == 1 else f"{count} findings were"
-        shortened_by = f"{findings} left out of the writer's prompt, the weakest first: {', '.join(sources.left_out)}"
-        said = shortened_by if count else "prompts were shortened; no finding was left out"
+        were = "was" if count == 1 else "were"
+        names = ", ".join(sources.left_out)
+        findings = f"{counted(count, 'finding')} {were} left out of the writer's prompt, the weakest first: {names}"
+        said = findings if count else "prompts were shortened; no finding was left out"
         return (f"The server holds {room.size:,} tokens: {said}.",)
     if not sources.left_out:
         return ()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from citeloom.documents.quoting import shown_quote
 from tests.integration.commands.conftest import Citeloom
 from tests.integration.commands.test_other_languages import QUESTION as CHINESE
 from tests.integration.commands.test_other_languages import multilingual
@@ -34,7 +35,7 @@ def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, ho
         "stage 2, passages: ",
         "stage 3, evidence: ",
         "stage 4, ",
-        "Answered: ",
+        "Passages that may bear on the question, none that answers it: ",
         "--out DIR",
     ):
         assert said in done.err
@@ -44,14 +45,15 @@ def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, ho
 def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom: Citeloom, home: Path) -> None:
     record = citeloom("research", QUESTION, "--home", home, "--json").json
     assert list(record)[:4] == ["thread_id", "question", "route", "answered"]
-    assert record["question"] == QUESTION and record["answered"] is True and "section" not in record
+    assert record["question"] == QUESTION and "section" not in record
+    assert record["answered"] is False and record["outcome"] == "passages"  # quoted, and not in the question's words
     assert record["route"] == {"track": "survey", "papers": [], "categories": []}
     for name in ("text", "citations", "evidence", "references", "usage", "warnings", "files"):
         assert name in record
     assert record["citations"] and record["files"] == {}
     for citation in record["citations"]:
-        assert f"“{' '.join(citation['quote'].split())}" in record["text"]
-        assert len(citation["quote"].split()) <= 30
+        assert shown_quote(citation["chunk_text"], citation["start"], citation["end"]) in record["text"]
+        assert len(citation["quote"].split()) <= 45
 
 
 def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citeloom: Citeloom, home: Path) -> None:
@@ -167,7 +169,7 @@ def test_a_chinese_question_is_answered_from_english_papers_with_a_multilingual_
     assert citeloom("ingest", papers, "--home", tmp_path / "home", **endpoint).code == 0
     done = citeloom("research", CHINESE, "--home", tmp_path / "home", "--json", **endpoint)
     assert done.code == 0, done.err
-    assert done.json["answered"] is True and done.json["question"] == CHINESE
+    assert done.json["outcome"] != "nothing" and done.json["question"] == CHINESE
     assert "varga2021calibration" in {citation["key"] for citation in done.json["citations"]}
     assert "bundled embedding" not in done.err
 

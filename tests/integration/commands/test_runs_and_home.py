@@ -112,7 +112,7 @@ def test_another_citation_style_makes_no_call(citeloom: Citeloom, home: Path, ex
     assert f"[{key}, section" in shown["key-page"]["text"]
     quotes = {json.dumps([c["quote"] for c in record["citations"]]) for record in shown.values()}
     assert len(quotes) == 1
-    assert set(Citation.__dataclass_fields__) == set(plain.json["citations"][0])
+    assert {*Citation.__dataclass_fields__, "chunk_text"} == set(plain.json["citations"][0])
 
 
 def test_a_finished_fresh_run_is_resumed_without_a_call(

@@ -22,10 +22,10 @@ def test_numbers_stand_for_the_papers_of_the_last_list(home: Path, tmp_path: Pat
         shown = person.type("summary 3", "Key: varga2021calibration", "Next steps")
         assert "Summary" in shown
         found = person.type("find calibration", "papers, best first", "Next steps")
-        assert "1. varga2021calibration" in found
-        person.type("summary 1", "Key: varga2021calibration", "Next steps")
+        assert "1. obrien2019seeds" in found
+        person.type("summary 1", "Key: obrien2019seeds", "Next steps")
         person.type("summary 9", "The last list has no number 9")
-        person.type("summary 1", "Key: varga2021calibration")
+        person.type("summary 1", "Key: obrien2019seeds")
         person.press("Ctrl-D")
         assert person.ends() == 0
 

@@ -13,14 +13,24 @@ import pytest
 from citeloom import Settings, open_library, write_section
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import Finished
-from tests.support.judging_model import DRAFT, FALSE, REVERSED, JudgingModel
+from tests.support.judging_model import DRAFT, FALSE, REVERSED, JudgingModel, answer_fields
 from tests.support.openai_server import FakeOpenAI, Json
-from tests.support.protocol_answers import envelope
+from tests.support.protocol_answers import envelope, reading
 
 MARKS = ("[not supported]", "[contradicted by its source]", "[number not found]")
 CLAIMS = ("Every wearer slept well", "Calibration never helps", "It took 4242 hours")
 WRITTEN = f"{DRAFT} It took 4242 hours."
 FORMATS = ("--format", "tex", "--format", "docx", "--format", "html")
+
+
+class SeveralFindings(JudgingModel):
+    """Reads each sentence of a passage as a finding, up to the third."""
+
+    def __call__(self, body: Json) -> Json:
+        if "findings" in answer_fields(body):
+            found = [reading(f"It says so, {number}.", 0.9, number)["findings"][0] for number in (1, 2, 3)]
+            return envelope(body, content=json.dumps({"findings": found}))
+        return super().__call__(body)
 
 
 @pytest.fixture
@@ -57,7 +67,7 @@ def read(out: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("style", ["key", "pandoc", "latex", "numeric", "key-page"])
 def test_marks_are_seen_in_every_format(discussion: Any, server: FakeOpenAI, style: str) -> None:
-    server.behaviour = JudgingModel(WRITTEN)
+    server.behaviour = SeveralFindings(WRITTEN)
     done, files = discussion("--cite-style", style)
     for name, text in files.items():
         for mark in MARKS:
@@ -71,7 +81,7 @@ def test_marks_are_seen_in_every_format(discussion: Any, server: FakeOpenAI, sty
 
 
 def test_strict_leaves_the_same_out_of_every_format_and_lists_it(discussion: Any, server: FakeOpenAI) -> None:
-    server.behaviour = JudgingModel(WRITTEN)
+    server.behaviour = SeveralFindings(WRITTEN)
     discussion()
     calls = server.calls()
     done, files = discussion("--strict")
@@ -97,7 +107,7 @@ def test_strict_leaves_the_same_out_of_every_format_and_lists_it(discussion: Any
 def test_strict_is_a_setting_too_and_resume_takes_it(
     citeloom: Citeloom, discussion: Any, server: FakeOpenAI, home: Path, tmp_path: Path, settings: dict[str, str]
 ) -> None:
-    server.behaviour = JudgingModel(WRITTEN)
+    server.behaviour = SeveralFindings(WRITTEN)
     settings["STRICT"] = "true"
     done, _ = discussion()
     assert len(done.json["left_out"]) == 3
@@ -110,14 +120,14 @@ def test_strict_is_a_setting_too_and_resume_takes_it(
 
 
 def test_when_nothing_is_left_it_says_so(discussion: Any, server: FakeOpenAI) -> None:
-    server.behaviour = JudgingModel(f"{FALSE} {REVERSED}")
+    server.behaviour = SeveralFindings(f"{FALSE} {REVERSED}")
     done, files = discussion("--strict")
     assert "Nothing is left of the discussion" in done.err
     assert done.json["text"] == "" and done.json["references"] == []
     assert "Discussion" in files["md"] and CLAIMS[0] not in files["docx"]
 
 
-class WritingSix(JudgingModel):
+class WritingSix(SeveralFindings):
     """Writes each section of a paper: a sentence that its source supports, and one that it does not."""
 
     def __call__(self, body: Json) -> Json:
@@ -156,10 +166,10 @@ def test_a_run_that_stopped_in_the_repair_gives_the_same(
 ) -> None:
     settings["MAX_REPAIRS"] = "2"
     settings["MAX_RETRIES"] = "0"
-    server.behaviour = JudgingModel(WRITTEN, f"{DRAFT} It took long.")
+    server.behaviour = SeveralFindings(WRITTEN, f"{DRAFT} It took long.")
     whole, _ = discussion()
     calls = server.calls()
-    server.behaviour = JudgingModel(WRITTEN, f"{DRAFT} It took long.")
+    server.behaviour = SeveralFindings(WRITTEN, f"{DRAFT} It took long.")
     for limit in range(calls - 4, calls + 1):  # it stops before the writer, the judge, the repair and the judge again
         done, _ = discussion("--fresh", "--max-calls", str(limit), may_pause=limit < calls)
         assert done.code == (0 if limit == calls else 3)
@@ -169,7 +179,7 @@ def test_a_run_that_stopped_in_the_repair_gives_the_same(
 
 
 def test_strict_holds_for_the_one_call_that_asks_for_it(home: Path, exp: Path, server: FakeOpenAI) -> None:
-    server.behaviour = JudgingModel(WRITTEN)
+    server.behaviour = SeveralFindings(WRITTEN)
     settings = Settings(
         chat_model="fake", chat_base_url=server.base_url, score_threshold=0, max_repairs=0, max_search_iterations=0
     )

@@ -80,7 +80,7 @@ def test_a_message_names_the_number_and_the_source_that_has_it() -> None:
 def test_a_hint_names_a_source_only_where_the_number_is_so_written_there(text: str, source: str, holds: bool) -> None:
     sources = (SOURCES[0], replace(SOURCES[1], text=source))
     (finding,) = number_findings(text, sources, EXPERIMENT)
-    assert ("[E4]" in finding.message) is holds
+    assert ("that of E4" in finding.message) is holds
 
 
 def test_a_number_in_a_sentence_that_is_shown_of_another_chunk_is_found_there() -> None:
