@@ -36,6 +36,7 @@ CLAIMS_AT_ONCE: Final = 10
 # Approximate tokens of passages and sentences in one call.
 _TOKENS_AT_ONCE: Final = 5_000
 _LEAST_PASSAGE_TOKENS: Final = 250
+_ALONE: Final = 3  # claims that are asked about one by one when an answer leaves them out
 _ANSWER_TOKENS: Final = 150  # what one verdict may take of an answer
 _SHARE_TOKENS: Final = 40  # and what is said of each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
@@ -90,6 +91,9 @@ class ChatJudge:
         """Verdicts by place, all of the batch."""
         found = await self._together(batch) if len(batch) > 1 else {}
         missing = [item for item in batch if item.place not in found]
+        if len(missing) > _ALONE:  # one garbled answer would cost a call for each
+            found |= await self._together(missing)
+            missing = [item for item in batch if item.place not in found]
         alone = await all_settled(self._alone(item) for item in missing)
         return {**found, **{item.place: verdicts for item, verdicts in zip(missing, alone, strict=True)}}
 

@@ -148,7 +148,7 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
     what is missing, so the statements are cut short. Where all is more than `total` tokens, the weakest stay out."""
     found = [source.evidence.id for source in sources]
     by_id = {source.evidence.id: _evidence_line(source) for source in sources}
-    _leave_out_weakest(by_id, sources, total - sum(map(tokens_of, coverage_lines(needs))))
+    _leave_out_weakest(by_id, sources, needs, total - sum(map(tokens_of, coverage_lines(needs))))
 
     def best(names: Sequence[str]) -> list[str]:
         shown = [by_id[name] for name in names if name in by_id][:_PLANNER_FINDINGS]
@@ -180,13 +180,14 @@ def present_findings(
 ) -> PresentedSources:
     """The findings for a writer under the needs that they serve, each with its marker and the words it rests on.
 
-    Without key or authors: a writer that never saw them cites by marker. Where all are too much, those with the lowest
-    combined score stay out. Needs that were searched for in vain stand at the end, with the searches.
+    Without key or authors: a writer that never saw them cites by marker. Where all are too much, those that the reader
+    scored lowest stay out, and of equal ones the last of their needs. Needs that were searched for in vain stand at the
+    end, with the searches.
     """
     if not sources and not needs:
         return PresentedSources("(no sources)")
     blocks = {source.evidence.id: _finding_block(source) for source in sources}
-    left_out = _leave_out_weakest(blocks, sources, total_tokens)
+    left_out = _leave_out_weakest(blocks, sources, needs, total_tokens)
     parts: list[str] = []
     for item in needs:
         mine = [blocks.pop(name) for name in item.evidence if name in blocks]
@@ -206,12 +207,19 @@ def frame_of(needs: Sequence[NeedCoverage]) -> str:
     return "\n\n".join([*fences, present_findings(needs, ()).text])
 
 
-def _leave_out_weakest(blocks: dict[str, str], sources: Sequence[Source], total: int) -> list[str]:
+def _leave_out_weakest(
+    blocks: dict[str, str], sources: Sequence[Source], needs: Sequence[NeedCoverage], total: int
+) -> list[str]:
     """The ids of those that are taken out of `blocks` until these fit into `total` tokens; one stays in any case."""
     left_out: list[str] = []
     spent = sum(tokens_of(block) for block in blocks.values())
-    # The weakest first; of equal ones the one found last.
-    for _, source in sorted(enumerate(sources), key=lambda at: (at[1].evidence.combined_score, -at[0])):
+    place = {name: rank for item in needs for rank, name in enumerate(item.evidence)}
+
+    def strength(at: tuple[int, Source]) -> tuple[float, int, float, int]:
+        evidence = at[1].evidence  # each need keeps its best: a need with many findings crowds out no other
+        return (round(evidence.llm_score, 1), -place.get(evidence.id, 0), evidence.combined_score, -at[0])
+
+    for _, source in sorted(enumerate(sources), key=strength):
         if spent <= total or len(blocks) <= 1:
             break
         spent -= tokens_of(blocks.pop(source.evidence.id))

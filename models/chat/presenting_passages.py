@@ -7,7 +7,7 @@ from itertools import count, groupby
 
 from citeloom.documents import Chunk
 from citeloom.documents.sentences import sentence_spans
-from citeloom.documents.windows import Window
+from citeloom.documents.windows import Window, WindowSentence
 from citeloom.models.briefs import PassageSentence, Source
 from citeloom.models.chat.presenting import (
     PASSAGE_TOKENS,
@@ -38,15 +38,27 @@ def present_windows(windows: Sequence[Window]) -> str:
     line each, numbered from 1 through all of them."""
     numbers = count(1)
     blocks: list[str] = []
-    for _, of_paper in groupby(windows, key=lambda window: window.paper.key):
+    for _, of_paper in groupby(sentences_of(windows), key=lambda item: item[0].paper.key):
         run = list(of_paper)
-        lines = origin_lines(run[0].paper)
-        for window in run:
+        lines = origin_lines(run[0][0].paper)
+        for window, sentences in run:
             chunk = window.chunks[0]
             lines += ["", f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}"]
-            lines += [f"{next(numbers)}: {sentence.text}" for sentence in window.sentences()]
+            lines += [f"{next(numbers)}: {sentence.text}" for sentence in sentences]
         blocks.append(fenced("\n".join(lines), "passages"))
     return "\n\n".join(blocks)
+
+
+def sentences_of(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSentence]]]:
+    """Each window with its sentences, without those that one before it shows: neighbouring chunks share words."""
+    shown: set[tuple[str, str]] = set()
+    found: list[tuple[Window, list[WindowSentence]]] = []
+    for window in windows:
+        fresh = [item for item in window.sentences() if (window.paper.key, item.text) not in shown]
+        shown.update((window.paper.key, item.text) for item in fresh)
+        if fresh:
+            found.append((window, fresh))
+    return found
 
 
 def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:

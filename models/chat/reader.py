@@ -17,7 +17,7 @@ from citeloom.documents.windows import Window, WindowSentence
 from citeloom.documents.wording import plain_wording
 from citeloom.models.calls import ChatCaller
 from citeloom.models.chat.presenting import beginning, fenced, present_lines, shortened, tokens_of
-from citeloom.models.chat.presenting_passages import present_windows
+from citeloom.models.chat.presenting_passages import present_windows, sentences_of
 from citeloom.models.chat.reading_answer import MOST_SENTENCES, PassageReading, ReadFinding
 from citeloom.models.chat.structured import Note, ask, log_note
 from citeloom.models.concurrency import all_settled
@@ -69,7 +69,7 @@ class ChatReader:
         return sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
 
     async def _read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        sentences = [(window, sentence) for window in windows for sentence in window.sentences()]
+        sentences = [(window, sentence) for window, own in sentences_of(windows) for sentence in own]
         if not sentences:
             return []
         passages = present_windows(windows)

@@ -210,3 +210,12 @@ async def test_a_statement_that_runs_on_is_cut(scripted: Any, prompts: PromptLib
 
 def test_the_shipped_prompt_asks_for_the_length_that_is_set() -> None:
     assert "at most 37 words" in PromptLibrary()["reader_system"].render(words=37)
+
+
+async def test_a_sentence_that_two_windows_share_is_shown_once(
+    scripted: Any, prompts: PromptLibrary, make_window: Any
+) -> None:
+    caller = scripted(answer(finding(1)))
+    reader = ChatReader(caller, prompts, statement_words=10, max_tokens=500)
+    await reader.read(Purpose(QUESTION, NEEDS), [make_window(), make_window()])
+    assert caller.text().count("On a separate network it failed.") == 1
