@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from citeloom.citations.report_text import Link, doi_html, reference_html, section_html, shown_text, standing_apart
 from citeloom.citations.report_view import DOUBTFUL, ReportView, finding_place, report_view
+from citeloom.plurals import counted
 
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "supported": ("Supported", "The judge found that the passage bears the sentence out."),
@@ -82,6 +83,12 @@ def _style(view: ReportView) -> str:
     return _packaged("evidence.css") + lit
 
 
+def commonness(found: Mapping[str, Any]) -> str:
+    """In how many passages and fields a number stands; nothing for one that was traced before they were counted."""
+    counts = ((found.get("passages", 0), "passage"), (found.get("fields", 0), "field"))
+    return ", ".join(counted(count, name) for count, name in counts if count)
+
+
 def _amount(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
@@ -112,4 +119,5 @@ def _template() -> Template:
     )
     environment.filters["reference"] = reference_html
     environment.filters["doi"] = doi_html
+    environment.filters["commonness"] = commonness
     return environment.get_template("evidence.html")

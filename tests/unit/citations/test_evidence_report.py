@@ -122,6 +122,16 @@ def test_findings_and_cost_are_told() -> None:
     assert "[citation needed]" in page.words["strong"]
 
 
+def test_a_number_is_shown_with_the_words_around_it_and_how_common_it_is() -> None:
+    record = make_record()
+    place = {"path": "metrics.n_seeds", "start": None, "end": None, "how": "equal"}
+    for found in (place | {"words": "n_seeds: 10", "passages": 3, "fields": 1}, place):  # the second of an older run
+        record["numbers"][2]["found"] = found
+        row = " ".join(_read(record).words["#n3"].split())
+        assert "metrics.n_seeds" in row
+        assert ("n_seeds: 10" in row, "3 passages, 1 field" in row) == ("words" in found, "words" in found)
+
+
 def test_findings_and_numbers_are_linked_from_the_words_they_are_about() -> None:
     html = evidence_report(make_record())
     page = _Read(html)
