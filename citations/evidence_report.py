@@ -33,6 +33,7 @@ VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "off-topic": ("Off topic", "The passage seems to be about something else; only the topic was compared."),
     "unjudged": ("Not judged", "Nobody has compared the sentence with the passage."),
 }
+_SNAPPED_TO: Final = 'content: ""; position: absolute; width: 1px; height: 1em; scroll-snap-align: start;'
 COSTS: Final[Mapping[str, str]] = {
     "llm_calls": "Model calls made",
     "journal_hits": "Answers taken from the journal",
@@ -77,10 +78,13 @@ def _links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
 
 
 def _style(view: ReportView) -> str:
-    """The style sheet, with a rule that lights up the citation whose card is open."""
+    """The style sheet, with a rule that lights up the citation whose card is open, and lets a phone scroll to it."""
     opened = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}" for card in view.cards)
-    lit = f"{opened} {{ background: var(--lit); }}\n" if opened else ""
-    return _packaged("evidence.css") + lit
+    if not opened:
+        return _packaged("evidence.css")
+    # A browser snaps to boxes with a size, which words in a line are not.
+    held = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}::before" for card in view.cards)
+    return f"{_packaged('evidence.css')}{opened} {{ background: var(--lit); }}\n{held} {{ {_SNAPPED_TO} }}\n"
 
 
 def commonness(found: Mapping[str, Any]) -> str:
