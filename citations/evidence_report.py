@@ -46,7 +46,7 @@ COSTS: Final[Mapping[str, str]] = {
 
 def evidence_report(record: Mapping[str, Any]) -> str:
     """The report of a finished section, from its record with `report` in it."""
-    record = {"own_citations": (), **record}  # a section that was finished before these were listed has none
+    record = {"own_citations": (), "coverage": {}, **record}  # a section finished before these were kept has none
     view = report_view(record)
     placed = standing_apart(record["text"], _links(view, record))
     style = _style(view)
