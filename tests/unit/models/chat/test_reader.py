@@ -10,7 +10,7 @@ import pytest
 from citeloom.documents import Category
 from citeloom.models.chat import ChatReader
 from citeloom.models.needs import Need, Purpose
-from citeloom.models.roles import PassageFinding
+from citeloom.models.roles import Findings, PassageFinding
 from citeloom.prompts import PromptLibrary
 
 QUESTION = "Is degree enough?"
@@ -210,3 +210,14 @@ async def test_a_statement_that_runs_on_is_cut(scripted: Any, prompts: PromptLib
 
 def test_the_shipped_prompt_asks_for_the_length_that_is_set() -> None:
     assert "at most 37 words" in PromptLibrary()["reader_system"].render(words=37)
+
+
+async def test_what_could_not_be_read_is_told_from_what_says_nothing(
+    scripted: Any, prompts: PromptLibrary, make_window: Any
+) -> None:
+    window = make_window()
+    nothing = await read(scripted(answer()), prompts, window, [])
+    unread = await read(scripted("no", "no", "no"), prompts, window, [])
+    assert list(nothing) == list(unread) == []
+    assert isinstance(nothing, Findings) and nothing.unreadable == ()
+    assert isinstance(unread, Findings) and unread.unreadable == tuple(chunk.id for chunk in window.chunks)
