@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from citeloom.citations.report_text import Link, doi_html, reference_html, section_html, shown_text, standing_apart
 from citeloom.citations.report_view import DOUBTFUL, ReportView, finding_place, report_view
+from citeloom.plurals import counted
 
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "supported": ("Supported", "The judge found that the passage bears the sentence out."),
@@ -32,6 +33,7 @@ VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "off-topic": ("Off topic", "The passage seems to be about something else; only the topic was compared."),
     "unjudged": ("Not judged", "Nobody has compared the sentence with the passage."),
 }
+_SNAPPED_TO: Final = 'content: ""; position: absolute; width: 1px; height: 1em; scroll-snap-align: start;'
 COSTS: Final[Mapping[str, str]] = {
     "llm_calls": "Model calls made",
     "journal_hits": "Answers taken from the journal",
@@ -44,7 +46,7 @@ COSTS: Final[Mapping[str, str]] = {
 
 def evidence_report(record: Mapping[str, Any]) -> str:
     """The report of a finished section, from its record with `report` in it."""
-    record = {"own_citations": (), **record}  # a section that was finished before these were listed has none
+    record = {"own_citations": (), "coverage": {}, **record}  # a section finished before these were kept has none
     view = report_view(record)
     placed = standing_apart(record["text"], _links(view, record))
     style = _style(view)
@@ -76,10 +78,19 @@ def _links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
 
 
 def _style(view: ReportView) -> str:
-    """The style sheet, with a rule that lights up the citation whose card is open."""
+    """The style sheet, with a rule that lights up the citation whose card is open, and lets a phone scroll to it."""
     opened = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}" for card in view.cards)
-    lit = f"{opened} {{ background: var(--lit); }}\n" if opened else ""
-    return _packaged("evidence.css") + lit
+    if not opened:
+        return _packaged("evidence.css")
+    # A browser snaps to boxes with a size, which words in a line are not.
+    held = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}::before" for card in view.cards)
+    return f"{_packaged('evidence.css')}{opened} {{ background: var(--lit); }}\n{held} {{ {_SNAPPED_TO} }}\n"
+
+
+def commonness(found: Mapping[str, Any]) -> str:
+    """In how many passages and fields a number stands; nothing for one that was traced before they were counted."""
+    counts = ((found.get("passages", 0), "passage"), (found.get("fields", 0), "field"))
+    return ", ".join(counted(count, name) for count, name in counts if count)
 
 
 def _amount(value: Any) -> str:
@@ -112,4 +123,5 @@ def _template() -> Template:
     )
     environment.filters["reference"] = reference_html
     environment.filters["doi"] = doi_html
+    environment.filters["commonness"] = commonness
     return environment.get_template("evidence.html")

@@ -18,6 +18,7 @@ from citeloom.citations.findings import Finding, shown
 from citeloom.citations.markers import CitedSentence, sentences
 from citeloom.citations.number_value import Hedge, Number, Scale
 from citeloom.citations.quantities import claimed_numbers, given_numbers
+from citeloom.documents.literal_markers import as_written
 from citeloom.experiment import Experiment
 from citeloom.models.briefs import Source
 from citeloom.models.extractive.terms import STOP_WORDS, stem
@@ -28,6 +29,7 @@ How = Literal["equal", "rounded", "qualified", "repeated"]
 _FIELDS = ("metrics", "results", "summary", "reasoning", "execution_result", "hypothesis", "paper_concept")
 _LAST = ("experimental_plan", "plots", "experiment_code")
 _QUALIFIED = Decimal("0.12")  # how far "nearly" and "more than" reach, as a share of the number
+_AROUND = 40  # characters shown on either side of a given number
 _REMEMBERED = 1_000  # claims that were looked for
 _COMPARED = 500  # given numbers on either side of a claim
 _GAP = "[ \u00a0\u2009\u202f]"
@@ -50,13 +52,20 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class NumberTrace:
-    """A number of the text, `text[start:end]`, and where it comes from; `origin` is None when it was not found."""
+    """A number of the text, `text[start:end]`, and where it also stands; `origin` is None when it was not found.
+
+    `words` are those around it there. `passages` and `fields` are how many of the shown passages, and of the
+    experiment's fields, hold the number at all: one that many hold may stand in the first of them by chance.
+    """
 
     start: int
     end: int
     origin: Origin | None
     how: How = "equal"
     elsewhere: str = ""  # the evidence that has it, though the sentence does not cite that
+    words: str = ""
+    passages: int = 0
+    fields: int = 0
 
     def as_dict(self, text: str) -> dict[str, Any]:
         """The plain form of the JSON output; `text` is the one that the span refers to."""
@@ -67,7 +76,8 @@ class NumberTrace:
         place = (
             {"path": origin.path} if origin.path else {"evidence_id": origin.evidence_id, "chunk_id": origin.chunk_id}
         )
-        return {**record, "found": {**place, "start": origin.start, "end": origin.end, "how": self.how}}
+        common = {"words": self.words, "passages": self.passages, "fields": self.fields}
+        return {**record, "found": {**place, "start": origin.start, "end": origin.end, "how": self.how, **common}}
 
 
 def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) -> list[NumberTrace]:
@@ -85,8 +95,8 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
         if trace.origin is None:
             trace = replace(trace, elsewhere=_holder(text, number, sources))
         traces.append(trace)
-        if traces[-1].origin is not None:
-            paragraph.remember(number, traces[-1].origin)
+        if trace.origin is not None:
+            paragraph.remember(number, trace)
     return traces
 
 
@@ -113,17 +123,17 @@ class _Paragraph:
     def __init__(self, text: str) -> None:
         self._text = text
         self._until = 0
-        self._said: dict[tuple[Decimal, Scale], Origin] = {}
+        self._said: dict[tuple[Decimal, Scale], NumberTrace] = {}
 
-    def said_before(self, number: Number) -> Origin | None:
+    def said_before(self, number: Number) -> NumberTrace | None:
         if number.start >= self._until:
             end = self._text.find("\n\n", number.start)
             self._until = end if end >= 0 else len(self._text)
             self._said = {}
         return self._said.get((number.value, number.scale))
 
-    def remember(self, number: Number, origin: Origin) -> None:
-        self._said.setdefault((number.value, number.scale), origin)
+    def remember(self, number: Number, trace: NumberTrace) -> None:
+        self._said.setdefault((number.value, number.scale), trace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +141,29 @@ class _Given:
     number: Number
     origin: Origin
     ratio_only: bool  # in code a bare 42 is no percentage
+    said: str | tuple[str, int, int]  # the words around it, or the text and the place that they are cut from
+
+    @property
+    def words(self) -> str:
+        """The words around the number, on one line."""
+        if isinstance(self.said, str):
+            return shown(self.said)
+        text, start, end = self.said
+        begin, close = max(0, start - _AROUND), min(len(text), end + _AROUND)
+        before = text[begin:start].partition(" ")[2] if begin else text[:start]
+        after = text[end:close].rpartition(" ")[0] if close < len(text) else text[end:]
+        cut = f"{'… ' if begin else ''}{before}{text[start:end]}{after}{' …' if close < len(text) else ''}"
+        return " ".join(as_written(cut).split())
 
 
 class _Index:
     """Given numbers by size, so that a claim is compared with those near it only."""
 
     def __init__(self, given: Sequence[_Given]) -> None:
-        self._found: dict[tuple[Decimal, Decimal, Scale, Hedge], tuple[Origin, How] | None] = {}
+        self._found: dict[tuple[Decimal, Decimal, Scale, Hedge], tuple[_Given, How] | None] = {}
+        self._paths: dict[Decimal, set[str]] = {}
+        for item in given:
+            self._paths.setdefault(abs(item.number.value), set()).add(item.origin.path)
         # Of equal ones the first is found.
         first: dict[tuple[object, ...], int] = {}
         for index, item in enumerate(given):
@@ -147,7 +173,12 @@ class _Index:
         self._given = [(given[index], index) for index in order]
         self._sizes = [abs(float(item.number.value)) for item, _ in self._given]
 
-    def find(self, claim: Number) -> tuple[Origin, How] | None:
+    def paths(self, claim: Number) -> int:
+        """How many fields hold the number that is found for a claim."""
+        found = self.find(claim)
+        return len(self._paths[abs(found[0].number.value)]) if found else 0
+
+    def find(self, claim: Number) -> tuple[_Given, How] | None:
         asked = (claim.value, claim.unit, claim.scale, claim.hedge)
         if asked not in self._found:
             if len(self._found) >= _REMEMBERED:
@@ -155,8 +186,8 @@ class _Index:
             self._found[asked] = self._search(claim)
         return self._found[asked]
 
-    def _search(self, claim: Number) -> tuple[Origin, How] | None:
-        best: tuple[int, int, Origin, How] | None = None
+    def _search(self, claim: Number) -> tuple[_Given, How] | None:
+        best: tuple[int, int, _Given, How] | None = None
         for factor, kinds in _readings(claim):
             target = abs(claim.value) / factor
             reach = float(max(claim.unit / factor, target * _QUALIFIED)) if claim.hedge else float(claim.unit / factor)
@@ -173,7 +204,7 @@ class _Index:
                     continue
                 rank = (0 if how == "equal" else 1) + (0 if factor != 1 or item.number.scale == claim.scale else 2)
                 if best is None or (rank, place) < best[:2]:
-                    best = (rank, place, item.origin, how)
+                    best = (rank, place, item, how)
         return (best[2], best[3]) if best else None
 
 
@@ -227,14 +258,17 @@ def _trace(
     sentence: CitedSentence,
     own: _Index,
     sources: dict[str, _Index],
-    said_before: Origin | None,
+    said_before: NumberTrace | None,
 ) -> NumberTrace:
     for index in [*(sources[id] for id in sentence.ids if id in sources), own]:
         found = index.find(number)
         if found:
-            return NumberTrace(number.start, number.end, *found)
+            given, how = found
+            passages = sum(source.find(number) is not None for source in sources.values())
+            trace = NumberTrace(number.start, number.end, given.origin, how, words=given.words)
+            return replace(trace, passages=passages, fields=own.paths(number))
     if said_before is not None:
-        return NumberTrace(number.start, number.end, said_before, "repeated")
+        return replace(said_before, start=number.start, end=number.end, how="repeated")
     return NumberTrace(number.start, number.end, None)
 
 
@@ -273,7 +307,12 @@ def _source_index(source: Source) -> _Index:
     """The numbers of a source's chunk, and of the sentences of other chunks that are shown of it."""
     evidence = source.evidence
     given = [
-        _Given(number, Origin("", evidence.id, evidence.chunk_id, number.start, number.end), ratio_only=False)
+        _Given(
+            number,
+            Origin("", evidence.id, evidence.chunk_id, number.start, number.end),
+            ratio_only=False,
+            said=(source.text, number.start, number.end),
+        )
         for number in _shown_numbers(source.text)
     ]
     for sentence in source.passage:
@@ -283,8 +322,10 @@ def _source_index(source: Source) -> _Index:
         uncut = len(sentence.text) == sentence.end - sentence.start
         for number in _shown_numbers(sentence.text):
             span = (number.start, number.end) if uncut else (0, sentence.end - sentence.start)
-            start, end = (sentence.start + place for place in span)
-            given.append(_Given(number, Origin("", evidence.id, sentence.chunk_id, start, end), ratio_only=False))
+            start, end = (sentence.start + position for position in span)
+            place = Origin("", evidence.id, sentence.chunk_id, start, end)
+            said = (sentence.text, number.start, number.end)
+            given.append(_Given(number, place, ratio_only=False, said=said))
     return _Index(given)
 
 
@@ -299,16 +340,18 @@ def _experiment_numbers(experiment: Experiment) -> Iterator[_Given]:
         code = path.startswith("experiment_code")
         if isinstance(value, str):
             for number in given_numbers(value):
-                yield _Given(number, Origin(path, start=number.start, end=number.end), code)
+                said = (value, number.start, number.end)
+                yield _Given(number, Origin(path, start=number.start, end=number.end), code, said)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             for number in given_numbers(repr(value)):
-                yield _Given(number, Origin(path), code)
+                yield _Given(number, Origin(path), code, f"{path}: {value!r}")
         elif isinstance(value, list) and not path.startswith("_"):
-            yield _Given(Number(0, 0, Decimal(len(value)), Decimal(1)), Origin(path), ratio_only=True)
+            said_of_list = f"{path}: a list of {len(value)}"
+            yield _Given(Number(0, 0, Decimal(len(value)), Decimal(1)), Origin(path), True, said_of_list)
     # Names say numbers too: top_5_accuracy.
     for path, _ in leaves:
         for number in given_numbers(re.sub(r"\[\d+\]", "", path)):
-            yield _Given(number, Origin(path), ratio_only=True)
+            yield _Given(number, Origin(path), True, f"the name of {path}")
 
 
 def _rank(path: str) -> int:

@@ -28,6 +28,7 @@ from citeloom.commands.sections import (
     FormatOption,
     ModelOption,
     UrlOption,
+    end_unread,
     prepared_folder,
     priced,
 )
@@ -138,10 +139,11 @@ def research(
     record, told = run_to_end(_ask(request, out, formats or (), home, settings, draft=not as_json, force=force))
     if as_json:
         result_json(record)
-        return
-    show_answer(record, told)
-    for step in next_steps(record):
-        notice(step)
+    else:
+        show_answer(record, told)
+        for step in next_steps(record):
+            notice(step)
+    end_unread(record)
 
 
 async def _ask(
@@ -175,6 +177,7 @@ async def answer_one(
     from citeloom.citations.formats import FORMATS
     from citeloom.graph.research_run import run_research
     from citeloom.graph.saving import public_record, save_section
+    from citeloom.graph.tried import coverage_line
 
     if bench.answer_notice:
         notice(bench.answer_notice)
@@ -195,6 +198,8 @@ async def answer_one(
         f"{counted(usage['llm_calls'], 'model call')}, {counted(usage['journal_hits'], 'answer')} from the journal, "
         f"{counted(usage['input_tokens'] + usage['output_tokens'], 'token')}{priced(usage)}."
     )
+    if coverage := coverage_line(record.get("coverage", {})):
+        notice(coverage)
     if finished.finished_earlier:
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh answers anew.")
     if record["files"]:

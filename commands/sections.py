@@ -22,7 +22,7 @@ from citeloom.commands.options import (
     workbench,
 )
 from citeloom.commands.printable import one_line
-from citeloom.errors import InputError
+from citeloom.errors import DONE_WITH_REFUSALS, InputError
 from citeloom.models.concurrency import run_to_end
 from citeloom.plurals import counted
 
@@ -174,6 +174,7 @@ def _command(kind: str) -> Any:
         }
         record = run_to_end(_write(kind, exp, out, formats, fresh, home, settings, force=force))
         result_json(record) if as_json else _show(record)
+        end_unread(record)
 
     section.__name__ = kind
     return section
@@ -201,6 +202,7 @@ def paper(
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     record = run_to_end(_write("paper", exp, out, formats, fresh, home, settings, force=force))
     result_json(record) if as_json else _show(record)
+    end_unread(record)
 
 
 async def _write(
@@ -235,6 +237,7 @@ async def write_one(
     from citeloom.citations.formats import FORMATS
     from citeloom.graph.run import run_section
     from citeloom.graph.saving import save
+    from citeloom.graph.tried import coverage_line
 
     if bench.notice:
         notice(bench.notice)
@@ -253,6 +256,8 @@ async def write_one(
     notice(f"{request.kind}: {counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}; {cost}.")
     if finished.finished_earlier:
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh writes anew.")
+    if coverage := coverage_line(record.get("coverage", {})):
+        notice(coverage)
     if record["numbers"]:
         found = sum(number["found"] is not None for number in record["numbers"])
         notice(f"Numbers: {found} of {len(record['numbers'])} found in the experiment or in a cited passage.")
@@ -263,6 +268,15 @@ async def write_one(
         )
     notice("Files: " + ", ".join(record["files"].values()))
     return record
+
+
+def end_unread(record: dict[str, Any]) -> None:
+    """End with exit code 4 where the model could read none of the passages that it was shown."""
+    from citeloom.graph.tried import all_unreadable
+
+    if all_unreadable(record.get("coverage", {})):
+        notice("Warning: the model could read none of the passages; the result rests on none of them.")
+        raise typer.Exit(DONE_WITH_REFUSALS)
 
 
 def priced(usage: dict[str, Any]) -> str:

@@ -99,7 +99,11 @@ class ToldAnswer:
 
     def has_told(self, record: Mapping[str, Any]) -> bool:
         """Whether what was shown is the answer of `record`, to the word."""
-        return self._out is not None and "".join(self._said).strip() == str(record["text"]).strip()
+        if self._out is None:
+            return False
+        from citeloom.citations.inert import inert  # which loads all of the citations
+
+        return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
 
     @property
     def told_something(self) -> bool:

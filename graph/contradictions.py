@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from citeloom.citations.inert import inert
 from citeloom.errors import ConfigurationError, InputError
 from citeloom.graph.fitting import fitted
 from citeloom.graph.tried import Tried, coverage_warnings
@@ -89,8 +90,8 @@ async def _all_compared(pairs: Sequence[StatementPair], run: str, bench: Workben
 
 def _record(pair: StatementPair, verdict: Comparison) -> dict[str, Any]:
     return {
-        "claim": verdict.claim,
-        "reason": verdict.reason,
+        "claim": inert(verdict.claim),
+        "reason": inert(verdict.reason),
         "similarity": round(pair.similarity, 4),
         "passages": [_passage(pair.first, verdict.first), _passage(pair.second, verdict.second)],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from citeloom.documents.windows import Window
@@ -135,7 +135,9 @@ def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, A
             "scope": scope,
             "evidence_ids": [],
         }
-        searches.append(Search(record, Searched(tuple(mine), searched.read if not place else ())))
+        # What was read is counted once, with the first of them.
+        own = Searched(tuple(mine), ()) if place else replace(searched, found=tuple(mine))
+        searches.append(Search(record, own))
     return searches
 
 
@@ -153,9 +155,17 @@ def recorded(
         emit(event)
     section = cast(SectionState, state).get("section")
     own: dict[str, Any] = {"section": section} if section else {}
-    records = [{**own, **search.record, "evidence_ids": of} for search, of in zip(searches, ids, strict=True)]
+    records = [
+        {**own, **search.record, "evidence_ids": of, **passages_of(search.searched)}
+        for search, of in zip(searches, ids, strict=True)
+    ]
     read = [name for search in searches for name in search.searched.read]
     return {"evidence": new, "queries": records, "read_chunks": read}
+
+
+def passages_of(searched: Searched) -> dict[str, int]:
+    """How many passages a search came upon, showed to the reader, and lost, as its record counts them."""
+    return {"proposed": searched.proposed, "shown": searched.shown, "unreadable": searched.unreadable}
 
 
 def need_records(needs: Sequence[Need]) -> list[NeedRecord]:

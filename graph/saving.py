@@ -12,6 +12,7 @@ from citeloom.citations.evidence_report import evidence_report
 from citeloom.citations.export import as_bytes, file_stem, prepare_folder, slug, write_atomically, write_texts
 from citeloom.citations.figures import figure_lines, images_of
 from citeloom.citations.formats import FORMATS, ExportError, Format, convert
+from citeloom.citations.inert import inert, inert_record
 from citeloom.citations.own_files import FreeName, free_name, there
 from citeloom.documents.processes import in_thread
 from citeloom.errors import InputError
@@ -27,7 +28,7 @@ _FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "with_mark
 def public_record(
     record: dict[str, Any], files: Mapping[str, str] | None = None, *, passages: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The JSON of a section or a paper: the record without the contents of the other files."""
+    """The JSON of a section or a paper: the record without the contents of the other files, and without live HTML."""
     public = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
     texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
     if "citations" in record:
@@ -35,7 +36,7 @@ def public_record(
     public["files"] = dict(files or record.get("files") or {})
     if "sections" in record:
         public["sections"] = [public_record(section, passages=texts) for section in record["sections"]]
-    return public
+    return inert_record(public)
 
 
 def _with_chunk(citation: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
@@ -63,7 +64,8 @@ async def save(
     for section in record["sections"]:
         with_sources = _with_sources(section, record["report"])
         saved = await save_section(with_sources, out, home=home, force=force)
-        told += [line for line in saved["warnings"] if line not in section["warnings"]]
+        own = {inert(line) for line in section["warnings"]}
+        told += [line for line in saved["warnings"] if line not in own]
         sections.append(saved)
     whole = {**record, "sections": sections, "warnings": [*told, *record["warnings"]]}
     return await save_section(whole, out, formats, home=home, force=force)

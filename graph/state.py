@@ -23,7 +23,8 @@ class QueryRecord(TypedDict):
     """A search that was answered, and the evidence that answered it, best first; `section` is whose search it was.
 
     `default` are the experiment's fields, which the needs are planned from, `need` the first search for a need and
-    `custom` the agent's; `needs` are the ids of those that it was made for.
+    `custom` the agent's; `needs` are the ids of those that it was made for. `proposed`, `shown` and `unreadable` count
+    passages (see `tools.evidence.Searched`); searches of older runs did not count them.
     """
 
     section: NotRequired[SectionKind]
@@ -32,6 +33,9 @@ class QueryRecord(TypedDict):
     origin: Literal["default", "need", "custom"]
     scope: dict[str, Any]
     evidence_ids: list[str]
+    proposed: NotRequired[int]
+    shown: NotRequired[int]
+    unreadable: NotRequired[int]
 
 
 class DraftRecord(TypedDict):

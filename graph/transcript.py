@@ -17,7 +17,7 @@ from citeloom.stores.home import Home
 
 def turn_record(turn: KeptTurn) -> dict[str, Any]:
     """A finished turn as plain data: its number, what was asked, and the answer's JSON."""
-    return {"number": turn.number, **public_record(turn.record), "asked": turn.asked}
+    return {"number": turn.number, **public_record(turn.record), "asked": inert(turn.asked)}
 
 
 def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:

@@ -6,7 +6,7 @@ works from sentence selection alone. The graph does not know which one it has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -156,11 +156,19 @@ class NeedsPlanner(Protocol):
         ...
 
 
+class Findings(list[PassageFinding]):
+    """What a reader found; `unreadable` are the ids of the chunks for which it gave no valid answer."""
+
+    def __init__(self, found: Iterable[PassageFinding] = (), unreadable: Iterable[str] = ()) -> None:
+        super().__init__(found)
+        self.unreadable = tuple(unreadable)
+
+
 class EvidenceReader(Protocol):
     """Reads windows of one paper for a purpose."""
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """What they say that helps, best first; empty when nothing does."""
+        """What they say that helps, best first; empty when nothing does. `Findings` where some could not be read."""
         ...
 
 

@@ -13,7 +13,7 @@ from citeloom.documents import Category, Evidence, EvidenceSpan
 from citeloom.documents.windows import Window
 from citeloom.models.concurrency import all_settled
 from citeloom.models.needs import Need, Purpose
-from citeloom.models.roles import EvidenceReader, PassageFinding
+from citeloom.models.roles import EvidenceReader, Findings, PassageFinding
 from citeloom.stores.library import Library
 from citeloom.tools.coverage import STRONG
 from citeloom.tools.retrieval import Retrieval
@@ -114,10 +114,17 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search has brought: the findings kept, best first, and the ids of all chunks that were read for it."""
+    """What a search has brought: the findings kept, best first, and the ids of all chunks that were read for it.
+
+    `proposed` counts the passages that it came upon, `shown` those that the reader was shown, and `unreadable` those
+    of them for which it gave no valid answer.
+    """
 
     found: tuple[Found, ...]
     read: tuple[str, ...]
+    proposed: int = 0
+    shown: int = 0
+    unreadable: int = 0
 
 
 async def search_evidence(
@@ -133,7 +140,15 @@ async def search_evidence(
     """Search for needs, each by its queries, and read the best windows of chunks that are not `known`, in one wave."""
     proposed = limits.windows(limits.search_tokens, len(needs))
     windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
-    return Searched(tuple(await read_windows(reader, purpose, windows, limits, needs)), chunk_ids(windows))
+    found, unreadable = await read_windows(reader, purpose, windows, limits, needs)
+    return _searched(found, windows, windows, unreadable)
+
+
+def _searched(
+    found: Sequence[Found], proposed: Sequence[Window], shown: Sequence[Window], unreadable: frozenset[str]
+) -> Searched:
+    lost = sum(not unreadable.isdisjoint(chunk.id for chunk in window.chunks) for window in shown)
+    return Searched(tuple(found), chunk_ids(shown), len(proposed), len(shown), lost)
 
 
 async def search_each(
@@ -153,12 +168,13 @@ async def search_each(
         proposed.append(await propose_windows(library, [need], scope, most, limits.retrieval, known=read))
         read += chunk_ids(proposed[-1])
     everything = [window for windows in proposed for window in windows]
-    found = await read_windows(reader, purpose, everything, replace(limits, top_k_final=None, per_paper=None), [])
+    all_of_it = replace(limits, top_k_final=None, per_paper=None)
+    found, unreadable = await read_windows(reader, purpose, everything, all_of_it, [])
     searched: list[Searched] = []
     for (need, _), windows in zip(searches, proposed, strict=True):
         own = frozenset(chunk_ids(windows))
         mine = [replace(item, query=need.search) for item in found if item.finding.spans[0][0].id in own]
-        searched.append(Searched(tuple(kept(mine, limits)), chunk_ids(windows)))
+        searched.append(_searched(kept(mine, limits), windows, windows, unreadable))
     return searched
 
 
@@ -176,16 +192,18 @@ async def read_in_waves(
     """
     found: list[Found] = []
     read: list[Window] = []
+    unreadable: frozenset[str] = frozenset()
     for wave in _waves(windows, limits.waves):
         open_needs = {need.id for need in purpose.needs} - _settled(purpose, read, found)
         wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
-        found += await read_windows(reader, purpose, wanted, limits, purpose.needs)
-        read += wanted
+        new, lost = await read_windows(reader, purpose, wanted, limits, purpose.needs)
+        found, read, unreadable = [*found, *new], [*read, *wanted], unreadable | lost
     if library is not None and limits.abstracts:
         abstracts = await asyncio.to_thread(_abstracts, library, found, read, limits)
-        found += await read_windows(reader, purpose, abstracts, limits, purpose.needs)
-        read += abstracts
-    return Searched(tuple(kept(found, limits)), chunk_ids(read))
+        new, lost = await read_windows(reader, purpose, abstracts, limits, purpose.needs)
+        found, read, unreadable = [*found, *new], [*read, *abstracts], unreadable | lost
+        windows = [*windows, *abstracts]
+    return _searched(kept(found, limits), windows, read, unreadable)
 
 
 def _abstracts(
@@ -210,8 +228,9 @@ async def read_windows(
     windows: Sequence[Window],
     limits: EvidenceLimits,
     searched_for: Sequence[Need],
-) -> list[Found]:
-    """The findings of windows at or above the threshold, best first; neighbouring papers share a call.
+) -> tuple[list[Found], frozenset[str]]:
+    """The findings of windows at or above the threshold, best first, and the ids of chunks that could not be read;
+    neighbouring papers share a call.
 
     A finding names the search for its need among those that were `searched_for`, or the first of them.
     """
@@ -228,7 +247,8 @@ async def read_windows(
         for finding in reading
         if finding.score >= limits.score_threshold
     ]
-    return kept(found, limits)
+    lost = (reading.unreadable for reading in readings if isinstance(reading, Findings))
+    return kept(found, limits), frozenset(name for names in lost for name in names)
 
 
 def kept(found: Sequence[Found], limits: EvidenceLimits) -> list[Found]:

@@ -49,6 +49,7 @@ async def improve(shell: Shell, feedback: str) -> Outcome:
 async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     bench = await shell.workbench()
     from citeloom.graph.conversation_run import TurnRequest, take_turn
+    from citeloom.graph.tried import coverage_line
 
     if bench.answer_notice and not shell.told_of_mode:
         notice(bench.answer_notice)
@@ -79,6 +80,8 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
         screen.warning("What was shown is a draft; this is the answer after the checks")
     screen.panel("Research Results", shown_answer(record, outcome.papers, text=not told.has_told(record)))
     _tell_cost(record["usage"])
+    if coverage := coverage_line(record.get("coverage", {})):
+        notice(coverage)
     screen.next_steps(_NEXT)
     return outcome
 
@@ -146,6 +149,10 @@ class Stages(RunProgress):
 
 
 def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:
+    from citeloom.graph.tried import coverage_warnings, tried_of
+
+    for text in coverage_warnings(*tried_of(record.get("coverage", {}))):
+        screen.warning(text)
     if stages.papers and not stages.chunks:
         screen.failure("No detailed content found in the selected papers. Papers may not be properly indexed.")
         notice("`rebuild-index` makes the index anew.")

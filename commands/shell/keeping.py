@@ -23,6 +23,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 async def save(shell: Shell, argument: str) -> Outcome:
     """Write the last result: markdown, and beside it what belongs to an answer or a section."""
+    from citeloom.citations.inert import inert
     from citeloom.graph.saving import save_section, write_own_file
 
     draft = shell.state.draft
@@ -33,8 +34,9 @@ async def save(shell: Shell, argument: str) -> Outcome:
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
         saved = await save_section(dict(draft.record), folder, stem=path.stem, home=home)
+        own = {inert(line) for line in draft.record["warnings"]}
         for line in saved["warnings"]:
-            if line not in draft.record["warnings"]:
+            if line not in own:
                 screen.warning(line)
         beside = ", ".join(f".{kind}" for kind in saved["files"] if kind != "md")
         screen.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {saved['files']['md']} (beside it {beside})")

@@ -41,7 +41,9 @@ def warning(text: str) -> None:
 def panel(title: str, markdown: str) -> None:
     """A result: markdown in a frame on a terminal, as it is elsewhere."""
     if not sys.stdout.isatty():
-        result(f"{markdown.strip()}\n")
+        from citeloom.citations.inert import inert  # which loads all of the citations
+
+        result(f"{inert(markdown.strip())}\n")
         return
     from rich.console import Console
     from rich.markdown import Markdown

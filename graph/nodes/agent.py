@@ -14,7 +14,7 @@ from citeloom.documents import Chunk
 from citeloom.graph.briefs import brief_of, is_answerable, limits_of
 from citeloom.graph.events import evidence_found, progress
 from citeloom.graph.fitting import search_limits
-from citeloom.graph.gathering import needs_of, own_coverage, own_queries, purpose_of
+from citeloom.graph.gathering import needs_of, own_coverage, own_queries, passages_of, purpose_of
 from citeloom.graph.numbering import number_evidence
 from citeloom.graph.repeats import answered_before
 from citeloom.graph.state import QueryRecord, ResearchState, RunState, SectionState, Update
@@ -23,7 +23,7 @@ from citeloom.models.chat.presenting import beginning, coverage_lines, fenced
 from citeloom.models.concurrency import all_settled
 from citeloom.models.needs import Need, Purpose
 from citeloom.plurals import counted
-from citeloom.tools import Scope, ToolRequestError, parse_request
+from citeloom.tools import Scope, Searched, ToolRequestError, parse_request
 from citeloom.tools.coverage import coverage
 from citeloom.tools.evidence import search_each
 from citeloom.tools.reading import Passages, read_introduction, read_papers, read_summaries, read_window
@@ -143,8 +143,9 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     there = {record["id"] for record in state["evidence"]}
     for event in evidence_found(record for record in new if record["id"] not in there):
         runtime.stream_writer(event)
-    for record, found in zip(records.values(), ids, strict=True):
+    for record, found, search in zip(records.values(), ids, searched, strict=True):
         record["evidence_ids"] = found
+        record.update(cast(QueryRecord, passages_of(search)))
     everything = {record["id"]: record for record in [*state["evidence"], *new]}
     answers: list[ToolMessage] = []
     for number, (call, request) in enumerate(zip(calls, requests, strict=True)):
@@ -164,7 +165,9 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     if answers:
         answers[-1] = _with_coverage(answers[-1], state, new, queries, bench, made)
     # What an earlier section of the paper asked already is from here on a search of this section too.
-    taken = {record["query"]: record for record in repeated.values() if _of_earlier_section(record, state)}
+    earlier = [record for record in repeated.values() if _of_earlier_section(record, state)]
+    # Its passages were counted there.
+    taken = {record["query"]: cast(QueryRecord, {**record, **passages_of(Searched((), ()))}) for record in earlier}
     return {
         "messages": answers,
         "evidence": new,

@@ -23,6 +23,7 @@ from citeloom.graph.nodes.rendering import (
     references_of,
 )
 from citeloom.graph.state import PaperInput, SectionState, Update, WrittenSection
+from citeloom.graph.tried import coverage_in_all
 from citeloom.graph.workbench import Workbench
 from citeloom.plurals import counted
 
@@ -115,17 +116,13 @@ async def rendered_paper(state: SectionState, bench: Workbench) -> dict[str, Any
     papers = [cited[key] for key in numbering]
     references = await references_of(papers, numbering, bench.settings.cite_style, bench)
     spent = _spent_on(state)
-    return whole_paper(
-        finished["abstract"].brief.experiment.paper_concept.title,
-        [
-            {**page_record(page, References(references.entries), bench), "usage": spent[kind]}
-            for kind, page in zip(PAPER_ORDER, pages, strict=True)
-        ],
-        state["evidence"],
-        papers,
-        references,
-        bench.notice,
-    )
+    sections = [
+        {**page_record(page, References(references.entries), bench), "usage": spent[kind]}
+        for kind, page in zip(PAPER_ORDER, pages, strict=True)
+    ]
+    title = finished["abstract"].brief.experiment.paper_concept.title
+    whole = whole_paper(title, sections, state["evidence"], papers, references, bench.notice)
+    return {**whole, "coverage": coverage_in_all(section["coverage"] for section in sections)}
 
 
 def _as_it_was(state: SectionState, written: WrittenSection) -> SectionState:

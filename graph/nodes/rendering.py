@@ -48,9 +48,10 @@ from citeloom.graph.briefs import (
     with_chosen_quotes,
 )
 from citeloom.graph.events import progress
-from citeloom.graph.gathering import searched_in_vain
+from citeloom.graph.gathering import own_queries, searched_in_vain
 from citeloom.graph.judging import still_placed, verdicts_of
 from citeloom.graph.state import ResearchState, RunState, Update
+from citeloom.graph.tried import coverage_of, coverage_warnings, tried_of
 from citeloom.graph.workbench import Workbench
 from citeloom.models.briefs import AnswerBrief, Brief, SectionBrief, Source
 from citeloom.models.roles import Draft, Verdict
@@ -212,7 +213,9 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
     flagged = flag_findings(page.flags)
     places = cited_places(shown.citations) if isinstance(brief, AnswerBrief) else {}
     of_input = experiment_warnings(brief.experiment) if isinstance(brief, SectionBrief) else []
-    notes = [*of_input, *state.get("warnings", []), *final.lost, *draft.notes, *references.warnings]
+    coverage = coverage_of(own_queries(state), final.text, final.sources, final.verdicts)
+    tried = coverage_warnings(*tried_of(coverage))
+    notes = [*of_input, *state.get("warnings", []), *final.lost, *draft.notes, *references.warnings, *tried]
     document = SectionDocument(
         thread_id="",
         section=brief.kind,
@@ -244,6 +247,7 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
             [f"Suspicious source: {finding.message}" for finding in flagged],
             draft.notes,
             references.warnings,
+            tried,
         ),
         own_citations=[
             replace(citation, start=start, end=end)
@@ -261,6 +265,7 @@ def page_record(page: Page, references: References, bench: Workbench) -> dict[st
         record = as_answer(record, cast(ResearchState, state), outcome)
     return {
         **record,
+        "coverage": coverage,
         "suspicious": [flag.as_dict() for flag in page.flags],
         "cite_style": page.style,
         "csl": bench.settings.csl,

@@ -23,7 +23,7 @@ from citeloom.models.chat.structured import Note, ask, log_note
 from citeloom.models.concurrency import all_settled
 from citeloom.models.context_size import UNLIMITED, WHOLE, Room
 from citeloom.models.needs import Purpose
-from citeloom.models.roles import PassageFinding
+from citeloom.models.roles import Findings, PassageFinding
 from citeloom.prompts import PromptLibrary
 
 _FINDINGS_OF_A_WINDOW: Final = 2  # about; a rich one may give more where others give fewer
@@ -59,19 +59,21 @@ class ChatReader:
         self._room = room
         self._system = SystemMessage(prompts["reader_system"].render(words=statement_words))
 
-    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """The findings, best first; none when nothing helps, or when no valid answer came after one retry."""
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
+        """The findings, best first; none when nothing helps. Without a valid answer after one retry the chunks are
+        unreadable."""
         if self._room.size is None:
             return await self._read(purpose, windows)
         beside = [str(message.content) for message in self._asked(purpose, purpose.text, "", len(windows))]
         parts = list(_parts(windows, self._room.left(WHOLE, *beside)))
         readings = await all_settled(self._read(purpose, part) for part in parts)
-        return sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
+        found = sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
+        return Findings(found, (name for reading in readings for name in reading.unreadable))
 
-    async def _read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
+    async def _read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
         sentences = [(window, sentence) for window, own in sentences_of(windows) for sentence in own]
         if not sentences:
-            return []
+            return Findings()
         passages = present_windows(windows)
         plain = plain_wording(purpose.text)
         answer = await ask(
@@ -88,9 +90,9 @@ class ChatReader:
         if answer is None:
             left_out = ", ".join(window.id for window in windows)
             self._note(f"{left_out}: left out, since the reader gave no valid answer, twice.")
-            return []
+            return Findings(unreadable=(chunk.id for window in windows for chunk in window.chunks))
         findings = [self._finding(item, sentences, purpose) for item in answer.findings[: most_findings(len(windows))]]
-        return sorted((item for item in findings if item), key=lambda item: -item.score)
+        return Findings(sorted((item for item in findings if item), key=lambda item: -item.score))
 
     def _finding(
         self, item: ReadFinding, sentences: Sequence[tuple[Window, WindowSentence]], purpose: Purpose

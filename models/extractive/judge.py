@@ -38,4 +38,4 @@ class ExtractiveJudge:
 
     def _compared(self, sentence: str, source: Source) -> Verdict:
         best = topic_score(self._reranker, sentence, [source.evidence.quote, source.text])
-        return Verdict("on-topic" if best >= ON_TOPIC else "off-topic", f"only the topics were compared: {best:.3f}")
+        return Verdict("on-topic" if best >= ON_TOPIC else "off-topic", "only the topics were compared")

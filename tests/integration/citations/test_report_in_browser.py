@@ -138,6 +138,30 @@ def test_on_a_phone_the_quote_is_seen_at_once_and_the_sheet_can_be_closed(page: 
     assert not page.visible("#c1") and page.visible("#r1")
 
 
+_ABOVE_THE_SHEET = """(number => {
+  const cited = document.querySelector(`#r${number}`).getClientRects();
+  const sheet = document.querySelector(`#c${number}`).getBoundingClientRect();
+  return cited[0].top >= 0 && cited[cited.length - 1].bottom <= sheet.top;
+})"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (320, 568), (800, 1100)])
+def test_on_a_phone_the_citation_that_was_clicked_stands_above_the_sheet(
+    page: Page, tmp_path: Path, width: int, height: int
+) -> None:
+    page.show(width=width, height=height)
+    page.open(_report(tmp_path, draft="Degree matters [E1]. " * 60))
+    for number in (1, 11, 30, 60):
+        page.click(f"#r{number}")
+        assert page.visible(f"#c{number} mark")
+        assert page.run(f"{_ABOVE_THE_SHEET}({number})"), number
+        page.click(f"#c{number} nav a:last-child")
+        assert not page.visible(f"#c{number}") and page.visible(f"#r{number}")
+    page.click("#r20")
+    page.click("#c20 nav a:nth-of-type(2)")
+    assert page.visible("#c21") and page.run(f"{_ABOVE_THE_SHEET}(21)"), "walking on takes the text along"
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_text_can_be_read_in_light_and_dark(page: Page, tmp_path: Path, dark: bool) -> None:
     page.show(width=1440, height=900, dark=dark)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from citeloom import aingest, aopen_library, awrite_section
+from citeloom import aingest, aopen_library, aresearch, awrite_section
 from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.requests import SectionRequest
@@ -89,12 +90,18 @@ async def test_passages_are_kept_with_the_run_and_not_in_its_checkpoints(
     assert "report" not in public_record(finished.record)
 
 
+def _tags(text: str) -> set[str]:
+    """The elements that a page would have, were the text put into it as it is."""
+    found: set[str] = set()
+    reader = HTMLParser()
+    reader.handle_starttag = lambda tag, attrs: found.add(tag)  # type: ignore[method-assign]
+    reader.feed(text)
+    return found
+
+
 async def test_a_paper_full_of_html_goes_through_the_whole_house_and_does_nothing(
     experiment: dict[str, Any], tmp_path: Path
 ) -> None:
-    program = chromium()
-    if program is None:
-        pytest.skip("no Chromium or Chrome here (Debian: apt-get install chromium)")
     (tmp_path / "ada2021.md").write_text(PAPER, "utf-8")
     with FakeOpenAI() as server:
         settings = {"chat_model": "fake", "chat_base_url": server.base_url, "score_threshold": 0.0}
@@ -103,7 +110,21 @@ async def test_a_paper_full_of_html_goes_through_the_whole_house_and_does_nothin
             assert added["papers_added"] == 1
             record = await awrite_section(bench, "discussion", experiment, out=tmp_path)
         await close_connections()
-    assert record["citations"]
+        with open_workbench(Settings(), Home(tmp_path / "home")) as bench:
+            answer = await aresearch(f"Do seed ensembles lower errors? {SCRIPT}", bench, out=tmp_path)
+    for made in (record, answer):
+        for citation in made["citations"]:
+            assert citation["chunk_text"][citation["start"] : citation["end"]] == citation["quote"]
+        for shown in (made["text"], made["warnings"], made["references"], Path(made["files"]["md"]).read_text("utf-8")):
+            assert _tags(str(shown)).isdisjoint({"script", "img"})
+        for number in made["numbers"]:
+            assert made["text"][number["start"] : number["end"]] == number["text"]
+    assert any(SCRIPT in citation["chunk_text"] for citation in record["citations"])
+    assert "&lt;script>" in answer["question"]
+    assert any("&lt;script>" in reference["title"] for reference in record["references"])
+    program = chromium()
+    if program is None:
+        pytest.skip("no Chromium or Chrome here (Debian: apt-get install chromium)")
     report = Path(record["files"]["evidence.html"])
     with browser(program) as page:
         page.open(report)

@@ -122,6 +122,27 @@ def test_findings_and_cost_are_told() -> None:
     assert "[citation needed]" in page.words["strong"]
 
 
+def test_what_was_tried_is_said_at_the_head_and_not_where_an_older_run_did_not_count_it() -> None:
+    record = make_record()
+    assert "#coverage" not in _read(record).words
+    record["coverage"] = {
+        "passages": {"proposed": 60, "read": 2, "unreadable": 58},
+        "sentences": {"cited": 4, "judged": 3, "unjudged": 1},
+    }
+    said = " ".join(_read(record).words["#coverage"].split())
+    assert "60 proposed, 2 read, 58 unreadable" in said and "3 judged, 1 not judged" in said
+
+
+def test_a_number_is_shown_with_the_words_around_it_and_how_common_it_is() -> None:
+    record = make_record()
+    place = {"path": "metrics.n_seeds", "start": None, "end": None, "how": "equal"}
+    for found in (place | {"words": "n_seeds: 10", "passages": 3, "fields": 1}, place):  # the second of an older run
+        record["numbers"][2]["found"] = found
+        row = " ".join(_read(record).words["#n3"].split())
+        assert "metrics.n_seeds" in row
+        assert ("n_seeds: 10" in row, "3 passages, 1 field" in row) == ("words" in found, "words" in found)
+
+
 def test_findings_and_numbers_are_linked_from_the_words_they_are_about() -> None:
     html = evidence_report(make_record())
     page = _Read(html)

@@ -222,3 +222,30 @@ def test_text_made_to_be_slow_is_read(text: str) -> None:
     given_numbers(text)
     copied_runs(text, SOURCES, "")
     uncited_sentences(text, "")
+
+
+def test_a_number_that_stands_there_by_chance_can_be_told_by_the_words_around_it_and_by_how_common_it_is() -> None:
+    experiment = Experiment.model_validate(
+        {"metrics": {"n_seeds": 10, "top_10": 0.5}, "results": "All 10 seeds agree, at a rate of 0.4242."}
+    )
+    sources = (
+        replace(make_source("E3"), text=f"{'Long before it. ' * 9}It took 10 days of 2017 in all. {'And so on. ' * 9}"),
+        replace(make_source("E4", "lee2022ten"), text="There were 10 of them."),
+    )
+    split, rate = trace_numbers("The split is 80/10/10. The rate is 0.4242.", sources, experiment)[-2:]
+
+    assert rate.as_dict("")["found"] | {"start": 0, "end": 0} == {
+        "path": "results",
+        "start": 0,
+        "end": 0,
+        "how": "equal",
+        "words": "All 10 seeds agree, at a rate of 0.4242.",
+        "passages": 0,
+        "fields": 1,
+    }
+    assert split.words == "metrics.n_seeds: 10" and (split.passages, split.fields) == (2, 3)
+    (cited,) = trace_numbers("It took 10 days [E3].", sources, experiment)
+    assert "It took 10 days of 2017" in cited.words and cited.words.startswith("… ") and cited.words.endswith(" …")
+    assert len(cited.words) < 100
+    again = trace_numbers("It took 10 days [E3]. Those 10 were long.", (sources[0],), Experiment())[-1]
+    assert (again.how, again.words) == ("repeated", cited.words)

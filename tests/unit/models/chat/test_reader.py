@@ -10,7 +10,7 @@ import pytest
 from citeloom.documents import Category
 from citeloom.models.chat import ChatReader
 from citeloom.models.needs import Need, Purpose
-from citeloom.models.roles import PassageFinding
+from citeloom.models.roles import Findings, PassageFinding
 from citeloom.prompts import PromptLibrary
 
 QUESTION = "Is degree enough?"
@@ -219,3 +219,14 @@ async def test_a_sentence_that_two_windows_share_is_shown_once(
     reader = ChatReader(caller, prompts, statement_words=10, max_tokens=500)
     await reader.read(Purpose(QUESTION, NEEDS), [make_window(), make_window()])
     assert caller.text().count("On a separate network it failed.") == 1
+
+
+async def test_what_could_not_be_read_is_told_from_what_says_nothing(
+    scripted: Any, prompts: PromptLibrary, make_window: Any
+) -> None:
+    window = make_window()
+    nothing = await read(scripted(answer()), prompts, window, [])
+    unread = await read(scripted("no", "no", "no"), prompts, window, [])
+    assert list(nothing) == list(unread) == []
+    assert isinstance(nothing, Findings) and nothing.unreadable == ()
+    assert isinstance(unread, Findings) and unread.unreadable == tuple(chunk.id for chunk in window.chunks)
