@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from importlib.metadata import version
@@ -29,6 +30,7 @@ try:
     from citeloom.commands.going_on import command_again
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
+    from citeloom.models.concurrency import threads_ended
     from citeloom.program import NAME, command, given_command, program, remember_command
 except ModuleNotFoundError as missing:
     sys.stderr.write(
@@ -38,6 +40,7 @@ except ModuleNotFoundError as missing:
     raise SystemExit(2) from None
 
 _CTRL_C = 130  # what Typer makes of Ctrl-C
+_GRACE = 1.0  # seconds in which a thread may finish what it reads or writes; a kill at any moment loses nothing
 
 app = typer.Typer(
     name="citeloom",
@@ -85,7 +88,17 @@ def _everywhere(
 
 def main() -> None:
     """Run the command line; ends with one of the exit codes of `citeloom.errors`."""
-    raise SystemExit(_run())
+    code = _run()
+    if not threads_ended(_GRACE):  # so only after Ctrl-C; Python would wait for them before it exits
+        _flush()
+        os._exit(code)
+    raise SystemExit(code)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
 
 
 def _run() -> int:

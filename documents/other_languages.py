@@ -52,7 +52,7 @@ _MEANINGS: Final = MappingProxyType(
         "appendix": "Anhang, Annexe, Annexes, Anexo, Anexos, Apéndice, Apêndice, Appendice, 附录, 付録",
     }
 )
-_AND = re.compile(r"\s+(?:und|et|y|e|en)\s+|[与和及と]")
+_AND = re.compile(r"(?<!\s)\s++(?:und|et|y|e|en)\s++|[与和及と]")
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 # "一、引言", "第一章 绪论", "1.2方法"
 _COUNTED = re.compile(r"^(?:第?[一二三四五六七八九十\d]+[章节節]\s*|[一二三四五六七八九十]+[、.．]\s*|[\d.．]+\s*)")

@@ -20,7 +20,7 @@ _OWN: Final = re.compile(
 )
 _BRACKETED: Final = re.compile(r"\([^()]{0,80}\d[^()]{0,80}\)")
 _NUMBER: Final = re.compile(r"(?<![\w-])[-+±~−]?\d[\d.,]*(?:e[-+−]?\d+)?(?:\s?[/–-]\s?\d[\d.,]*)*\s?%?(?![\w-])")
-_LOOSE: Final = re.compile(r"\s+(?=[,;:.)])|(?<=[,;:])(?:\s*[,;:])+|\(\s*\)")
+_LOOSE: Final = re.compile(r"(?<!\s)\s++(?=[,;:.)])|(?<=[,;:])(?:\s*+[,;:])++|\(\s*+\)")
 
 
 class ExtractiveNeeds:

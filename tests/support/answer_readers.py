@@ -76,7 +76,8 @@ def _whole_answer(text: str) -> None:
 
 def _judged(text: str) -> None:
     """A claim, laid out for the judge, and an answer about it."""
-    asked = judge._asked([CitedClaim(text, SOURCES[:2], text), CitedClaim(PLAIN, (source(text),), PLAIN)])
+    claims = [CitedClaim(text, SOURCES[:2], text), CitedClaim(PLAIN, (source(text),), PLAIN)]
+    asked = judge._asked(claims, judge._TOKENS_AT_ONCE)
     letters = judge._letters(asked)
     list(judge._lines(asked, letters))
     for item in asked:
@@ -98,7 +99,7 @@ def _reading(text: str) -> None:
     finding = {"statement": text, "sentences": [text, 1], "need": text, "score": text}
     _refusable(lambda: reader.PassageReading.model_validate({"findings": [finding]}))
     _refusable(lambda: reader.PassageReading.model_validate({"findings": {text: finding}}))
-    reader._at_most(text, 60)
+    reader.beginning(text, 60)
 
 
 def _presented(text: str) -> object:

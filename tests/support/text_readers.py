@@ -6,6 +6,7 @@ takes more than a text is given ordinary company, so that what is measured is th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -132,6 +133,16 @@ def _left_out(text: str) -> str:
     return marking.leave_out(text, marking.marked_sentences(text, _all_at_fault(text)))
 
 
+def _of_a_file(read: Callable[[str], object]) -> Reader:
+    """A reader of what stands in a file: decoded, so without half characters; refused when it is nested too deeply."""
+
+    def tried(text: str) -> None:
+        with contextlib.suppress(RecursionError):
+            read(text.replace("\ud800", "\ufffd"))
+
+    return tried
+
+
 def _bibliography(text: str) -> object:
     return bibliography.parse_bibliography(text, source="x.bib")
 
@@ -236,12 +247,12 @@ CITATIONS: Final[Mapping[str, Reader]] = {
 DOCUMENTS: Final[Mapping[str, Reader]] = {
     "parse_markdown": markdown.parse_markdown,
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
-    "describe": lambda text: metadata.describe(Path("a.md"), markdown.parse_markdown(text), None),
+    "describe": _of_a_file(lambda text: metadata.describe(Path("a.md"), markdown.parse_markdown(text), None)),
     "extractive_summary": lambda text: metadata.extractive_summary(markdown.parse_markdown(text)),
     "made_entry": lambda text: metadata.made_entry(paper(text)),
-    "key_of": lambda text: metadata.key_of(Path(f"{text}.md".replace("/", ""))),
-    "sentence_spans": sentences.sentence_spans,
-    "make_note": lambda text: notes.make_note(f"a{text}", lambda part: len(part) // 4 + 1),
+    "key_of": _of_a_file(lambda text: metadata.key_of(Path(f"{text}.md".replace("/", "")))),
+    "sentence_spans": _of_a_file(sentences.sentence_spans),
+    "make_note": _of_a_file(lambda text: notes.make_note(f"a{text}", lambda part: len(part) // 4 + 1)),
     "read_front_matter": front_matter.read_front_matter,
     "front matter of a paper": lambda text: markdown.parse_markdown(f"---\ntitle: x\nabstract: {text}\n---\n\nText.\n"),
     "find_doi": front_matter.find_doi,
@@ -249,8 +260,8 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "parse_bibliography, a field": _as_field,
     "field_value": lambda text: bibtex.field_value(text, {}),
     "uses_macros": bibtex.uses_macros,
-    "readable": bibtex.readable,
-    "author_names": bibtex.author_names,
+    "readable": _of_a_file(bibtex.readable),
+    "author_names": _of_a_file(bibtex.author_names),
     "as_latex": bibtex.as_latex,
     "family_name": authors.family_name,
     "in_text_name": lambda text: authors.in_text_name(paper(text)),

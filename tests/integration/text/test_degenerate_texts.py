@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from citeloom.citations import checks, foreign
-from citeloom.documents import chunking, markdown
+from citeloom.documents import chunking, markdown, other_languages
 from citeloom.experiment import Experiment
+from citeloom.models.extractive import needs
 from citeloom.models.roles import Draft
 from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.reader_company import SOURCES
@@ -53,6 +54,8 @@ NAMED = {
     "a megabyte of parentheses": lambda: chunking.chunk_paper(
         "a", markdown.parse_markdown("(" * 1_000_000), lambda texts: [len(text) for text in texts]
     ),
+    "a heading of 100 kB of blanks": lambda: other_languages.in_english(" " * 100_000),
+    "100 kB of numbers as a need": lambda: needs.searchable("1 " * 50_000),
     "2 MB of results": lambda: checks.check_draft(
         Draft("The baseline explains 72.5% of the edges (Lee, 2020) [12]."),
         SOURCES,

@@ -1,0 +1,68 @@
+"""Ctrl-C ends a command at once, also while it reads a text that keeps it busy for minutes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.cli_process import ROOT, environment
+
+PATIENCE = 60.0  # seconds, which neither text is read in
+# The command line, which says when it begins to read a paper; Ctrl-C reaches it whoever started pytest.
+COMMAND = """\
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from citeloom.stores import sources
+parse = sources.parse_markdown
+def heard(text):
+    print("reading a paper", file=sys.stderr, flush=True)
+    return parse(text)
+sources.parse_markdown = heard
+sys.argv = ["cli.py", *sys.argv[1:]]
+from citeloom.cli import main
+main()
+"""
+
+
+def interrupted_at(line: str, *arguments: str | Path, cwd: Path) -> tuple[int, str]:
+    """Exit code and last line of a command that got Ctrl-C when it had said `line`."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        env={**environment({}), "PYTHONPATH": os.pathsep.join([str(ROOT.parent), str(ROOT)])},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    try:
+        assert process.stderr is not None
+        assert any(line in said for said in process.stderr), f"never said: {line}"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert "Traceback" not in said
+    return process.returncode, said.splitlines()[-1]
+
+
+def test_ctrl_c_ends_an_ingest_inside_a_paper_of_eight_megabytes_of_headings(tmp_path: Path) -> None:
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "a.md").write_text("# a\n" * 2_000_000, encoding="utf-8")
+    code, last = interrupted_at("reading a paper", "ingest", "papers", "--home", "home", cwd=tmp_path)
+    assert code == 3
+    assert last.startswith("Paused: interrupted") and "ingest papers" in last
+
+
+def test_ctrl_c_ends_a_section_whose_results_are_two_megabytes(home: Path, tmp_path: Path) -> None:
+    results = "The baseline explains 72.5% of the edges (A, [1-, <!--. " * 36_000
+    concept = {"title": "Node degree", "description": "Degree explains edges."}
+    (tmp_path / "exp.json").write_text(json.dumps({"paper_concept": concept, "results": results}), encoding="utf-8")
+    code, last = interrupted_at("writing the results", "results", "--exp", "exp.json", "--home", home, cwd=tmp_path)
+    assert code == 3
+    assert last.startswith("Paused: interrupted") and "results --exp exp.json" in last
