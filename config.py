@@ -194,10 +194,16 @@ class Settings(BaseSettings):
         1200, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
     )
     read_tokens: int = Field(
-        12_000, ge=500, le=500_000, description="Tokens of papers that the first search for all needs reads."
+        12_000,
+        ge=500,
+        le=500_000,
+        description="Tokens of papers that the first search for a question reads; twice as many for a section.",
     )
     search_tokens: int = Field(
-        1200, ge=200, le=100_000, description="Tokens of papers that each later search of the agent reads."
+        1200,
+        ge=200,
+        le=100_000,
+        description="Tokens of papers that each later search of the agent reads; twice as many for a section.",
     )
     paper_share: float = Field(
         0.5, gt=0, le=1, description="Part of what is read for a question that one paper may take."

@@ -6,6 +6,7 @@ What was answered before is in the journal, so that nothing is paid for twice.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from langgraph.runtime import Runtime
@@ -46,11 +47,16 @@ async def summarized(bench: Workbench, run_id: str, paper: Paper, text: str) -> 
     return await fitted(bench, run_id, ask)
 
 
-async def search_limits(bench: Workbench, runtime: Runtime[Any]) -> EvidenceLimits:
-    """The settings of a search in a run, with windows no larger than what the reader's server holds."""
+async def search_limits(bench: Workbench, runtime: Runtime[Any], *, section: bool) -> EvidenceLimits:
+    """The settings of a search in a run, with windows no larger than what the reader's server holds.
+
+    For a section twice as much is read as for a question: it rests on several questions.
+    """
     limits = bench.limits
     if "reader" in bench.extractive:
         return limits
+    if section:
+        limits = replace(limits, read_tokens=2 * limits.read_tokens, search_tokens=2 * limits.search_tokens)
     sizes = await bench.contexts.sizes(bench.run_id(runtime))
     room = Room.of(sizes["reader"], bench.settings.max_output_tokens)
     call = max(1, room.left(limits.call_tokens, _BESIDE_A_WINDOW))

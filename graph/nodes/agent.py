@@ -127,7 +127,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     records, repeated = _told_apart(requests, _own_first(state), within)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
-    limits = await search_limits(bench, runtime)
+    limits = await search_limits(bench, runtime, section=not question)
 
     asked = {
         number: (_need_of(request, purpose), request.scope().narrowed(within))

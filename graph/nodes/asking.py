@@ -119,7 +119,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], bench: Workbench) ->
     """
     roles = await bench.roles(runtime)
     reader = roles.answering.reader
-    usual = await search_limits(bench, runtime)
+    usual = await search_limits(bench, runtime, section=False)
     purpose, limits = purpose_of(state), _limits(state, usual)
     windows = await asyncio.to_thread(windows_from, state["found"], bench.library)
     searched = await read_in_waves(reader, purpose, windows, limits, bench.library)
@@ -186,7 +186,7 @@ def _limits(state: ResearchState, limits: EvidenceLimits) -> EvidenceLimits:
 
 async def _proposed(state: ResearchState, runtime: Runtime[Any], bench: Workbench) -> list[Window]:
     record = state["route"]
-    purpose, limits = purpose_of(state), await search_limits(bench, runtime)
+    purpose, limits = purpose_of(state), await search_limits(bench, runtime, section=False)
     within = await asyncio.to_thread(limits_of, state, bench.library)
     categories = tuple(Category[name.upper()] for name in record["categories"])
     scope = Scope(tuple(record["papers"]), categories).narrowed(within)

@@ -102,7 +102,7 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], bench: Workbench) -
 async def gather(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
     """Search for all needs together, and read what is found in waves, best first."""
     roles = await bench.roles(runtime)
-    purpose, limits = purpose_of(state), await search_limits(bench, runtime)
+    purpose, limits = purpose_of(state), await search_limits(bench, runtime, section=True)
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
     windows = await propose_windows(bench.library, purpose.needs, Scope(), proposed, limits.retrieval)
     papers = len({window.paper.key for window in windows})
