@@ -225,15 +225,17 @@ def _found_again(library: Library, item: Evidence) -> Chunk | None:
     return next(iter([*same, *holding]), None)
 
 
-def chunks_shown(state: RunState) -> list[str]:
-    """The ids of the chunks that the section's agent was shown by its reading tools, each once."""
+def chunks_shown(state: RunState, bench: Workbench) -> list[str]:
+    """The ids of the chunks that a chat model was shown, each once: by the agent's reading tools, and as its reader,
+    whether it made evidence of them or not."""
     wanted = [
         item
         for message in state.get("messages", [])
         if isinstance(message, ToolMessage) and message.artifact
         for item in message.artifact["chunks"]
     ]
-    return list(dict.fromkeys(wanted))
+    read = [] if "reader" in bench.extractive else state.get("read_chunks", [])
+    return list(dict.fromkeys([*wanted, *read]))
 
 
 def read_beside(library: Library, ids: Sequence[str]) -> list[tuple[Chunk, Paper]]:

@@ -39,7 +39,7 @@ class EvidenceLimits:
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
-    read_tokens: int = 12_000
+    read_tokens: int = 13_000
     search_tokens: int = 1_200
     call_tokens: int = 3_600
     window_tokens: int = 1_200

@@ -33,7 +33,7 @@ class WindowLimits:
     may hold; `paper_share` (0-1) is the part of all that one paper may take, 1 for no cap.
     """
 
-    tokens: int = 12_000
+    tokens: int = 13_000
     window_tokens: int = 1_200
     hits: int = 400
     paper_share: float = 0.5

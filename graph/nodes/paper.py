@@ -76,7 +76,7 @@ async def keep(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> 
         "warnings": state["warnings"],
         "offered": state["offered"],
         "needs": state.get("needs", []),
-        "read": chunks_shown(state),
+        "read": chunks_shown(state, bench),
         "spent": await bench.usage(bench.run_id(runtime)),
     }
     done = [*state["written"], written]

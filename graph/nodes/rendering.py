@@ -82,7 +82,7 @@ async def render(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Up
 async def rendered(state: RunState, bench: Workbench) -> dict[str, Any]:
     """The record of a section or an answer in the citation style of the settings; takes no model call."""
     before = cast(ResearchState, state).get("numbering", ())
-    page = await laid_out(await finished_text(state, bench), bench, read=chunks_shown(state), before=before)
+    page = await laid_out(await finished_text(state, bench), bench, read=chunks_shown(state, bench), before=before)
     return page_record(page, await references_of(page.papers, page.shown.numbering, page.style, bench), bench)
 
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import Any
 
 from tests.support.openai_server import Json
-from tests.support.protocol_answers import completion, envelope, reading
+from tests.support.protocol_answers import completion, envelope, readings
 
 MARKER = re.compile(r"\[(E\d+)\]")
 EARLIER, FRESH = "Sources that earlier answers cited:", "Sources of this question:"
@@ -41,7 +41,7 @@ class Librarian:
         form = (body.get("response_format") or {}).get("json_schema", {}).get("name", "")
         text = str(body["messages"][-1]["content"])
         if form == "PassageReading":
-            return envelope(body, content=json.dumps(reading("It says so.", self.score)))
+            return envelope(body, content=json.dumps(readings("It says so.", self.score)))
         if form == "Rewritten":
             self.rewriting.append(text)
             asked = re.findall(r"question \(data[^\n]*\n([^\n]+)", text)[-1]

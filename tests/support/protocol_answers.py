@@ -92,6 +92,11 @@ def reading(statement: str, score: float, *sentences: int, need: str = "N1") -> 
     return {"findings": [{"statement": statement, "sentences": list(sentences) or [1], "need": need, "score": score}]}
 
 
+def readings(statement: str, score: float, count: int = 3) -> Json:
+    """What a reader gives that has the same to say of each of the first sentences."""
+    return {"findings": [reading(statement, score, number)["findings"][0] for number in range(1, count + 1)]}
+
+
 def request_words(body: Mapping[str, Any]) -> list[str]:
     """The longer words of the last user message, in order, each once."""
     texts = [_text(message) for message in body.get("messages") or () if message.get("role") == "user"]

@@ -90,6 +90,7 @@ from citeloom.stores import given_documents
 from citeloom.tools import asking, authorship, coined, naming, pairing, routing, scope
 from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
+from tests.support.user_readers import USERS
 
 QUESTION: Final = asking._MOST_CHARACTERS  # what is longer is refused as a question
 
@@ -363,4 +364,4 @@ def _said(function: Callable[[str], object], text: str) -> None:
         str(error)
 
 
-READERS: Final[Mapping[str, Reader]] = {**CITATIONS, **DOCUMENTS, **PASSAGES, **MODELS, **ANSWERS, **TOOLS}
+READERS: Final[Mapping[str, Reader]] = {**CITATIONS, **DOCUMENTS, **PASSAGES, **MODELS, **ANSWERS, **TOOLS, **USERS}

@@ -20,7 +20,7 @@ from citeloom.models.connections import close_connections
 from citeloom.stores.home import Home
 from tests.support.judging_model import answer_fields, failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json
-from tests.support.protocol_answers import completion, envelope
+from tests.support.protocol_answers import completion, envelope, readings
 from tests.support.section_checks import check_section
 
 INVENTED = "The ensemble reached an accuracy of 0.4242 in our hands"
@@ -32,7 +32,7 @@ class Writer:
 
     def __init__(self, *, mends: bool) -> None:
         self._mends = mends
-        self.copied = ""
+        self.copied = self.marker = ""
         self.repairs: list[str] = []
 
     def __call__(self, body: Json) -> Json:
@@ -42,14 +42,16 @@ class Writer:
         if "S1" in answer_fields(body):
             self.repairs.append(request)
             failing = failing_sentences(request)
-            mended = dict.fromkeys(failing, "") | {"S1": "A source bears on the question [E1]."}
+            mended = dict.fromkeys(failing, "") | {"S1": f"A source bears on the question [{self.marker}]."}
             return envelope(body, content=json.dumps(mended if self._mends else failing))
+        if "findings" in answer_fields(body):
+            return envelope(body, content=json.dumps(readings("It says so.", 0.9)))
         if body.get("response_format"):
             return completion(body, tool_turns=0)
-        passage = re.search(r"^\[E1\] .*?words: (.+?)\n", request, re.DOTALL | re.MULTILINE)
-        assert passage is not None
-        self.copied = " ".join(re.findall(r"[\w'-]+", passage[1])[:18])
-        return envelope(body, content=f"{INVENTED}. It is so that {self.copied} [E1]. {UNCITED}")
+        shown = re.findall(r"^\[(E\d+)\] [^\[]*?words: (.+?)$", request, re.DOTALL | re.MULTILINE)
+        self.marker, longest = max(shown, key=lambda item: len(item[1]))
+        self.copied = " ".join(re.findall(r"[\w'-]+", longest)[:18])
+        return envelope(body, content=f"{INVENTED}. It is so that {self.copied} [{self.marker}]. {UNCITED}")
 
 
 @pytest.fixture
@@ -79,9 +81,9 @@ async def test_the_writer_is_told_what_failed(home: Path, server: FakeOpenAI, ex
     record = await record_of(home, server, experiment)
     (request,) = writer.repairs
     assert "The number 0.4242" in request and "neither in the experiment nor" in request
-    assert "words of E1 without quotation marks" in request and writer.copied[:40] in request
+    assert f"words of {writer.marker} without quotation marks" in request and writer.copied[:40] in request
     assert f"S3: {UNCITED}" in request and "problem of S3: It speaks of others' work" in request
-    assert "Marker: [E1]" in request and "Marker: [E9]" not in request
+    assert f"Marker: [{writer.marker}]" in request and "Marker: [E9]" not in request
     assert record["findings"] == [] and "0.4242" not in record["text"]
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -332,7 +333,12 @@ class Together(FakeOpenAI):
             self.open -= 1
 
 
-async def test_evidence_is_read_side_by_side_up_to_the_limit(bench: Opened, experiment: dict[str, Any]) -> None:
+async def test_evidence_is_read_side_by_side_up_to_the_limit(
+    bench: Opened, experiment: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = Workbench.limits.fget  # type: ignore[attr-defined]
+    small = property(lambda made: replace(usual(made), call_tokens=400, waves=1, abstracts=0))
+    monkeypatch.setattr(Workbench, "limits", small)
     with Together(2) as together:
         opened = bench(chat_base_url=together.base_url, max_concurrency=2)
         await written(opened, experiment)

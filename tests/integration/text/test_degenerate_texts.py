@@ -91,6 +91,9 @@ ROOMS = ("api", "citations", "commands", "documents", "graph", "models", "prompt
 # Modules with patterns that no reader reaches, and why none has to.
 ELSEWHERE = {
     "citations/csl.py": "reads the styles of the extra",
+    "commands/shell/plain_text.py": "reads a line of the shell of two words at most",
+    "models/chat/needs.py": "reads the line that counts the library",
+    "program.py": "reads help texts of its own",
     "citations/report_view.py": "replaces single line breaks of passages",
     "documents/pandoc.py": "reads names of variables of the environment",
     "documents/blocks.py": "reached through parse_markdown",
@@ -109,7 +112,7 @@ ELSEWHERE = {
 }
 
 
-READERS_FILES = ("text_readers.py", "answer_readers.py")
+READERS_FILES = ("text_readers.py", "answer_readers.py", "user_readers.py")
 
 
 def _tried() -> set[str]:
