@@ -51,7 +51,9 @@ async def shared_workbench(runtime: Runtime[Any]) -> Workbench:
         raise
     mark = f"{home.root}\n{settings.model_dump_json()}\n{settings.origins()}"
     if mark not in shared.benches:
-        shared.benches[mark] = replace(first, settings=settings, graphs={}, _scopes={}, _roles={}, _budgets={})
+        shared.benches[mark] = replace(
+            first, settings=settings, graphs={}, _scopes={}, _roles={}, _budgets={}, _contexts=[]
+        )
         while len(shared.benches) > LATEST_RUNS:
             shared.benches.pop(next(iter(shared.benches)))
     return shared.benches[mark]

@@ -62,7 +62,7 @@ def test_open_gives_the_file_to_the_systems_opener_or_says_where_it_lies(home: P
         person.type("list", "Next steps")
         person.type("open 1", "Opened with", "obrien2019seeds.md")
         opener.write_text("#!/bin/sh\nexit 4\n", encoding="utf-8")
-        person.type("open 1", "could not open it (exit code 4). File: ", "obrien2019seeds.md")
+        person.type("open 1", "could not open it (exit code 4).", "obrien2019seeds.md")
         person.type("open nobody2000", "no paper 'nobody2000'")
     assert (tmp_path / "opened").read_text(encoding="utf-8").endswith("obrien2019seeds.md\n")
     with shell("--home", home, cwd=tmp_path, PATH=path) as person:
