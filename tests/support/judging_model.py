@@ -6,7 +6,7 @@ import json
 import re
 
 from tests.support.openai_server import Json
-from tests.support.protocol_answers import completion, envelope
+from tests.support.protocol_answers import completion, envelope, readings
 
 GOOD = "Ensembles of seeds were compared with single networks [E1]."
 FALSE = "Every wearer slept well [E2]."
@@ -42,6 +42,8 @@ class JudgingModel:
         if "S1" in fields:
             self.repairs.append(request)
             return envelope(body, content=json.dumps(self.repaired(failing_sentences(request))))
+        if "findings" in fields:
+            return envelope(body, content=json.dumps(readings("It says so.", 0.9)))
         if fields:
             return completion(body, tool_turns=0)
         if "A first draft of this section" in request:

@@ -13,24 +13,14 @@ import pytest
 from citeloom import Settings, open_library, write_section
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import Finished
-from tests.support.judging_model import DRAFT, FALSE, REVERSED, JudgingModel, answer_fields
+from tests.support.judging_model import DRAFT, FALSE, REVERSED, JudgingModel
 from tests.support.openai_server import FakeOpenAI, Json
-from tests.support.protocol_answers import envelope, reading
+from tests.support.protocol_answers import envelope
 
 MARKS = ("[not supported]", "[contradicted by its source]", "[number not found]")
 CLAIMS = ("Every wearer slept well", "Calibration never helps", "It took 4242 hours")
 WRITTEN = f"{DRAFT} It took 4242 hours."
 FORMATS = ("--format", "tex", "--format", "docx", "--format", "html")
-
-
-class SeveralFindings(JudgingModel):
-    """Reads each sentence of a passage as a finding, up to the third."""
-
-    def __call__(self, body: Json) -> Json:
-        if "findings" in answer_fields(body):
-            found = [reading(f"It says so, {number}.", 0.9, number)["findings"][0] for number in (1, 2, 3)]
-            return envelope(body, content=json.dumps({"findings": found}))
-        return super().__call__(body)
 
 
 @pytest.fixture
@@ -67,7 +57,7 @@ def read(out: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("style", ["key", "pandoc", "latex", "numeric", "key-page"])
 def test_marks_are_seen_in_every_format(discussion: Any, server: FakeOpenAI, style: str) -> None:
-    server.behaviour = SeveralFindings(WRITTEN)
+    server.behaviour = JudgingModel(WRITTEN)
     done, files = discussion("--cite-style", style)
     for name, text in files.items():
         for mark in MARKS:
@@ -81,7 +71,7 @@ def test_marks_are_seen_in_every_format(discussion: Any, server: FakeOpenAI, sty
 
 
 def test_strict_leaves_the_same_out_of_every_format_and_lists_it(discussion: Any, server: FakeOpenAI) -> None:
-    server.behaviour = SeveralFindings(WRITTEN)
+    server.behaviour = JudgingModel(WRITTEN)
     discussion()
     calls = server.calls()
     done, files = discussion("--strict")
@@ -107,7 +97,7 @@ def test_strict_leaves_the_same_out_of_every_format_and_lists_it(discussion: Any
 def test_strict_is_a_setting_too_and_resume_takes_it(
     citeloom: Citeloom, discussion: Any, server: FakeOpenAI, home: Path, tmp_path: Path, settings: dict[str, str]
 ) -> None:
-    server.behaviour = SeveralFindings(WRITTEN)
+    server.behaviour = JudgingModel(WRITTEN)
     settings["STRICT"] = "true"
     done, _ = discussion()
     assert len(done.json["left_out"]) == 3
@@ -120,14 +110,14 @@ def test_strict_is_a_setting_too_and_resume_takes_it(
 
 
 def test_when_nothing_is_left_it_says_so(discussion: Any, server: FakeOpenAI) -> None:
-    server.behaviour = SeveralFindings(f"{FALSE} {REVERSED}")
+    server.behaviour = JudgingModel(f"{FALSE} {REVERSED}")
     done, files = discussion("--strict")
     assert "Nothing is left of the discussion" in done.err
     assert done.json["text"] == "" and done.json["references"] == []
     assert "Discussion" in files["md"] and CLAIMS[0] not in files["docx"]
 
 
-class WritingSix(SeveralFindings):
+class WritingSix(JudgingModel):
     """Writes each section of a paper: a sentence that its source supports, and one that it does not."""
 
     def __call__(self, body: Json) -> Json:
@@ -166,10 +156,10 @@ def test_a_run_that_stopped_in_the_repair_gives_the_same(
 ) -> None:
     settings["MAX_REPAIRS"] = "2"
     settings["MAX_RETRIES"] = "0"
-    server.behaviour = SeveralFindings(WRITTEN, f"{DRAFT} It took long.")
+    server.behaviour = JudgingModel(WRITTEN, f"{DRAFT} It took long.")
     whole, _ = discussion()
     calls = server.calls()
-    server.behaviour = SeveralFindings(WRITTEN, f"{DRAFT} It took long.")
+    server.behaviour = JudgingModel(WRITTEN, f"{DRAFT} It took long.")
     for limit in range(calls - 4, calls + 1):  # it stops before the writer, the judge, the repair and the judge again
         done, _ = discussion("--fresh", "--max-calls", str(limit), may_pause=limit < calls)
         assert done.code == (0 if limit == calls else 3)
@@ -179,7 +169,7 @@ def test_a_run_that_stopped_in_the_repair_gives_the_same(
 
 
 def test_strict_holds_for_the_one_call_that_asks_for_it(home: Path, exp: Path, server: FakeOpenAI) -> None:
-    server.behaviour = SeveralFindings(WRITTEN)
+    server.behaviour = JudgingModel(WRITTEN)
     settings = Settings(
         chat_model="fake", chat_base_url=server.base_url, score_threshold=0, max_repairs=0, max_search_iterations=0
     )
