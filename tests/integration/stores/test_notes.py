@@ -174,7 +174,7 @@ async def test_passages_of_no_note_are_dropped_and_missing_ones_made_again(
     await ingest(library, [papers])
     (vector,) = await library.embedding.embed_documents(["a ghost"])
     library.store.put_passages({"ghost1999:00000": ("a ghost", vector)})
-    assert problems(library) == ["vectors: 1 records of no paper: note ghost1999:00000"]
+    assert problems(library) == ["vectors: 1 record of no paper: note ghost1999:00000"]
     assert all(key != "ghost1999" for key, _ in await matches(library, "a ghost"))
     await mend(library)
     library.store.delete_passages(["ada2020:00000"])
