@@ -57,10 +57,7 @@ def whole_paper(
     placed = list(_placed(sections))
     text = "\n\n".join(f"{section.heading}\n\n{section.body}" for section in placed if section.body)
     figures = _figures(sections)
-    warnings = [
-        *(f"{section_title(record['section'])}: {warning}" for record in sections for warning in record["warnings"]),
-        *references.warnings,
-    ]
+    warnings = [*_section_warnings(sections), *references.warnings]
     return {
         "section": "paper",
         "title": title,
@@ -121,6 +118,15 @@ def _figures(sections: Sequence[SectionRecord]) -> list[dict[str, Any]]:
         {**figures[number], "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0])}
         for number, figure in sorted(figures.items())
     ]
+
+
+def _section_warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each warning under its section; one that several have, once and under none."""
+    of: dict[str, list[str]] = {}
+    for record in sections:
+        for warning in record["warnings"]:
+            of.setdefault(warning, []).append(section_title(record["section"]))
+    return [warning if len(titles) > 1 else f"{titles[0]}: {warning}" for warning, titles in of.items()]
 
 
 def _markdown(
