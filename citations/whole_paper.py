@@ -121,12 +121,12 @@ def _figures(sections: Sequence[SectionRecord]) -> list[dict[str, Any]]:
 
 
 def _section_warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each warning under its section; one that several have, once and under none."""
+    """Each warning once, under the sections that have it."""
     of: dict[str, list[str]] = {}
     for record in sections:
         for warning in record["warnings"]:
             of.setdefault(warning, []).append(section_title(record["section"]))
-    return [warning if len(titles) > 1 else f"{titles[0]}: {warning}" for warning, titles in of.items()]
+    return [f"{', '.join(titles)}: {warning}" for warning, titles in of.items()]
 
 
 def _markdown(
