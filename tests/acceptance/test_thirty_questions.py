@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from citeloom.config import Settings
+from citeloom.documents.quoting import shown_quote
 from citeloom.graph.research_run import ResearchRequest, run_research
 from citeloom.graph.workbench import open_workbench
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.questions import LabelledQuestion, labelled_questions
 
-MOST_QUOTED = 30  # words
+MOST_QUOTED = 45  # words
 
 Answers = list[tuple[LabelledQuestion, dict[str, Any]]]
 
@@ -66,7 +67,8 @@ def test_every_statement_is_a_quotation_of_its_source_with_the_place(answers: An
             (chunk,) = corpus_library.chunks([citation["chunk_id"]])
             assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
             assert len(citation["quote"].split()) <= MOST_QUOTED
-            assert f"“{' '.join(citation['quote'].split())}” [{citation['number']}" in record["text"]
+            quoted = shown_quote(chunk.text, citation["start"], citation["end"])
+            assert f"“{quoted}” [{citation['number']}" in record["text"]
             (reference,) = [item for item in record["references"] if item["key"] == citation["key"]]
             assert reference["label"] == str(citation["number"])
             assert {"page": citation["page"], "section": citation["section"]} in reference["places"]
