@@ -11,17 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Literal
 
 from citeloom.citations.folding import Folded, fold
-from citeloom.citations.markers import MARKER, CitedSentence, sentences
 from citeloom.citations.names import NamedSource, name_patterns, only_dates, split_authors, year_of
+from citeloom.citations.own_words import OwnWords
 from citeloom.citations.spans import SpanSet
-from citeloom.documents.literal_markers import as_written
-from citeloom.documents.sentences import sentence_spans
-from citeloom.models.extractive.shares import without_lead
 
 ForeignKind = Literal["pandoc", "latex", "author-year", "numeric", "superscript", "footnote", "identifier", "key"]
 NamesAt = Callable[[int], Sequence[NamedSource]]
@@ -126,7 +122,7 @@ def find_foreign(
     ]
     found += _links(view, found)
     found += _in_hidden(view, text, known_keys)
-    allowed = _Allowed(allowed_text, text, word_for_word=word_for_word)
+    allowed = OwnWords(allowed_text, text, word_for_word=word_for_word)
     foreign = [item for item in found if not allowed.has(text, item)]
     return [replace(item, of_user=allowed.holds(text, item)) for item in _merged(foreign)]
 
@@ -323,81 +319,3 @@ def _merged(found: list[Foreign]) -> list[Foreign]:
         else:
             merged.append(item)
     return merged
-
-
-class _Allowed:
-    """What the user's own text says verbatim. A bare number needs the word before it to be there too, and where the
-    user is to be repeated word for word, what names a work needs its whole sentence to.
-    """
-
-    def __init__(self, text: str, draft: str, *, word_for_word: bool) -> None:
-        self._text = f" {_flat(text)} "
-        self._said = text
-        self._draft = draft
-        self._word_for_word = word_for_word
-        self._known: dict[str, bool] = {}
-
-    def has(self, text: str, item: Foreign) -> bool:
-        """Whether a citation may stand where it stands."""
-        held = self.holds(text, item)
-        return held and not (self._word_for_word and _names_a_work(item, text) and not self._repeats(item))
-
-    def _repeats(self, item: Foreign) -> bool:
-        """Whether the sentence around a citation is the user's, word for word."""
-        around = [one for one in self._sentences if one.start <= item.start < one.end]
-        wordings = {_bare(words) for one in around for words in (one.text, without_lead(one.text))}
-        return not own_sentences(self._said).isdisjoint(wordings)
-
-    @cached_property
-    def _sentences(self) -> list[CitedSentence]:
-        return sentences(self._draft)
-
-    def holds(self, text: str, item: Foreign) -> bool:
-        """Whether the user's words hold a citation, wherever."""
-        words = _flat(as_written(text[item.start : item.end]))
-        if not self._text.strip() or not words:
-            return False
-        if item.kind in ("numeric", "superscript", "footnote"):
-            # A longer word is looked for by its end: it would not stand there by chance.
-            near = text[max(0, item.start - _LONGEST_NAME) : item.start]
-            before = near.split()[-1:]
-            if not before:
-                return False
-            words = before[0] + (" " if near[-1:].isspace() else "") + words
-        if words not in self._known:
-            self._known[words] = self._says(words)
-        return self._known[words]
-
-    def _says(self, words: str) -> bool:
-        """Whether the words stand in the text with no letter or digit on either side."""
-        start = self._text.find(words)
-        while start >= 0:
-            end = start + len(words)
-            if not _is_letter(self._text[start - 1]) and not _is_letter(self._text[end]):
-                return True
-            start = self._text.find(words, start + 1)
-        return False
-
-
-def _names_a_work(item: Foreign, text: str) -> bool:
-    bracketed = item.kind == "key" and text[item.start] in "(["
-    return bracketed or item.kind in ("author-year", "pandoc", "latex")
-
-
-@lru_cache(maxsize=8)
-def own_sentences(text: str) -> frozenset[str]:
-    """The sentences of the user's text, each by its words."""
-    return frozenset(_bare(text[start:end]) for start, end in sentence_spans(text))
-
-
-def _bare(sentence: str) -> str:
-    """A sentence without its markers, its stop and the marks of its line."""
-    return _flat(MARKER.sub(" ", as_written(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")
-
-
-def _is_letter(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from citeloom.citations import check_draft, neutralise
@@ -65,6 +67,39 @@ def test_the_users_citation_lends_itself_to_no_other_claim(lie: str) -> None:
     text, replaced = neutralise(lie, [], given.words())
     assert "Himmelstein" not in text and "[citation needed]" in text
     assert "in a sentence of its own" in replaced[0].message
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "Cats cause cancer, which was seen before [12].",
+        "Nothing was seen before [12].",
+        "Before [12], cats caused cancer.",
+        "It was not seen before [12].",
+        "[12] shows that cats cause cancer.",
+        "Cats cause cancer, as shown in [7].",
+        "Cats cause cancer, as was reported^7^.",
+    ],
+)
+def test_the_users_number_lends_itself_to_no_other_claim(lie: str) -> None:
+    given = experiment("It was seen before [12]. The degree of nodes matters, as shown in [7], and as was reported^7^.")
+    text, replaced = neutralise(lie, [], given.words())
+    assert not re.search(r"\[\d|\^7", text) and "[citation needed]" in text
+    assert [finding.rule for finding in replaced] == ["foreign-citation"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "In short, the degree of nodes matters, as shown in [7], and little else does.",
+        "With dropout, our hidden layers all have sizes [64, 32].",
+    ],
+)
+def test_a_number_stays_behind_the_words_that_the_user_put_before_it(words: str) -> None:
+    given = experiment(
+        "Mostly, the degree of nodes matters, as shown in [7]. We set that our hidden layers all have sizes [64, 32] each."
+    )
+    assert neutralise(words, [], given.words()) == (words, ())
 
 
 def test_a_citation_in_a_list_or_a_table_keeps_its_lines() -> None:
