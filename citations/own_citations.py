@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from citeloom.citations.findings import shown
 from citeloom.citations.foreign import find_foreign
 from citeloom.citations.names import NamedSource, name_patterns, split_authors, year_of
 from citeloom.documents import Paper
@@ -22,6 +23,7 @@ from citeloom.documents.sentences import sentence_spans
 from citeloom.documents.wording import plain_wording
 from citeloom.experiment import Experiment, SectionKind
 from citeloom.models.extractive.plans import failed_statement
+from citeloom.plurals import counted
 
 # Which fields a section is about: what is cited there belongs into it, whoever writes it.
 _FIELDS: Final[dict[SectionKind, tuple[str, ...]]] = {
@@ -31,6 +33,11 @@ _FIELDS: Final[dict[SectionKind, tuple[str, ...]]] = {
     "discussion": ("reasoning", "verdict"),
     "conclusion": ("summary",),
     "abstract": (),
+}
+# What an abstract tells in short.
+_IN_SHORT: Final = frozenset({*_FIELDS["discussion"], *_FIELDS["results"], *_FIELDS["conclusion"]}) | {
+    "paper_concept.description",
+    "hypothesis.description",
 }
 _KEYED = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?|\{([^{}]*)\}")
 # An address that names a work, and no repository or home page.
@@ -85,6 +92,31 @@ def with_own_statements(
             text = _put_in(text, item)
     failed = failed_statement(kind, experiment)
     return text if not failed or plain_wording(failed) in said else "\n\n".join(part for part in (failed, text) if part)
+
+
+def left_to_other_sections(
+    text: str, kind: SectionKind, experiment: Experiment, earlier: Sequence[str] = (), known_keys: Sequence[str] = ()
+) -> list[str]:
+    """A line that names the user's citing statements that an abstract, which stands without citations, leaves out.
+
+    What a section written before it holds is not missing from the paper, and is not named.
+    """
+    if kind != "abstract":
+        return []
+    said = plain_wording(as_written("\n\n".join([text, *earlier])))
+    left = [
+        item
+        for item in citing_statements(experiment, known_keys)
+        if item.field in _IN_SHORT and plain_wording(as_written(item.text)) not in said
+    ]
+    if not left:
+        return []
+    named = "; ".join(f'"{shown(as_written(item.text))}" ({item.field})' for item in left)
+    cite, are = ("cites", "is") if len(left) == 1 else ("cite", "are")
+    return [
+        f"exp.json: an abstract stands without citations, so {counted(len(left), 'sentence')} of yours that {cite} a source"
+        f" {are} left to the other sections: {named}."
+    ]
 
 
 def with_literal_markers(text: str, own_words: str) -> str:

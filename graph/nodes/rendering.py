@@ -30,7 +30,12 @@ from citeloom.citations.flagged import Flag
 from citeloom.citations.formats import manuscript, pandoc_place
 from citeloom.citations.marking import CITES_NOTHING, MARKS, MarkedSentence, leave_out, marked_sentences, marks_of
 from citeloom.citations.numbers import NumberTrace
-from citeloom.citations.own_citations import OwnCitation, own_citations, with_own_statements
+from citeloom.citations.own_citations import (
+    OwnCitation,
+    left_to_other_sections,
+    own_citations,
+    with_own_statements,
+)
 from citeloom.citations.references import References
 from citeloom.citations.repeated import without_repeats
 from citeloom.citations.support import PairKey, support_findings
@@ -142,9 +147,11 @@ async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str,
         known_keys=keys,
         word_for_word=not isinstance(brief, AnswerBrief),
     )
-    if isinstance(brief, SectionBrief) and "writer" not in bench.extractive:
-        before = list((earlier or {}).values())
-        text = await asyncio.to_thread(with_own_statements, text, brief.kind, brief.experiment, before, keys)
+    if isinstance(brief, SectionBrief):
+        own = (brief.kind, brief.experiment, list((earlier or {}).values()), keys)
+        if "writer" not in bench.extractive:
+            text = await asyncio.to_thread(with_own_statements, text, *own)
+        lost = [*lost, *await asyncio.to_thread(left_to_other_sections, text, *own)]
     text, repeated = (text, ()) if earlier is None else await asyncio.to_thread(without_repeats, text, earlier)
 
     def check(text: str) -> list[Finding]:
@@ -157,7 +164,7 @@ async def finished_text(state: RunState, bench: Workbench, earlier: Mapping[str,
     text, left, out = await asyncio.to_thread(_held_to, text, check, strict=strict, kind=brief.kind)
     if isinstance(brief, AnswerBrief) and not text:
         text = ALL_LEFT_OUT
-    return replace(final, text=text, replaced=replaced, repeated=repeated, left=left, out=out)
+    return replace(final, lost=lost, text=text, replaced=replaced, repeated=repeated, left=left, out=out)
 
 
 async def laid_out(final: FinishedText, bench: Workbench, *, read: Sequence[str], before: Sequence[str] = ()) -> Page:

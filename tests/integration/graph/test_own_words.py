@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from citeloom import awrite_section, open_library, write_section
+from citeloom import awrite_paper, awrite_section, open_library, write_section
 from citeloom.config import Settings
 from citeloom.graph.workbench import open_workbench
 from citeloom.models.connections import close_connections
@@ -128,3 +128,25 @@ async def test_a_model_neither_drops_nor_borrows_what_the_user_cites(
     assert "cancer, as Himmelstein" not in text and "[citation needed]" in text
     assert {item["citation"]: bool(item["keys"]) for item in record["own_citations"]}["[@none1999]"] is False
     assert all(text[item["start"] : item["end"]] == item["citation"] for item in record["own_citations"])
+
+
+async def test_an_abstract_names_what_it_leaves_to_other_sections_and_a_paper_leaves_nothing(
+    home: Path, exp: Path, server: FakeOpenAI
+) -> None:
+    def behave(body: Any) -> Any:
+        if body.get("tools"):
+            return envelope(body, content="Enough.")
+        if body.get("response_format"):
+            return completion(body, tool_turns=0)
+        return envelope(body, content="We tried a thing and it went well.")
+
+    server.behaviour = behave
+    settings = Settings(chat_model="fake", chat_base_url=server.base_url, max_retries=0, score_threshold=0.0)
+    with open_workbench(settings, Home(home)) as bench:
+        abstract = await awrite_section(bench, "abstract", exp)
+        paper = await awrite_paper(bench, exp)
+    await close_connections()
+    (told,) = [warning for warning in abstract["warnings"] if "left to the other sections" in warning]
+    assert all(words in told for words in OWN)
+    assert not any("left to the other sections" in warning for warning in paper["warnings"])
+    assert all(words in paper["text"] for words in OWN)

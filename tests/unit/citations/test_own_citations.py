@@ -7,7 +7,13 @@ import re
 import pytest
 
 from citeloom.citations import check_draft, neutralise
-from citeloom.citations.own_citations import citing_statements, own_citations, with_literal_markers, with_own_statements
+from citeloom.citations.own_citations import (
+    citing_statements,
+    left_to_other_sections,
+    own_citations,
+    with_literal_markers,
+    with_own_statements,
+)
 from citeloom.documents import Paper
 from citeloom.experiment import Experiment, parse_experiment
 from citeloom.models.roles import Draft
@@ -97,7 +103,7 @@ def test_the_users_number_lends_itself_to_no_other_claim(lie: str) -> None:
 )
 def test_a_number_stays_behind_the_words_that_the_user_put_before_it(words: str) -> None:
     given = experiment(
-        "Mostly, the degree of nodes matters, as shown in [7]. We set that our hidden layers all have sizes [64, 32] each."
+        "Mostly, the degree of nodes matters, as shown in [7]. Of both, our hidden layers all have sizes [64, 32]."
     )
     assert neutralise(words, [], given.words()) == (words, ())
 
@@ -133,3 +139,13 @@ def test_a_model_that_repeats_the_users_brackets_cites_nothing() -> None:
     given = experiment("Estradiol (E2) rose as in [E1].")
     draft = with_literal_markers("Estradiol (E2) rose as in [E1]. It was shown [E1] before (E2).", given.words())
     assert draft.count("[E1]") == 1 and draft.count("(E2)") == 1
+
+
+def test_an_abstract_says_which_citing_sentences_it_leaves_to_other_sections() -> None:
+    given = parse_experiment({"summary": "It agrees with Lee (2020).", "experimental_plan": "We follow Wu (1999)."})
+    (told,) = left_to_other_sections("An abstract.", "abstract", given)
+    assert '1 sentence of yours that cites a source is left to the other sections: "It agrees with Lee (2020)."' in told
+    assert "(summary)" in told and "Wu" not in told
+    assert left_to_other_sections("In short. It agrees with Lee (2020).", "abstract", given) == []
+    assert left_to_other_sections("An abstract.", "abstract", given, ["It agrees with Lee (2020)."]) == [], "in a paper"
+    assert left_to_other_sections("A text.", "discussion", given) == []
