@@ -328,7 +328,7 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
     missing = [path for number, path in enumerate(paths, 1) if path and number not in shown]
     if missing:
         warnings.append(
-            f"exp.json: plots: no image (png or jpg) in its folder for {_named(', '.join(map(repr, missing)))}: the "
+            f"exp.json: plots: no image (png, jpg, svg or pdf) in its folder for {_named(', '.join(map(repr, missing)))}: the "
             "text does not speak of them."
         )
     if experiment.failure:

@@ -18,10 +18,32 @@ from citeloom.documents.regular_files import FileRefusedError, read_regular
 from citeloom.experiment import PLOT_FILE, Experiment, Plot
 
 _MOST_BYTES: Final = 20_000_000
-_KINDS: Final[Mapping[str, tuple[bytes, str]]] = {
-    ".png": (b"\x89PNG\r\n\x1a\n", "image/png"),
-    ".jpg": (b"\xff\xd8\xff", "image/jpeg"),
-    ".jpeg": (b"\xff\xd8\xff", "image/jpeg"),
+_BITMAP: Final = frozenset({"md", "html", "tex", "docx"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of image: how it begins, its media type, and the formats of a result that can show it."""
+
+    begins: re.Pattern[bytes]
+    media: str
+    shown_in: frozenset[str]
+
+
+_JPEG: Final = _Kind(re.compile(rb"\xff\xd8\xff"), "image/jpeg", _BITMAP)
+_KINDS: Final[Mapping[str, _Kind]] = {
+    ".png": _Kind(re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", _BITMAP),
+    ".jpg": _JPEG,
+    ".jpeg": _JPEG,
+    ".svg": _Kind(
+        re.compile(
+            rb"(?:\xef\xbb\xbf)?\s*+(?:(?><\?xml[^>]*+>|<!--(?s:.{0,4000}?)-->"
+            rb"|<!DOCTYPE svg\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)\s*+){0,8}+<svg\b"
+        ),
+        "image/svg+xml",
+        frozenset({"md", "html"}),
+    ),
+    ".pdf": _Kind(re.compile(rb"%PDF-"), "application/pdf", frozenset({"tex"})),
 }
 _MEANING: Final = re.compile(r"[\\`*_\[\]<>@!#&$^~|]")
 
@@ -57,15 +79,36 @@ def figures_in(text: str, experiment: Experiment, stem: str) -> list[Figure]:
     return figures
 
 
-def figure_lines(figures: Sequence[Mapping[str, Any]], images: Mapping[str, bytes] | None = None) -> str:
-    """The figures in markdown, each with its caption below; with `images` their bytes in place of their names."""
+def figure_lines(
+    figures: Sequence[Mapping[str, Any]], target: str = "md", images: Mapping[str, bytes] | None = None
+) -> str:
+    """The figures as markdown for a format, each with its caption below; with `images` their bytes in place of names.
+
+    Where the format cannot show the kind of an image, the caption tells its file instead.
+    """
     blocks = []
     for figure in figures:
-        target = figure["file"] if images is None else _as_address(figure["file"], images[figure["file"]])
+        name = f"Figure {figure['number']}"
         caption = _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
-        said = f"Figure {figure['number']}. {caption}".rstrip(". ") + "."
-        blocks.append(f"![Figure {figure['number']}]({target})\n\n{said}")
+        said = f"{name}. {caption}".rstrip(". ") + "."
+        if _shows(target, figure["file"]):
+            address = figure["file"] if images is None else _as_address(figure["file"], images[figure["file"]])
+            blocks.append(f"![{name}]({address})\n\n{said}")
+        else:
+            blocks.append(f"{said} The image is [{figure['file']}]({figure['file']}).")
     return "\n\n".join(blocks)
+
+
+def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Sequence[str]) -> list[str]:
+    """A line for each format of a result called `name` that cannot show a figure, with the file that holds it."""
+    return [
+        f"{name}.{target} cannot hold {figure_name}: {target} shows no {kind}; the image is {file}."
+        for target in formats
+        for figure in figures
+        for file, figure_name in [(figure["file"], f"Figure {figure['number']}")]
+        for kind in [Path(file).suffix[1:]]
+        if not _shows(target, file)
+    ]
 
 
 def images_of(figures: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
@@ -99,8 +142,12 @@ def _image(path: Path) -> bytes:
         data = read_regular(path, _MOST_BYTES)
     except (OSError, ValueError, FileRefusedError):
         return b""
-    return data if data.startswith(_KINDS[path.suffix.lower()][0]) else b""
+    return data if _KINDS[path.suffix.lower()].begins.match(data) else b""
+
+
+def _shows(target: str, file: str) -> bool:
+    return target in _KINDS[Path(file).suffix].shown_in
 
 
 def _as_address(file: str, image: bytes) -> str:
-    return f"data:{_KINDS[Path(file).suffix][1]};base64,{base64.b64encode(image).decode()}"
+    return f"data:{_KINDS[Path(file).suffix].media};base64,{base64.b64encode(image).decode()}"

@@ -114,8 +114,8 @@ def left_to_other_sections(
     named = "; ".join(f'"{shown(as_written(item.text))}" ({item.field})' for item in left)
     cite, are = ("cites", "is") if len(left) == 1 else ("cite", "are")
     return [
-        f"exp.json: an abstract stands without citations, so {counted(len(left), 'sentence')} of yours that {cite} a source"
-        f" {are} left to the other sections: {named}."
+        f"exp.json: an abstract stands without citations, so {counted(len(left), 'sentence')} of yours that {cite} a"
+        f" source {are} left to the other sections: {named}."
     ]
 
 

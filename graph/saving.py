@@ -10,7 +10,7 @@ from typing import Any
 from citeloom.citations.csl import style_file
 from citeloom.citations.evidence_report import evidence_report
 from citeloom.citations.export import as_bytes, file_stem, prepare_folder, slug, write_atomically, write_texts
-from citeloom.citations.figures import figure_lines, images_of
+from citeloom.citations.figures import figure_lines, images_of, unshown_figures
 from citeloom.citations.formats import FORMATS, ExportError, Format, convert
 from citeloom.citations.inert import inert, inert_record
 from citeloom.citations.own_files import FreeName, free_name, there
@@ -112,7 +112,12 @@ async def save_section(
             if free == _free(out, name, suffixes, written, force):  # nobody has edited them meanwhile
                 break
         old = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
-        told = [*free.told(), *_named_as_old([file for file in old if there(out / file)])]
+        figures = [figure for figure in named.get("figures", ()) if figure["file"] in images]
+        told = [
+            *free.told(),
+            *_named_as_old([file for file in old if there(out / file)]),
+            *unshown_figures(figures, free.stem, ["md", *made]),
+        ]
         whole = {**named, "warnings": [*told, *record["warnings"]]}
 
         def as_json(files: Mapping[str, str]) -> str:
@@ -140,7 +145,8 @@ def _with_figures_called(record: Mapping[str, Any], name: str, stem: str) -> Map
     figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]
     markdown = record["markdown"]
     for old, new in zip(record["figures"], figures, strict=True):
-        markdown = markdown.replace(f"]({old['file']})", f"]({new['file']})")
+        for shown in ("[{0}]({0})", "]({0})"):
+            markdown = markdown.replace(shown.format(old["file"]), shown.format(new["file"]))
     return {**record, "figures": figures, "markdown": markdown}
 
 
@@ -188,7 +194,7 @@ def _converted(
     cited_too = sorted({key for citation in record.get("own_citations", ()) for key in citation["keys"]})
     for target in formats:
         try:
-            shown = figure_lines(figures, None if target == "tex" else images)
+            shown = figure_lines(figures, target, None if target == "tex" else images)
             made[target] = convert(
                 f"{record['manuscript']}\n{shown}\n" if shown else record["manuscript"],
                 record["bibliography"],

@@ -100,6 +100,35 @@ def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp
     assert any("secret.png" in warning and "gone.png" in warning for warning in record["warnings"])
 
 
+def test_a_plot_is_shown_in_the_formats_that_hold_its_kind_and_the_others_say_where_it_is(
+    home: Path, exp: Path, tmp_path: Path
+) -> None:
+    svg = b'<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "x" "y">\n<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+    (exp.parent / "curve.svg").write_bytes(svg)
+    (exp.parent / "bars.pdf").write_bytes(b"%PDF-1.5\n%%EOF\n")
+    (exp.parent / "page.svg").write_text("<!DOCTYPE html><svg/>", encoding="utf-8")
+    plots = [{"path": path, "caption": f"Caption of {path}"} for path in ("curve.svg", "bars.pdf", "page.svg")]
+    given = {**json.loads(exp.read_text("utf-8")), "plots": plots}
+    exp.write_text(json.dumps(given), encoding="utf-8")
+    with open_library(home) as library:
+        record = write_section(library, "results", exp, out=tmp_path / "out", formats=FORMATS)
+    (missing,) = [warning for warning in record["warnings"] if "no image" in warning]
+    assert "page.svg" in missing and "curve" not in missing and "bars" not in missing
+    files = {name: Path(path) for name, path in record["files"].items()}
+    assert files["figure-1.svg"].read_bytes() == svg and files["figure-2.pdf"].exists()
+    md, tex, page = (files[name].read_text("utf-8") for name in ("md", "tex", "html"))
+    docx = _words(record["files"]["docx"])
+    assert "![Figure 1](results.figure-1.svg)" in md and "![Figure 2]" not in md
+    assert "{results.figure-2.pdf}" in tex and "includesvg" not in tex and "graphics{results.figure-1" not in tex
+    assert 'src="data:image/svg+xml;base64,' in " ".join(page.split()) and "data:application" not in page
+    assert not [name for name in zipfile.ZipFile(files["docx"]).namelist() if "media/" in name]
+    for text, unheld in ((md, "figure-2.pdf"), (page, "figure-2.pdf"), (tex, "figure-1.svg")):
+        assert f"results.{unheld}" in text
+    assert "results.figure-1.svg" in docx and "results.figure-2.pdf" in docx
+    for file, number in (("results.md", 2), ("results.html", 2), ("results.tex", 1), ("results.docx", 1)):
+        assert any(f"{file} cannot hold Figure {number}" in warning for warning in record["warnings"]), file
+
+
 @pytest.fixture
 def server() -> Iterator[FakeOpenAI]:
     with FakeOpenAI() as running:
