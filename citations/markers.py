@@ -39,6 +39,7 @@ _BEHIND_STOP = re.compile(
     r"(?P<stop>[.!?\u2026])(?P<close>[\"'\u201d\u2019)*_]*)[ \t]*(?P<group>(?:\[E\d+\])+)"
     r"(?P<again>[.!?]?)(?=(?P<rest>\s+\S|\s*$|\S))"
 )
+_CLOSES = re.compile("[\"'\u201d\u2019]")
 _ABBREVIATED = re.compile(r"(?:\b(?:al|e\.g|i\.e|cf|vs|etc|approx|ca|Fig|Figs|Eq|Eqs|Dr|St|Jr)|\b[A-Z])$")
 _QUOTE = re.compile(r"(?P<opens>(?<![^\s(\[\u2014-])\"(?=\S))|\"")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
@@ -144,6 +145,8 @@ def _behind_stops(text: str) -> str:
         if stop == "." and _ABBREVIATED.search(text, max(0, match.start() - 8), match.start()):
             ends = not again and (not rest.strip() or (rest[0].isspace() and rest.strip()[0].isupper()))
             return f"{stop}{close} {group}{'.' if ends else again}"
+        if stop == "\u2026" and _CLOSES.search(close):
+            return f"{stop}{close} {group}{again or '.'}"  # a quotation leaves out its own words
         if not again and rest.strip() and not rest[0].isspace():
             return match[0]  # "1.[E3]x": no sentence ends here
         if not again and rest.strip()[:1].islower():

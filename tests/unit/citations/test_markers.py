@@ -98,3 +98,17 @@ def test_a_stray_quotation_mark_does_not_cut_a_quotation() -> None:
 def test_an_open_quotation_ends_with_its_paragraph() -> None:
     cited = sentences_with_markers('They say "so. And more [E3].\n\nAnother paragraph says "no" [E4].')
     assert [sentence.ids for sentence in cited] == [("E3",), ("E4",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("Lee says: “It holds …” [E1]. So.", "Lee says: “It holds …” [E1]. So."),
+        ("Lee says: “It holds …” [E1] So it is.", "Lee says: “It holds …” [E1]. So it is."),
+        ("Lee says: “It holds.” [E1] So.", "Lee says: “It holds” [E1]. So."),
+        ("It goes on… [E1]", "It goes on [E1]…"),
+    ],
+)
+def test_what_a_quotation_leaves_out_stays_inside_it(text: str, normal: str) -> None:
+    assert normalise_markers(text) == normal
+    assert sentences(normal)[0].ids == ("E1",)
