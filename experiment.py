@@ -327,9 +327,9 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
     paths = [plot.path if isinstance(plot, Plot) else plot for plot in experiment.plots]
     missing = [path for number, path in enumerate(paths, 1) if path and number not in shown]
     if missing:
+        named = _named(", ".join(map(repr, missing)))
         warnings.append(
-            f"exp.json: plots: no image (png, jpg, svg or pdf) in its folder for {_named(', '.join(map(repr, missing)))}: the "
-            "text does not speak of them."
+            f"exp.json: plots: no image (png, jpg, svg, pdf) beside it for {named}: the text does not speak of them."
         )
     if experiment.failure:
         warnings.append(

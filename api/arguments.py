@@ -29,6 +29,12 @@ class ClosedLibraryError(ArgumentError):
     default_help = "Open it again with open_library(), and use it before it is closed."
 
 
+class ReadOnlyLibraryError(ArgumentError):
+    """A call that has to write was given a library that can only be read."""
+
+    default_help = "It can be searched and listed; copy it to a folder that can be written for the rest."
+
+
 def library_first(call: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """The call with its library checked; one that is not the first argument is taken, with a `DeprecationWarning`."""
 
@@ -57,7 +63,13 @@ def require_open(library: object) -> None:
             f"library: expected an open library, got {type(library).__name__}.", help="Open one with open_library()."
         )
     if library.closed:
-        raise ClosedLibraryError(f"{library.home.root}: the library is closed.")
+        raise ClosedLibraryError(f"{library.home.name}: the library is closed.")
+
+
+def require_writable(library: Workbench) -> None:
+    """Raise `ReadOnlyLibraryError` where what is written would go into a private copy and be lost."""
+    if library.home.copy_of is not None:
+        raise ReadOnlyLibraryError(f"{library.home.name}: the library cannot be written.")
 
 
 def section_kind(kind: object) -> SectionKind:
@@ -65,13 +77,19 @@ def section_kind(kind: object) -> SectionKind:
     return next((known for known in SECTION_KINDS if known == kind), None) or _raise("section", kind, SECTION_KINDS)
 
 
-def formats_of(given: Sequence[str] | str) -> tuple[Format, ...]:
-    """The formats to be written beside the markdown, which is always; raises `ArgumentError` naming all."""
+def formats_of(given: Sequence[str] | str, out: Path | str | None) -> tuple[Format, ...]:
+    """The formats to be written to `out` beside the markdown, which is always.
+
+    Raises `ArgumentError` for an unknown one, naming all, and for any where there is no `out` to write them to.
+    """
     names = [name for name in ((given,) if isinstance(given, str) else given) if name != "md"]
-    return tuple(
+    wanted = tuple(
         next((known for known in FORMATS if known == name), None) or _raise("format", name, ("md", *FORMATS))
         for name in names
     )
+    if out is None and given:
+        raise ArgumentError("formats: no file is written without out.", help="Give the folder for the files as out.")
+    return wanted
 
 
 def choice_of(what: str, given: object, literal: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
-from citeloom.api.arguments import require_open
+from citeloom.api.arguments import require_open, require_writable
 from citeloom.api.blocking import run_blocking
 from citeloom.api.streaming import events_of
 from citeloom.graph.conversation_run import TurnRequest, take_turn
@@ -120,6 +120,7 @@ class Conversation:
 
     async def _take(self, asked: str, kind: TurnKind, on_event: OnEvent | None) -> dict[str, Any]:
         require_open(self._library)
+        require_writable(self._library)
         request = TurnRequest(asked, kind)
         told: dict[str, Any] = {} if on_event is None else {"on_event": on_event}
         turn = await take_turn(self.thread_id, request, self._library, **told)

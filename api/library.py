@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from citeloom.api.arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more
+from citeloom.api.arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more, require_writable
 from citeloom.api.blocking import run_blocking
 from citeloom.config import RetrievalMode, Settings, load_settings
 from citeloom.errors import ConfigurationError
@@ -16,6 +16,7 @@ from citeloom.graph.workbench import Workbench, made_workbench
 from citeloom.key_trust import is_own
 from citeloom.stores.home import find_home
 from citeloom.stores.ingest import ingest as ingest_papers
+from citeloom.stores.private_copy import readable_home
 from citeloom.tools.papers import year_range
 from citeloom.tools.retrieval import Retrieval, as_records, retrieve
 from citeloom.tools.scope import Scope, require_words
@@ -68,12 +69,16 @@ def open_library(
         chat_model: any LangChain chat model, in place of the one that the settings name.
         embeddings: any LangChain embeddings, in place of those that the settings name.
 
+    A home that can only be read is opened as a private copy, deleted when it is closed: it can be searched and listed,
+    and what has to write raises `ReadOnlyLibraryError`.
+
     Raises `InputError` when home, store or settings cannot be used.
     """
     used = settings or load_settings()
     by_user = home is not None or is_own(used.origin("home"))
     found = find_home(Path(home) if home is not None else used.home, by_user=by_user)
-    return made_workbench(used, found, chat_model, embeddings)
+    readable = readable_home(found, lambda _: None, library=True, records=True)
+    return made_workbench(used, readable, chat_model, embeddings)
 
 
 class _Opening:
@@ -121,6 +126,7 @@ async def aingest(
 
     Raises `InputError`, and what a loader raises.
     """
+    require_writable(library)
     given = _one_or_more_papers(paths)
     files = [Path(item) for item in given if isinstance(item, Path | str)]
     report = await ingest_papers(
@@ -189,6 +195,7 @@ async def acontradictions(
     and `PausedError`; the same call then goes on.
     """
     at_least_one("pairs", pairs)
+    require_writable(library)
     return await find_contradictions(ContradictionRequest(topic.strip(), one_or_more(papers), pairs), library)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from citeloom.api.arguments import formats_of, library_first, one_or_more
+from citeloom.api.arguments import formats_of, library_first, one_or_more, require_writable
 from citeloom.api.blocking import run_blocking
 from citeloom.citations.export import prepare_folder
 from citeloom.citations.formats import Format
@@ -75,7 +75,7 @@ async def aresearch(
         papers: keys of the only papers to look into.
         single_shot: search once, without the agent.
         out: folder for the files; none are written when left out.
-        formats: `tex`, `docx` and `html`, written beside the markdown.
+        formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
         fresh: answer anew, without answers of earlier runs.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
@@ -83,10 +83,11 @@ async def aresearch(
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
+    require_writable(library)
     request = ResearchRequest(
         question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
     )
-    wanted = formats_of(formats)
+    wanted = formats_of(formats, out)
     if strict is not None:
         library = library.with_settings(strict=strict)
     if out is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from citeloom.api.arguments import ArgumentError, formats_of, library_first, section_kind
+from citeloom.api.arguments import ArgumentError, formats_of, library_first, require_writable, section_kind
 from citeloom.api.blocking import run_blocking
 from citeloom.citations.export import prepare_folder
 from citeloom.citations.figures import with_plot_files
@@ -59,7 +59,7 @@ async def awrite_section(
         kind: the section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         out: folder for the files; none are written when left out.
-        formats: `tex`, `docx` and `html`, written beside the markdown.
+        formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
         fresh: write anew, without answers of earlier runs.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
@@ -88,7 +88,7 @@ async def awrite_paper(
         library: an open library.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         out: folder for the files of the paper and of each section; none are written when left out.
-        formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown.
+        formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown; they need `out`.
         fresh: write anew, without answers of earlier runs.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
@@ -110,8 +110,9 @@ async def _written(
     strict: bool | None,
     on_event: OnEvent | None,
 ) -> dict[str, Any]:
+    require_writable(library)
     given, source = _experiment(experiment)
-    wanted = formats_of(formats)
+    wanted = formats_of(formats, out)
     if out is not None:
         await asyncio.to_thread(prepare_folder, Path(out))
     if strict is not None:

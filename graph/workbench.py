@@ -31,6 +31,7 @@ from citeloom.models.roles import Answering, Roles
 from citeloom.prompts import PromptLibrary
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.private_copy import discard_copy
 from citeloom.tools import TOOL_SPECS, EvidenceLimits
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class Workbench:
         """Let go of library and journal; may be called twice."""
         self.library.close()
         self.journal.close()
+        discard_copy(self.home)
 
     def __enter__(self) -> Self:
         return self

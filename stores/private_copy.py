@@ -1,7 +1,7 @@
-"""A library that can only be read, copied to a private folder for one command.
+"""A library that can only be read, copied to a private folder for one command or one opened library.
 
 SQLite, Chroma and tantivy all write where they read: a log beside the database, a lock in the index. In a shared folder
-or a read-only mount they cannot, so a command that only reads works on a copy that is deleted at its end.
+or a read-only mount they cannot, so what only reads works on a copy that is deleted at its end.
 """
 
 from __future__ import annotations
@@ -51,6 +51,12 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
             on_notice(f"{home.root} can only be read: working on a private copy that is deleted at the end.")
             return Home(root, copy_of=home.root)
     raise InputError(f"{home.root}: is being written by another process.", help="Give the same command again.")
+
+
+def discard_copy(home: Home) -> None:
+    """Delete a private copy; any other home stays."""
+    if home.copy_of is not None:
+        shutil.rmtree(home.root, ignore_errors=True)
 
 
 def writable(home: Home) -> bool:

@@ -101,6 +101,12 @@ def test_a_conversation_over_a_library_that_was_closed_says_so(home: Path) -> No
             "format 'pdf'.*tex, docx, html",
         ),
         (lambda lib: citeloom.write_section(lib, "results", EXPERIMENT, formats=["docx", "dcx"]), "Did you mean"),
+        (
+            lambda lib: citeloom.write_section(lib, "results", EXPERIMENT, formats="docx"),
+            "formats: no file .* without out",
+        ),
+        (lambda lib: citeloom.write_paper(lib, EXPERIMENT, formats=["md"]), "formats: no file .* without out"),
+        (lambda lib: citeloom.research(lib, QUESTION, formats=("html",)), "formats: no file .* without out"),
         (lambda lib: citeloom.write_section(lib, "results", None), "experiment: expected"),
         (lambda lib: citeloom.research(lib, QUESTION, papers="varga2021"), "varga2021calibration"),
         (lambda lib: citeloom.search(lib, "scores", papers=["varga2021"]), "varga2021calibration"),

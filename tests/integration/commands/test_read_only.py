@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import citeloom
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import CLI, environment
 
@@ -69,6 +71,28 @@ def test_what_only_reads_works_and_says_how(
     assert done.err.count(f"{denied} can only be read") == 1
     assert "citeloom-read-only" not in done.out
     assert files_of(denied) == before
+
+
+def test_from_python_it_is_searched_and_listed_and_a_call_that_writes_is_one_error(denied: Path, exp: Path) -> None:
+    before = files_of(denied)
+    with citeloom.open_library(denied) as library:
+        copy = library.home.root
+        assert citeloom.search(library, "temperature scaling")[0]["key"] == "varga2021calibration"
+        assert len(library.library.papers()) == 3
+        talk = citeloom.Conversation(library)
+        writes: list[Callable[[], Any]] = [
+            lambda: citeloom.ingest(library, exp),
+            lambda: citeloom.research(library, "How are scores calibrated?"),
+            lambda: citeloom.write_section(library, "results", exp),
+            lambda: citeloom.write_paper(library, exp),
+            lambda: citeloom.contradictions(library),
+            lambda: talk.ask("How are scores calibrated?"),
+        ]
+        for write in writes:
+            with pytest.raises(citeloom.CiteloomError, match="the library cannot be written") as raised:
+                write()
+            assert str(denied) in str(raised.value) and "\n" not in str(raised.value)
+    assert files_of(denied) == before and copy != denied and not copy.exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="mounts and modes are those of POSIX")

@@ -111,7 +111,7 @@ async def test_a_paper_full_of_html_goes_through_the_whole_house_and_does_nothin
             record = await awrite_section(bench, "discussion", experiment, out=tmp_path)
         await close_connections()
         with open_workbench(Settings(), Home(tmp_path / "home")) as bench:
-            answer = await aresearch(f"Do seed ensembles lower errors? {SCRIPT}", bench, out=tmp_path)
+            answer = await aresearch(bench, f"Do seed ensembles lower errors? {SCRIPT}", out=tmp_path)
     for made in (record, answer):
         for citation in made["citations"]:
             assert citation["chunk_text"][citation["start"] : citation["end"]] == citation["quote"]
