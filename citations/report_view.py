@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from citeloom.citations.marking import MARKS
+from citeloom.documents.quoting import shown_quote
 
 _BEFORE, _AFTER = 220, 360  # characters of the passage shown at first: the quote must be seen on a phone
 _LISTED_AUTHORS = 4
@@ -54,12 +55,16 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A piece of evidence: its record, its paper, the numbers of the searches that gave it and of its cards."""
+    """A piece of evidence: its record, its paper, the numbers of the searches that gave it and of its cards.
+
+    `quote` is shown with an ellipsis where its sentence is cut; a run finished before that was kept has the bare words.
+    """
 
     record: Mapping[str, Any]
     paper: Mapping[str, Any]
     searches: tuple[int, ...]
     cards: tuple[int, ...]
+    quote: str
 
     @property
     def authors(self) -> str:
@@ -72,13 +77,15 @@ class Found:
 class Support:
     """What a citation rests on: the citation's record, its evidence, and the passage where it is still known.
 
-    `decided` are the words of the passage that the judge's verdict rests on.
+    `decided` are the words of the passage that the judge's verdict rests on, `quote` the citation's with an ellipsis
+    where its sentence is cut.
     """
 
     citation: Mapping[str, Any]
     found: Found
     excerpt: Excerpt
     whole: bool
+    quote: str
     decided: str = ""
 
 
@@ -163,6 +170,7 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
             {**_UNKNOWN, **report["papers"].get(item["key"], {})},
             tuple(numbers.get(item["id"], ())),
             tuple(cards_of.get(item["id"], ())),
+            report.get("quotes", {}).get(item["id"], item["quote"]),
         )
         for item in record["evidence"]
     }
@@ -225,11 +233,11 @@ def _support(citation: Mapping[str, Any], found: Found, passage: str) -> Support
     quote = citation["quote"]
     start = citation["start"] if passage[citation["start"] : citation["end"]] == quote else passage.find(quote)
     if not passage or start == -1:
-        return Support(citation, found, Excerpt("", quote, ""), whole=False)
+        return Support(citation, found, Excerpt("", quote, ""), False, quote)
     flowing = _WRAPPED.sub(" ", passage)
     end = start + len(quote)
-    decided = deciding_words(citation, passage)
-    return Support(citation, found, Excerpt(flowing[:start], flowing[start:end], flowing[end:]), True, decided)
+    shown, decided = shown_quote(passage, start, end), deciding_words(citation, passage)
+    return Support(citation, found, Excerpt(flowing[:start], flowing[start:end], flowing[end:]), True, shown, decided)
 
 
 def deciding_words(citation: Mapping[str, Any], passage: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from citeloom.documents import Evidence
+from citeloom.documents.quoting import shown_quote
 from citeloom.errors import InputError
 from citeloom.graph.briefs import sources_for
 from citeloom.stores.library import Library
@@ -22,14 +23,18 @@ def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Li
         values: the run's state, which the record was made from.
         library: which is asked for the texts; blocks.
 
-    A passage that is no longer there is left out: its quote stays in the record.
+    `quotes` are those of all evidence as a reader is shown them, with an ellipsis where a sentence is cut. A passage
+    that is no longer there is left out: its quote stays in the record.
     """
     evidence = [Evidence.from_dict(record) for record in values.get("evidence", [])]
     cited = {citation["evidence_id"] for citation in result["citations"]}
-    sources, _ = sources_for(library, [item for item in evidence if item.id in cited])
+    sources, _ = sources_for(library, evidence)
     return {
         "searches": [dict(record) for record in values.get("queries", [])],
-        "passages": {source.evidence.id: source.text for source in sources},
+        "passages": {source.evidence.id: source.text for source in sources if source.evidence.id in cited},
+        "quotes": {
+            item.id: shown_quote(source.text, item.start, item.end) for source in sources for item in [source.evidence]
+        },
         "papers": {key: found for key in sorted({item.key for item in evidence}) if (found := _paper(library, key))},
     }
 

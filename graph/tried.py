@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from citeloom.citations.support import PairKey, cited_claims
 from citeloom.models.briefs import Source
 from citeloom.models.roles import Verdict
 
-Coverage = Mapping[str, Mapping[str, int]]
+Coverage = Mapping[str, Mapping[str, int | None]]  # None: not counted
+NOT_COUNTED: Final = "not counted by the older Citeloom that searched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +39,39 @@ def coverage_warnings(*tried: Tried) -> list[str]:
 
 def coverage_of(
     queries: Iterable[Mapping[str, Any]], text: str, sources: Sequence[Source], verdicts: Mapping[PairKey, Verdict]
-) -> dict[str, dict[str, int]]:
+) -> dict[str, dict[str, int | None]]:
     """What was tried for a section or an answer: passages by its searches, and the cited sentences of its text.
 
-    Searches of older runs did not count their passages, and a text that no judge was given has no sentences here.
+    Searches of older runs did not count their passages, which are None then, and a text that no judge was given has no
+    sentences here.
     """
-    counted = [{name: record.get(name, 0) for name in ("proposed", "shown", "unreadable")} for record in queries]
-    proposed, shown, unreadable = (sum(item[name] for item in counted) for name in ("proposed", "shown", "unreadable"))
+    searched = [record for record in queries if record["origin"] != "default" or record["evidence_ids"]]
     claims = cited_claims(text, sources) if verdicts else {}
     pairs = [[(sentence, source.evidence.id) for source in claim.sources] for sentence, claim in claims.items()]
     labels = [{verdicts[pair].label for pair in of_one if pair in verdicts} for of_one in pairs]
     judged = sum(bool(given - {"unjudged"}) for given in labels)
     return {
-        "passages": {"proposed": proposed, "read": shown - unreadable, "unreadable": unreadable},
+        "passages": _passages(searched),
         "sentences": {"cited": len(labels), "judged": judged, "unjudged": len(labels) - judged},
     }
 
 
-def coverage_in_all(parts: Iterable[Coverage]) -> dict[str, dict[str, int]]:
-    """The coverage of a paper, of that of its sections."""
-    total: dict[str, dict[str, int]] = {}
+def _passages(searched: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+    if any("shown" not in record for record in searched):
+        return {"proposed": None, "read": None, "unreadable": None}
+    proposed, shown, lost = (sum(record[name] for record in searched) for name in ("proposed", "shown", "unreadable"))
+    return {"proposed": proposed, "read": shown - lost, "unreadable": lost}
+
+
+def coverage_in_all(parts: Iterable[Coverage]) -> dict[str, dict[str, int | None]]:
+    """The coverage of a paper, of that of its sections; what one of them did not count is not known of the whole."""
+    total: dict[str, dict[str, int | None]] = {}
     for part in parts:
         for things, counts in part.items():
             sums = total.setdefault(things, dict.fromkeys(counts, 0))
             for name, count in counts.items():
-                sums[name] += count
+                before = sums[name]
+                sums[name] = None if before is None or count is None else before + count
     return total
 
 
@@ -71,11 +80,11 @@ def tried_of(coverage: Coverage) -> list[Tried]:
     if not coverage:
         return []
     passages, sentences = coverage["passages"], coverage["sentences"]
-    shown = passages["read"] + passages["unreadable"]
-    return [
-        Tried("passages shown to the model", "read", shown, passages["read"]),
-        Tried("cited sentences", "judged", sentences["cited"], sentences["judged"]),
-    ]
+    read, unreadable = passages["read"], passages["unreadable"]
+    tried = []
+    if read is not None and unreadable is not None:
+        tried.append(Tried("passages shown to the model", "read", read + unreadable, read))
+    return [*tried, Tried("cited sentences", "judged", sentences["cited"] or 0, sentences["judged"] or 0)]
 
 
 def all_unreadable(coverage: Coverage) -> bool:
@@ -89,7 +98,8 @@ def coverage_line(coverage: Coverage) -> str:
     if not coverage:
         return ""
     passages, sentences = coverage["passages"], coverage["sentences"]
+    counts = f"{passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable"
     return (
-        f"Passages: {passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable; "
+        f"Passages: {NOT_COUNTED if passages['read'] is None else counts}; "
         f"cited sentences: {sentences['judged']} judged, {sentences['unjudged']} not judged."
     )

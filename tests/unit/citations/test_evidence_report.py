@@ -249,3 +249,27 @@ def test_what_was_left_out_is_listed_and_comes_to_no_life() -> None:
     findings = " ".join(page.words["#findings"].split())
     assert "[not supported] Gone." in findings and "So." in findings
     assert page.tags.total() > 0 and not [tag for tag in page.tags if tag[0] in ("script", "iframe", "img")]
+
+
+def test_quotes_in_lists_have_an_ellipsis_where_a_sentence_is_cut() -> None:
+    record = make_record()
+    citation = record["citations"][0]
+    passage = record["report"]["passages"][citation["evidence_id"]]
+    cut = passage[citation["start"] : citation["end"]].rsplit(" ", 2)[0]
+    citation |= {"quote": cut, "end": citation["start"] + len(cut)}
+    cited = {citation["evidence_id"] for citation in record["citations"]}
+    unused = next(item for item in record["evidence"] if item["id"] not in cited)
+    record["report"]["quotes"] = {unused["id"]: "Cut words …"}
+    page = evidence_report(record)
+    assert f"{' '.join(cut.split())} …</span>" in page
+    assert '<blockquote dir="auto">Cut words …</blockquote>' in page
+
+
+def test_passages_that_an_older_run_did_not_count_are_no_zero() -> None:
+    record = make_record()
+    record["coverage"] = {
+        "passages": {"proposed": None, "read": None, "unreadable": None},
+        "sentences": {"cited": 1, "judged": 1, "unjudged": 0},
+    }
+    page = evidence_report(record)
+    assert "Passages: not counted by the older Citeloom that searched." in page
