@@ -1,4 +1,8 @@
-"""Markdown in which no HTML comes alive: a tag of a model or a source stays the characters it is made of."""
+"""Markdown in which no HTML comes alive: a tag of a model or a source stays the characters it is made of.
+
+This is for what Citeloom and models write, and files show. What only lists the library (`search`, `find`, `papers`) is
+data: its JSON holds the words of papers as they are, so that spans count in them.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,10 @@
 Every field of `config.Settings` but keys and places for keys: secrets stay in the environment of the process.
 A field left empty takes the value that the environment or `citeloom.toml` gives it. A request to the server gives
 these, and any page open in a browser may send one: an address among them gets a key only when it is on this machine.
+
+An unknown field is an error. LangGraph's server drops those that the JSON schema has no property for before the graph
+sees them, whatever the model would say of them; a schema without properties would pass them on, and leave Studio's
+form empty.
 """
 
 from __future__ import annotations

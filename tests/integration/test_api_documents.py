@@ -110,3 +110,10 @@ def test_search_from_python_refuses_what_is_not_there(bench: Workbench, tmp_path
     for query, limits in refused:
         with pytest.raises(InputError):
             search(bench, query, **limits)
+
+
+def test_a_search_has_the_words_of_a_paper_as_they_are_so_that_spans_count_in_them(bench: Workbench) -> None:
+    ingest(bench, Document(f"For a<b, `<script>alert(1)</script>` ran. {prose('tag')}", metadata={"source": "tag.md"}))
+    (hit, *_) = search(bench, "script alert ran tag", k=1)
+    (chunk,) = bench.library.chunks([hit["chunk_id"]])
+    assert hit["text"] == chunk.text and "<script>alert(1)</script>" in hit["text"] and "&lt;" not in hit["text"]
