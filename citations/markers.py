@@ -74,7 +74,7 @@ def sentences(text: str) -> list[CitedSentence]:
     """All sentences of a normalised draft; a quotation with full stops inside does not cut one."""
     joined: list[tuple[int, int]] = []
     quotation = _Quotation(text)
-    for start, end in sentence_spans(_SURROGATE.sub("\ufffd", text)):
+    for start, end in sentence_spans(text):
         if joined and quotation.goes_on(joined[-1][1], start):
             joined[-1] = (joined[-1][0], end)
         else:

@@ -146,6 +146,7 @@ def test_a_caption_cut_off_at_either_end_is_shown_without_its_link() -> None:
         ("As \\[31,63--66\\] say, *P*\\<10^−4^ holds.", "As say, P<10^−4 holds."),
         ("The slope is $\\left( a\\,b \\right)$, at $n$ = 3.", "The slope is ( a b ), at n = 3."),
         ("Summarized in @tbl:tasks and Figure {@fig:m}B.", "Summarized in table and Figure B."),
+        ("Cells <!-- how - many --> grew <!-- and died.", "Cells grew <!-- and died."),
     ],
 )
 def test_marks_within_a_sentence_are_not_shown(typed: str, clean: str) -> None:
