@@ -15,6 +15,7 @@ from citeloom.citations.findings import FindingRecord, for_writer
 from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
 from citeloom.citations.marking import without_spans
+from citeloom.citations.spans import line_start
 from citeloom.graph.state import Attempt, EditRecord
 from citeloom.models.briefs import Source
 from citeloom.models.roles import FailingSentence
@@ -165,11 +166,11 @@ def _leads(text: str, placed: Sequence[CitedSentence]) -> list[CitedSentence | N
 
 
 def _is_item(text: str, sentence: CitedSentence) -> bool:
-    return bool(_ITEM.match(text, text.rfind("\n", 0, sentence.start) + 1))
+    return bool(_ITEM.match(text, line_start(text, sentence.start)))
 
 
 def _begins_line(text: str, sentence: CitedSentence) -> bool:
-    begin = text.rfind("\n", 0, sentence.start) + 1
+    begin = line_start(text, sentence.start)
     item = _ITEM.match(text, begin)
     return sentence.start <= (item.end() if item else begin)
 
@@ -263,7 +264,7 @@ def _leaves_others(text: str, edits: Sequence[EditRecord]) -> bool:
 
 
 def is_heading(text: str, sentence: CitedSentence) -> bool:
-    return bool(_HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1))
+    return bool(_HEADING.match(text, line_start(text, sentence.start)))
 
 
 def _words(text: str) -> set[str]:
