@@ -194,5 +194,6 @@ def _joined(out: Sequence[str | Cited]) -> list[str | Cited]:
     """Neighbouring texts as one, empty ones left out."""
     joined: list[str | Cited] = []
     for is_text, items in groupby(out, key=lambda item: isinstance(item, str)):
-        joined += ["".join(map(str, items))] if is_text else items
+        together = list(items)
+        joined += ["".join(map(str, together))] if is_text else together
     return [item for item in joined if item != ""]

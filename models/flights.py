@@ -100,7 +100,7 @@ class KeyLocks:
 
     def _in_place(self, file: int) -> bool:
         try:
-            return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(file))
+            return os.path.samestat(self._path.stat(follow_symlinks=False), os.fstat(file))
         except FileNotFoundError:
             return False
 
