@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from citeloom.citations.markers import CitedSentence
+from citeloom.citations.spans import line_start
 from citeloom.models.extractive.subjects import AUXILIARIES, is_verb
 
 _LEAD: Final = re.compile(r"(?P<bold>\*\*|__)(?P<words>(?:(?!\*\*|__)[^\n\d]){1,80})(?P=bold)[.:]?")
@@ -73,7 +74,7 @@ def is_lead_in(text: str, sentence: CitedSentence, following: CitedSentence | No
 
     What follows in the same line has to cite.
     """
-    begin = text.rfind("\n", 0, sentence.start) + 1
+    begin = line_start(text, sentence.start)
     found = _LEAD.fullmatch(sentence.text.strip())
     mark = _LIST_MARK.match(text, begin, sentence.end)
     first = mark is not None and mark.end() >= sentence.start

@@ -12,7 +12,7 @@ from citeloom.citations.findings import Finding, shown
 from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, sentences
 from citeloom.citations.quotations import quoted_spans
-from citeloom.citations.spans import within
+from citeloom.citations.spans import line_start, within
 from citeloom.experiment import Experiment
 from citeloom.models.briefs import Source
 
@@ -78,7 +78,7 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
         sentence
         for sentence in sentences(text)
         if not sentence.ids
-        and not _HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1)
+        and not _HEADING.match(text, line_start(text, sentence.start))
         and _reports(_without(text, sentence, [quoted[n] for n in within(starts, sentence.start, sentence.end)]), own)
     ]
 
@@ -114,7 +114,7 @@ def unsupported_findings(text: str) -> list[Finding]:
 
 
 def _states(text: str, sentence: CitedSentence, following: CitedSentence | None) -> bool:
-    begin = text.rfind("\n", 0, sentence.start) + 1
+    begin = line_start(text, sentence.start)
     if _HEADING.match(text, begin) or _BOLD_LINE.match(text[begin : begin + _LINE_READ]):
         return False
     if is_lead_in(text, sentence, following) or is_transition(sentence, following):

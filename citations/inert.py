@@ -15,7 +15,7 @@ from typing import Any, Final
 # A tag, comment, instruction or declaration as CommonMark begins one, and an address in angle brackets, but for those
 # of the web. `a<b` is none of these: formulas hold it.
 _LIVE = re.compile(r"<(?!https?://[^\s<>]+>)(?=[!?]|/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>:]|\Z)|[A-Za-z][\w.+-]*[:@])")
-_SCRIPT = re.compile(r"(?<=\])(?=[(:]\s*<?\s*(?:javascript|vbscript|data):)", re.IGNORECASE)
+_SCRIPT = re.compile(r"(?<=\])(?=[(:]\s*+<?\s*+(?:javascript|vbscript|data):)", re.IGNORECASE)
 _ENTITY: Final = "&lt;"
 
 # What is compared, looked up or opened, and the words of a source, which stand at their place in its chunk.

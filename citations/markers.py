@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 
 from citeloom.citations.folding import fold
 from citeloom.documents.sentences import sentence_spans
@@ -73,16 +74,22 @@ def marker_ids(text: str) -> tuple[str, ...]:
 
 def sentences(text: str) -> list[CitedSentence]:
     """All sentences of a normalised draft; a quotation with full stops inside does not cut one."""
+    return list(_sentences(text))
+
+
+@lru_cache(maxsize=8)
+def _sentences(text: str) -> tuple[CitedSentence, ...]:
+    """`sentences`, kept since each check asks for those of the same draft."""
     joined: list[tuple[int, int]] = []
     quotation = _Quotation(text)
-    for start, end in sentence_spans(_SURROGATE.sub("\ufffd", text)):
+    for start, end in sentence_spans(text):
         if joined and quotation.goes_on(joined[-1][1], start):
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((start, end))
             quotation.forget()
         quotation.read(start if joined[-1][0] == start else quotation.read_to, end)
-    return [CitedSentence(text[start:end], start, end, marker_ids(text[start:end])) for start, end in joined]
+    return tuple(CitedSentence(text[start:end], start, end, marker_ids(text[start:end])) for start, end in joined)
 
 
 def sentences_with_markers(text: str) -> list[CitedSentence]:

@@ -98,6 +98,7 @@ _HEDGES: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
     ),
     ("about", re.compile(r"(?:\b(?:about|around|roughly|approximately|approx\.|some|circa|ca\.)|[~≈∼])\s*$", re.I)),
 )
+_HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # beside letters, what such words end with
 _JOINED = re.compile(rf"{_GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){_GAP}*)+")
 
 # 515 of 1,234 and 3/4, which a share in words may stand for; from 4.1 (tonnes) to 8.2, which may be "doubled".
@@ -132,7 +133,10 @@ def claimed_numbers(text: str) -> list[Number]:
         if not shared(number.start) and counts(text, number) and (measures(text, number) or not cited(number.start))
     ]
     found.sort(key=lambda number: number.start)
-    return [replace(number, hedge=_hedge(text, number)) for number in _sharing_percent(text, found)]
+    return [
+        replace(number, hedge=hedge) if (hedge := _hedge(text, number)) else number
+        for number in _sharing_percent(text, found)
+    ]
 
 
 def given_numbers(text: str) -> list[Number]:
@@ -248,6 +252,9 @@ def _cited_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _hedge(text: str, number: Number) -> Hedge:
     before = text[max(0, number.start - 24) : number.start]
+    last = before.rstrip()[-1:]
+    if not last.isalpha() and last not in _HEDGE_SIGNS:
+        return ""
     return next((hedge for hedge, pattern in _HEDGES if pattern.search(before)), "")
 
 

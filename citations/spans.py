@@ -1,9 +1,12 @@
-"""Spans of a text as a set that answers by bisection, however many there are."""
+"""Spans of a text as a set that answers by bisection, however many there are, and the lines they stand on."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from typing import Final
+
+_LONGEST_LINE: Final = 10_000  # characters; what stands further behind is in no heading and no item of a list
 
 
 class SpanSet:
@@ -32,3 +35,10 @@ class SpanSet:
 def within(starts: list[int], start: int, end: int) -> range:
     """The indices of those sorted `starts` that lie in `start:end`."""
     return range(bisect_left(starts, start), bisect_left(starts, end))
+
+
+def line_start(text: str, position: int) -> int:
+    """Where the line begins on which a position stands; the position itself where that is very far before it."""
+    first = max(0, position - _LONGEST_LINE)
+    before = text.rfind("\n", first, position)
+    return before + 1 if before >= 0 else position if first else 0

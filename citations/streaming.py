@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from citeloom.citations.folding import fold
@@ -92,15 +93,17 @@ class MarkerStream:
         unended = _UNENDED.search(text, ended)
         view = fold(text[: unended.start()] if unended else text)
         out: list[str | Cited] = []
-        done = 0  # in `text`
+        plain = done = 0  # in `text`: where what is inert began, and where it ends
         for place in _inert(view.text):
             start, end = view.starts[place], view.ends[place]
             if start < done:
                 continue  # one of several characters that were written as one
             if start > done:
+                out += self._plain(text[plain:done])
                 out += self._normal(text[done:start], text[start:end])
-            out += self._plain(text[start:end])
+                plain = start
             done = end
+        out += self._plain(text[plain:done])
         return _joined(out), text[done:]
 
     def _plain(self, text: str) -> list[str | Cited]:
@@ -190,9 +193,7 @@ def _tail(text: str) -> str:
 def _joined(out: Sequence[str | Cited]) -> list[str | Cited]:
     """Neighbouring texts as one, empty ones left out."""
     joined: list[str | Cited] = []
-    for item in out:
-        if isinstance(item, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += item
-        elif item != "":
-            joined.append(item)
-    return joined
+    for is_text, items in groupby(out, key=lambda item: isinstance(item, str)):
+        together = list(items)
+        joined += ["".join(map(str, together))] if is_text else together
+    return [item for item in joined if item != ""]

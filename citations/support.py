@@ -9,6 +9,7 @@ from citeloom.citations.absence import states_only_absence
 from citeloom.citations.findings import Finding, Rule
 from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, sentences, sentences_with_markers
+from citeloom.citations.spans import line_start
 from citeloom.models.briefs import Source
 from citeloom.models.roles import CitedClaim, Verdict, VerdictLabel
 
@@ -47,7 +48,7 @@ def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
     claims: dict[str, CitedClaim] = {}
     heading, last = "", None
     for sentence in sentences(text):
-        if _HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1):
+        if _HEADING.match(text, line_start(text, sentence.start)):
             heading, last = sentence.text, None
             continue
         before = last.text if last and not _BLANK_LINE.search(text, last.end, sentence.start) else heading

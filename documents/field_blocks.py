@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, paragraph
 from markdown_it.token import Token
 
 BlockKind = Literal["paragraph", "heading", "kept"]
@@ -77,4 +78,14 @@ def _flat(text: str) -> str:
 def _parser() -> MarkdownIt:
     # Indented lines are wrapped prose, and a line such as "[a]: b" is no definition that may vanish.
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.block.ruler.at("paragraph", _outer_paragraph)
     return parser.disable(["code", "reference", "html_block", "linkify", "inline"], ignoreInvalid=True)
+
+
+def _outer_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A paragraph; of one inside a list or a quotation nothing is kept, since nobody asks for it."""
+    before = len(state.tokens)
+    found = paragraph(state, start, end, silent)
+    if state.level:
+        del state.tokens[before:]
+    return found

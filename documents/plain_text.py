@@ -26,7 +26,7 @@ _LITERAL = re.compile(
     """,
     re.VERBOSE,
 )
-_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->)){0,2000}-->")
+_LONGEST_COMMENT: Final = 2_000
 _QUOTE_MARK = re.compile(r"(?m)^[ \t]{0,3}(?:>[ \t]?){1,5}")
 _HEADING_MARK = re.compile(r"(?m)^[ \t]{0,3}#{1,9}[ \t]+")
 _DEFINITION = re.compile(r"^\[\^[^\[\]\s]{1,40}\]:\s*")
@@ -85,7 +85,7 @@ _UNITS: Final = frozenset({"mm", "cm", "km", "nm", "um", "dm", "kg", "ml", "sec"
 def plain_text(passage: str) -> str:
     """`passage` on one line, without emphasis, link targets, heading marks, citation and footnote marks and tags."""
     text = _HEADING_MARK.sub("", _QUOTE_MARK.sub("", passage.translate(_PRIVATE)))
-    text = _ESCAPED_CITATION.sub(r"[\1]", " ".join(_COMMENT.sub(" ", text).split()))
+    text = _ESCAPED_CITATION.sub(r"[\1]", " ".join(_without_comments(text).split()))
     kept: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
@@ -95,6 +95,18 @@ def plain_text(passage: str) -> str:
     text = _prose(_LITERAL.sub(keep, text))
     text = _KEPT.sub(lambda match: kept[int(match.group(1))], text)
     return " ".join(text.split())
+
+
+def _without_comments(text: str) -> str:
+    """A blank in the place of each comment; one that is open or very long is none."""
+    pieces: list[str] = []
+    done, start, end = 0, text.find("<!--"), 0
+    while start >= 0 and (end := text.find("-->", max(end, start + 4))) >= 0:
+        if end - start - 4 <= _LONGEST_COMMENT:
+            pieces += [text[done:start], " "]
+            done = end + 3
+        start = text.find("<!--", max(done, start + 1))
+    return "".join([*pieces, text[done:]])
 
 
 def plain_formula(formula: str) -> str:

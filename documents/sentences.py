@@ -65,10 +65,12 @@ _AHEAD = 400
 _BEHIND = 64
 _MOST_AT_ONCE = 4_000
 _STOPS = ".!?"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Character spans of the sentences of `text`, in order and without overlap; none is empty."""
+    text = _SURROGATE.sub("\ufffd", text)  # half a character, from a model's JSON or a PDF: sentencex cannot take it
     spans: list[tuple[int, int]] = []
     for start, end in _passages(text):
         for left, right in _sentences(text, start, end):

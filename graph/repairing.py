@@ -15,6 +15,7 @@ from citeloom.citations.findings import FindingRecord, for_writer
 from citeloom.citations.foreign import NEEDED
 from citeloom.citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
 from citeloom.citations.marking import without_spans
+from citeloom.citations.spans import line_start
 from citeloom.graph.state import Attempt, EditRecord
 from citeloom.models.briefs import Source
 from citeloom.models.roles import FailingSentence
@@ -57,15 +58,16 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
     by_id = {source.evidence.id: source for source in sources}
     placed = sentences(text)
     here = findings_in(findings, placed, text)
-    wanted = [any(item["severity"] != "note" for item in found) for found in here]
+    fails = any(item["severity"] != "note" for found in here for item in found)
+    leads = _leads(text, placed)
     found: list[Failing] = []
     for place, sentence in enumerate(placed):
         told = [item for item in here[place] if item["severity"] != "note" or item["rule"] in TOLD_BESIDE]
         idle = _idle_markers(here[place])
-        if not idle and not (wanted[place] or (any(wanted) and told)):
+        if not idle and not (fails and told):
             continue
-        lead = _lead_of(text, placed, place)
-        messages = tuple(for_writer(item) for item in told) if any(wanted) else ()
+        lead = leads[place]
+        messages = tuple(for_writer(item) for item in told) if fails else ()
         shown = FailingSentence(
             without_markers_of(sentence.text, idle),
             messages,
@@ -148,24 +150,27 @@ def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
     )
 
 
-def _lead_of(text: str, placed: Sequence[CitedSentence], place: int) -> CitedSentence | None:
-    """The sentence that introduces the list in which a sentence is an item: "They differ in three ways [E1]:"."""
-    while place > 0 and _is_item(text, placed[place]):
-        place -= 1
-        if _COLON.search(placed[place].text):
-            return placed[place]
-        # An item may have more sentences than the one that begins its line.
-        while place > 0 and not _begins_line(text, placed[place]):
-            place -= 1
-    return None
+def _leads(text: str, placed: Sequence[CitedSentence]) -> list[CitedSentence | None]:
+    """For each sentence the one that introduces the list in which it is an item: "They differ in three ways [E1]:"."""
+    leads: list[CitedSentence | None] = []
+    above = 0  # the sentence that begins the line on which the one before stands
+    for place, sentence in enumerate(placed):
+        if not place or not _is_item(text, sentence):
+            leads.append(None)
+        elif _COLON.search(placed[place - 1].text):
+            leads.append(placed[place - 1])
+        else:  # an item may have more sentences than the one that begins its line
+            leads.append(leads[above])
+        above = place if _begins_line(text, sentence) else above
+    return leads
 
 
 def _is_item(text: str, sentence: CitedSentence) -> bool:
-    return bool(_ITEM.match(text, text.rfind("\n", 0, sentence.start) + 1))
+    return bool(_ITEM.match(text, line_start(text, sentence.start)))
 
 
 def _begins_line(text: str, sentence: CitedSentence) -> bool:
-    begin = text.rfind("\n", 0, sentence.start) + 1
+    begin = line_start(text, sentence.start)
     item = _ITEM.match(text, begin)
     return sentence.start <= (item.end() if item else begin)
 
@@ -259,7 +264,7 @@ def _leaves_others(text: str, edits: Sequence[EditRecord]) -> bool:
 
 
 def is_heading(text: str, sentence: CitedSentence) -> bool:
-    return bool(_HEADING.match(text, text.rfind("\n", 0, sentence.start) + 1))
+    return bool(_HEADING.match(text, line_start(text, sentence.start)))
 
 
 def _words(text: str) -> set[str]:

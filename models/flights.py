@@ -1,7 +1,7 @@
 """Equal calls under way: one is made, the others wait for it, each in its own event loop or process.
 
-Between processes a key is a byte of a file that nobody reads, locked by whoever asks for it: two system calls, no
-write, and the lock ends with its process, however that ends. Where files cannot be locked, nobody waits.
+Between processes a key is a byte of a file that nobody reads, locked by whoever asks for it: four system calls,
+no write, and the lock ends with its process, however that ends. Where files cannot be locked, nobody waits.
 """
 
 from __future__ import annotations
@@ -48,38 +48,65 @@ class Landing:
 
 
 class KeyLocks:
-    """Keys that this process holds, as locks on bytes of a file."""
+    """Keys that this process holds, as locks on bytes of a file.
+
+    It is made for the first key and taken away by the last process that closes it: a key counts only while the file in
+    which it was locked is in its place.
+    """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file: int | None = None
-        if fcntl is not None:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            with suppress(OSError):
-                self._file = os.open(path, flags, 0o600)
+        self._closed = False
+        self._guard = threading.Lock()
 
     def take(self, key: str) -> bool:
         """Whether the key is free for this process, and its own from now on; never waits."""
-        try:
-            self._lock(key, fcntl.LOCK_EX | fcntl.LOCK_NB if fcntl is not None else 0)
-        except OSError as error:
-            return error.errno not in _HELD  # a file system without locks keeps nobody from asking
+        if fcntl is None:
+            return True
+        with self._guard:
+            try:
+                while not self._closed:
+                    if self._file is None:
+                        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                        self._file = os.open(self._path, flags, 0o600)
+                    fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte_of(key))
+                    if self._in_place(self._file):
+                        break
+                    os.close(self._file)
+                    self._file = None
+            except OSError as error:
+                return error.errno not in _HELD  # a file system without locks keeps nobody from asking
         return True
 
     def give_back(self, key: str) -> None:
         """Let others have the key."""
-        with suppress(OSError):
-            self._lock(key, fcntl.LOCK_UN if fcntl is not None else 0)
+        if self._file is not None:
+            with suppress(OSError):
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _byte_of(key))
 
     def close(self) -> None:
-        """Give back all keys."""
-        if self._file is not None:
+        """Give back all keys, and leave no file that nobody else has a key in."""
+        with self._guard:
+            self._closed = True
+            if self._file is None:
+                return
+            with suppress(OSError):
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self._in_place(self._file):
+                    self._path.unlink()
             os.close(self._file)
             self._file = None
 
-    def _lock(self, key: str, operation: int) -> None:
-        if self._file is not None:
-            place = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) >> 2
-            fcntl.lockf(self._file, operation, 1, place)
+    def _in_place(self, file: int) -> bool:
+        try:
+            return os.path.samestat(self._path.stat(follow_symlinks=False), os.fstat(file))
+        except FileNotFoundError:
+            return False
+
+
+def _byte_of(key: str) -> int:
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) >> 2
 
 
 class Flights:

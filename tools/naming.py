@@ -24,7 +24,6 @@ _DOI_LIKE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.\d{4,9}/\S+
 _KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/-]*")
 _ASCII_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_:.+/-]*")
 _NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
-_BRACKETED = re.compile(r"\s*\[[^\]]*\]\s*$")
 _LONG_TITLE = 6  # words from which a title is known without quotes or capitals
 _NEAR = 0.88  # share of equal characters from which two titles are the same, but for a slip
 _SHARED = 0.6  # of a title's words that must be in the question before it is compared
@@ -143,12 +142,19 @@ def _titles(papers: Sequence[Paper]) -> Iterator[_Title]:
     """The forms of the titles; one that several papers have names none of them."""
     forms: dict[tuple[str, ...], list[_Title]] = {}
     for paper in papers:
-        whole = _BRACKETED.sub("", paper.title)
+        whole = _without_bracket(paper.title)
         for written in dict.fromkeys([whole, whole.split(":")[0]]):
             words = _title_words(written)
             if words:
                 forms.setdefault(words, []).append(_Title(paper.key, words, written.strip()))
     return (same[0] for same in forms.values() if len({title.key for title in same}) == 1)
+
+
+def _without_bracket(title: str) -> str:
+    """The title without what stands in square brackets at its end, such as its translation."""
+    whole = title.rstrip()
+    start = whole.find("[", whole.rfind("]", 0, -1) + 1) if whole.endswith("]") else -1
+    return whole[:start].rstrip() if start >= 0 else title
 
 
 def _words(text: str) -> list[_Word]:

@@ -144,11 +144,9 @@ def choose(matches: Sequence[Match], limits: Limits, *, wanted_papers: int) -> l
     rest = sorted(matches, key=lambda match: (-match.score, match.fact, match.quotable.source.evidence.id))
     while rest and len(chosen) < limits.section:
         best = max(rest, key=lambda match: _value(match, taken, wanted_papers))
-        rest = [match for match in rest if match is not best]
-        if not _allowed(best, limits, taken):
-            continue
         _take(best, taken)
         chosen.append(best)
+        rest = [match for match in rest if match is not best and _allowed(match, limits, taken)]
     return sorted(chosen, key=lambda match: (match.fact, -match.score))
 
 

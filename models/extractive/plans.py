@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from citeloom.documents import Category
 from citeloom.documents.field_blocks import Block, blocks
@@ -94,6 +95,7 @@ def sentences(text: str) -> list[str]:
     return [statement.text for statement in plain(text) if not statement.block]
 
 
+@lru_cache(maxsize=64)
 def plain(text: str) -> Paragraph:
     """The sentences of a field, each a statement of its own, and its lists, tables and headings as they are."""
     parts = blocks(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from citeloom.models.extractive.themes import Theme, experiment_themes, themes_i
 from citeloom.models.listening import TextListener
 from citeloom.models.roles import Draft, FailingSentence, QuoteSpan
 
+# Statements that sources are looked for beside; a section takes a handful of sources, and a real one has fewer.
+_MOST_MATCHED: Final = 400
+
 
 class ExtractiveWriter:
     """Implements `SectionWriter`; the same brief always gives the same draft."""
@@ -36,7 +40,7 @@ class ExtractiveWriter:
         themes = await asyncio.to_thread(_themes, brief)
         said = _flat(" ".join(section.text for section in brief.earlier or ()))
         pairs = await asyncio.to_thread(_passages_on, brief.sources, themes, said)
-        matched = [number for number, statement in enumerate(statements) if statement.about]
+        matched = [number for number, statement in enumerate(statements) if statement.about][:_MOST_MATCHED]
         chosen: list[Match] = []
         if pairs and matched:
             quotables = await self._near_topic(brief, pairs)

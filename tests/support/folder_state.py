@@ -10,7 +10,7 @@ from pathlib import Path
 def contents(folder: Path) -> dict[str, object]:
     """Every file by its path: the rows of a database, else its bytes.
 
-    Left out are locks (also `-calls`), the traces of open databases (`-wal`, `-shm`), tables without rows, and what
+    Left out are locks, the traces of open databases (`-wal`, `-shm`), tables without rows, and what
     Chroma writes when it is opened to be read.
     """
     state: dict[str, object] = {}
@@ -18,7 +18,7 @@ def contents(folder: Path) -> dict[str, object]:
         return state
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_dir() or "locks" in path.parts or name.endswith(("-wal", "-shm", "-calls", ".bin")):
+        if path.is_dir() or "locks" in path.parts or name.endswith(("-wal", "-shm", ".bin")):
             continue
         if path.suffix in (".sqlite", ".sqlite3"):
             state |= {f"{name}:{table}": rows for table, rows in _rows(path).items() if rows}

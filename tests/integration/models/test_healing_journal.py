@@ -19,7 +19,7 @@ from citeloom.config import Settings
 from citeloom.models import journal_file
 from citeloom.models.endpoint import chat_caller
 from citeloom.models.endpoint_embedding import endpoint_embedding
-from citeloom.models.flights import Flights
+from citeloom.models.flights import Flights, KeyLocks
 from citeloom.models.journal import Journal
 from citeloom.models.journaled_chat import JournaledChat
 from citeloom.models.records import CallRecord, Outcome, RunScope, Usage
@@ -276,3 +276,18 @@ async def test_a_file_that_cannot_be_locked_keeps_nobody_from_asking(tmp_path: P
         assert await second.usage(RUN) == Usage(1, 1, 10, 2)
     assert victim.read_text() == "of value"
     assert path not in Flights._open, "other journals of this process may still be open"
+
+
+async def test_the_file_of_locks_is_gone_with_its_last_user_and_no_key_is_lost_by_that(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite-calls"
+    with Journal.open(tmp_path / "journal.sqlite") as journal:
+        assert not path.exists()
+        assert (await journal.once(CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
+        assert path.exists()
+    assert not path.exists()
+    left = KeyLocks(path)
+    assert left.take("a")
+    path.unlink()  # as another process does that closes it between two calls of this one
+    assert left.take("b") and path.exists()
+    left.close()
+    assert not path.exists()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from citeloom.documents.plain_text import plain_text
 from citeloom.documents.readable import ReadableUnit, readable_units
 from citeloom.documents.sentences import sentence_spans
 
@@ -156,3 +157,8 @@ def test_marks_within_a_sentence_are_not_shown(typed: str, clean: str) -> None:
 
 def test_a_caption_of_marks_alone_is_read_as_nothing() -> None:
     assert readable_units("Figure 2. > > >") == []
+
+
+def test_comments_are_not_shown_but_what_is_open_or_very_long_is_none() -> None:
+    assert plain_text("Cells <!-- how - many? --> grew<!----> <!-- and died.") == "Cells grew <!-- and died."
+    assert "many" in plain_text(f"Cells <!-- {'many ' * 500}--> grew.")

@@ -74,3 +74,8 @@ def test_spans_are_ordered_trimmed_and_leave_out_no_letter(text: str) -> None:
     assert all(left[1] <= right[0] for left, right in itertools.pairwise(spans))
     covered = {index for start, end in spans for index in range(start, end)}
     assert not [char for index, char in enumerate(text) if index not in covered and char.isalpha()]
+
+
+def test_half_a_character_takes_no_sentence_away() -> None:
+    text = "One \ud83d sentence. Another one."
+    assert [text[start:end] for start, end in sentence_spans(text)] == ["One \ud83d sentence.", "Another one."]
