@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from citeloom.api.conversation import Conversation
-    from citeloom.api.library import (
+    from .api.conversation import Conversation
+    from .api.library import (
         acontradictions,
         aingest,
         aopen_library,
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
         open_library,
         search,
     )
-    from citeloom.api.questions import aresearch, research
-    from citeloom.api.streaming import astream_paper, astream_research, astream_section
-    from citeloom.api.writing import awrite_paper, awrite_section, write_paper, write_section
-    from citeloom.config import Settings
-    from citeloom.errors import CiteloomError
-    from citeloom.experiment import load_experiment
-    from citeloom.graph.paper_graph import build_paper_graph
-    from citeloom.graph.research_graph import build_research_graph
-    from citeloom.graph.section_graph import build_section_graph
+    from .api.questions import aresearch, research
+    from .api.streaming import astream_paper, astream_research, astream_section
+    from .api.writing import awrite_paper, awrite_section, write_paper, write_section
+    from .config import Settings
+    from .errors import CiteloomError
+    from .experiment import load_experiment
+    from .graph.paper_graph import build_paper_graph
+    from .graph.research_graph import build_research_graph
+    from .graph.section_graph import build_section_graph
 
 _HOMES = {
     "CiteloomError": "citeloom.errors",

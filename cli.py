@@ -15,20 +15,20 @@ try:
         chat,
         contradictions,
         conversations,
-        diagnosis,
+        doctor,
         library,
         research,
         runs,
         search,
         sections,
-        spending,
+        usage,
         verify,
     )
     from citeloom.commands.called_as import name_program
-    from citeloom.commands.console import notice, result
     from citeloom.commands.full_disk import full_disk
-    from citeloom.commands.going_on import command_again
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
+    from citeloom.commands.output import notice, result
+    from citeloom.commands.resume_hint import resume_command
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
     from citeloom.models.concurrency import threads_ended
     from citeloom.program import NAME, command, given_command, program, remember_command
@@ -64,8 +64,8 @@ research.register(app)
 chat.register(app)
 conversations.register(app)
 runs.register(app)
-spending.register(app)
-diagnosis.register(app)
+usage.register(app)
+doctor.register(app)
 
 
 def _show_version(asked: bool) -> None:
@@ -111,7 +111,7 @@ def _run() -> int:
         if full := full_disk(error, home_in_use()):
             return _waiting_for_space(full)
         if error.exit_code == PAUSED:
-            notice(f"Paused: {error} To go on: {command_again(sys.argv, error)}")
+            notice(f"Paused: {error} To go on: {resume_command(sys.argv, error)}")
         else:
             notice(f"Error: {error}{_own_help(error)}")
         return error.exit_code
@@ -133,7 +133,7 @@ def _own_help(error: CiteloomError) -> str:
 
 
 def _interrupted() -> int:
-    again = command_again(sys.argv)
+    again = resume_command(sys.argv)
     notice(f"Paused: interrupted; everything answered is kept. Give the same command again to go on from here: {again}")
     return PAUSED
 

@@ -35,8 +35,8 @@ from pydantic_settings import (
 )
 from pydantic_settings.sources.utils import parse_env_vars
 
-from citeloom.errors import ConfigurationError
-from citeloom.key_trust import (
+from .errors import ConfigurationError
+from .key_trust import (
     DEFAULT,
     DOTENV,
     ENVIRONMENT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from citeloom.program import filled
+from .program import filled
 
 ExitCode = Literal[0, 1, 2, 3, 4]
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from citeloom.errors import InputError
+from .errors import InputError
 
 SectionKind = Literal["introduction", "methods", "results", "discussion", "conclusion", "abstract"]
 SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, get_args
 
-from citeloom.citations.formats import FORMATS, Format
-from citeloom.errors import InputError
-from citeloom.experiment import SECTION_KINDS, SectionKind
-from citeloom.graph.workbench import Workbench
+from ..citations.export.pandoc_formats import FORMATS, Format
+from ..errors import InputError
+from ..experiment import SECTION_KINDS, SectionKind
+from ..graph.session import Session
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -40,8 +40,8 @@ def library_first(call: Callable[Parameters, Result]) -> Callable[Parameters, Re
 
     @functools.wraps(call)
     def ordered(*given: Any, **options: Any) -> Result:
-        place = next((n for n, value in enumerate(given) if isinstance(value, Workbench)), None)
-        by_name = place is None and given and isinstance(options.get("library"), Workbench)
+        place = next((n for n, value in enumerate(given) if isinstance(value, Session)), None)
+        by_name = place is None and given and isinstance(options.get("library"), Session)
         if place or by_name:
             warnings.warn(
                 f"The library is the first argument of {call.__name__}(); another order will be refused.",
@@ -58,7 +58,7 @@ def library_first(call: Callable[Parameters, Result]) -> Callable[Parameters, Re
 
 def require_open(library: object) -> None:
     """Raise `ArgumentError` for what is no library, and `ClosedLibraryError` for one that was closed."""
-    if not isinstance(library, Workbench):
+    if not isinstance(library, Session):
         raise ArgumentError(
             f"library: expected an open library, got {type(library).__name__}.", help="Open one with open_library()."
         )
@@ -66,7 +66,7 @@ def require_open(library: object) -> None:
         raise ClosedLibraryError(f"{library.home.name}: the library is closed.")
 
 
-def require_writable(library: Workbench) -> None:
+def require_writable(library: Session) -> None:
     """Raise `ReadOnlyLibraryError` where what is written would go into a private copy and be lost."""
     if library.home.copy_of is not None:
         raise ReadOnlyLibraryError(f"{library.home.name}: the library cannot be written.")

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from citeloom.errors import ConfigurationError
-from citeloom.models.concurrency import run_to_end
+from ..errors import ConfigurationError
+from ..models.concurrency import run_async
 
 Result = TypeVar("Result")
 
@@ -17,6 +17,6 @@ def run_blocking(work: Coroutine[Any, Any, Result], twin: str) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return run_to_end(work)
+        return run_async(work)
     work.close()
     raise ConfigurationError("An event loop is running here.", help=f"Use 'await citeloom.{twin}(...)'.")

@@ -6,16 +6,16 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
-from citeloom.api.arguments import require_open, require_writable
-from citeloom.api.blocking import run_blocking
-from citeloom.api.streaming import events_of
-from citeloom.graph.conversation_run import TurnRequest, take_turn
-from citeloom.graph.conversation_state import TurnKind
-from citeloom.graph.events import Event, OnEvent
-from citeloom.graph.saving import public_record
-from citeloom.graph.transcript import turn_record, write_transcript
-from citeloom.graph.workbench import Workbench
-from citeloom.stores.conversations import ConversationRegister, new_thread_id
+from ..graph.conversation_state import TurnKind
+from ..graph.events import Event, OnEvent
+from ..graph.session import Session
+from ..runs.conversation import TurnRequest, take_turn
+from ..runs.output_files import public_record
+from ..runs.transcript import turn_record, write_transcript
+from ..stores.conversation_registry import ConversationRegister, new_thread_id
+from .arguments import require_open, require_writable
+from .blocking import run_blocking
+from .streaming import events_of
 
 __all__ = ["Conversation"]
 
@@ -51,7 +51,7 @@ class Conversation:
     it only reads better.
     """
 
-    def __init__(self, library: Workbench, thread_id: str | None = None) -> None:
+    def __init__(self, library: Session, thread_id: str | None = None) -> None:
         require_open(library)
         self._library = library
         self._register = ConversationRegister(library.home.runs)

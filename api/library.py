@@ -7,19 +7,19 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from citeloom.api.arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more, require_writable
-from citeloom.api.blocking import run_blocking
-from citeloom.config import RetrievalMode, Settings, load_settings
-from citeloom.errors import ConfigurationError
-from citeloom.graph.contradictions import ContradictionRequest, find_contradictions
-from citeloom.graph.workbench import Workbench, made_workbench
-from citeloom.key_trust import is_own
-from citeloom.stores.home import find_home
-from citeloom.stores.ingest import ingest as ingest_papers
-from citeloom.stores.private_copy import readable_home
-from citeloom.tools.papers import year_range
-from citeloom.tools.retrieval import Retrieval, as_records, retrieve
-from citeloom.tools.scope import Scope, require_words
+from ..config import RetrievalMode, Settings, load_settings
+from ..errors import ConfigurationError
+from ..graph.session import Session, create_session
+from ..ingestion.ingest import ingest as ingest_papers
+from ..key_trust import is_own
+from ..runs.contradictions import ContradictionRequest, find_contradictions
+from ..stores.home import find_home
+from ..stores.read_only_copy import readable_home
+from ..tools.paper_search import year_range
+from ..tools.retrieval import Retrieval, as_records, retrieve
+from ..tools.scope import Scope, require_words
+from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more, require_writable
+from .blocking import run_blocking
 
 if TYPE_CHECKING:
     from langchain_core.document_loaders import BaseLoader
@@ -55,7 +55,7 @@ def open_library(
     settings: Settings | None = None,
     chat_model: BaseChatModel | None = None,
     embeddings: Embeddings | None = None,
-) -> Workbench:
+) -> Session:
     """The library of a home with the models that read and write over it.
 
         with citeloom.open_library() as library:  # closed at the end
@@ -78,20 +78,20 @@ def open_library(
     by_user = home is not None or is_own(used.origin("home"))
     found = find_home(Path(home) if home is not None else used.home, by_user=by_user)
     readable = readable_home(found, lambda _: None, library=True, records=True)
-    return made_workbench(used, readable, chat_model, embeddings)
+    return create_session(used, readable, chat_model, embeddings)
 
 
 class _Opening:
     """A library that is being opened: `await` gives it, `async with` closes it at the end."""
 
-    def __init__(self, opened: Callable[[], Workbench]) -> None:
+    def __init__(self, opened: Callable[[], Session]) -> None:
         self._open = opened
-        self._bench: Workbench | None = None
+        self._bench: Session | None = None
 
-    def __await__(self) -> Generator[Any, None, Workbench]:
+    def __await__(self) -> Generator[Any, None, Session]:
         return asyncio.to_thread(self._open).__await__()
 
-    async def __aenter__(self) -> Workbench:
+    async def __aenter__(self) -> Session:
         self._bench = await self
         return self._bench
 
@@ -107,7 +107,7 @@ def aopen_library(home: Path | str | None = None, **options: Unpack[OpenOptions]
 
 @library_first
 async def aingest(
-    library: Workbench,
+    library: Session,
     paths: Given | Sequence[Given],
     bib: Path | str | None = None,
     *,
@@ -145,7 +145,7 @@ async def aingest(
 
 @library_first
 async def asearch(
-    library: Workbench,
+    library: Session,
     query: str,
     k: int = 10,
     mode: RetrievalMode = "hybrid",
@@ -181,7 +181,7 @@ async def asearch(
 
 @library_first
 async def acontradictions(
-    library: Workbench, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
+    library: Session, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
 ) -> dict[str, Any]:
     """Passages of different papers that disagree, as the judge says; the result is the JSON of `contradictions --json`.
 
@@ -234,7 +234,7 @@ def _documents(given: Sequence[Given]) -> list[Document]:
 
 @library_first
 def ingest(
-    library: Workbench,
+    library: Session,
     paths: Given | Sequence[Given],
     bib: Path | str | None = None,
     *,
@@ -247,7 +247,7 @@ def ingest(
 
 @library_first
 def search(
-    library: Workbench,
+    library: Session,
     query: str,
     k: int = 10,
     mode: RetrievalMode = "hybrid",
@@ -263,7 +263,7 @@ def search(
 
 @library_first
 def contradictions(
-    library: Workbench, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
+    library: Session, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
 ) -> dict[str, Any]:
     """`acontradictions` for code without an event loop."""
     return run_blocking(acontradictions(library, topic, papers=papers, pairs=pairs), "acontradictions")

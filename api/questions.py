@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from citeloom.api.arguments import formats_of, library_first, one_or_more, require_writable
-from citeloom.api.blocking import run_blocking
-from citeloom.citations.export import prepare_folder
-from citeloom.citations.formats import Format
-from citeloom.graph.events import OnEvent
-from citeloom.graph.research_run import ResearchRequest, run_research
-from citeloom.graph.saving import public_record, save_section
-from citeloom.graph.workbench import Workbench
+from ..citations.export.files import prepare_folder
+from ..citations.export.pandoc_formats import Format
+from ..graph.events import OnEvent
+from ..graph.session import Session
+from ..runs.output_files import public_record, save_section
+from ..runs.research import ResearchRequest, run_research
+from .arguments import formats_of, library_first, one_or_more, require_writable
+from .blocking import run_blocking
 
 __all__ = ["ResearchOptions", "aresearch", "research"]
 
@@ -44,7 +44,7 @@ class ResearchCallOptions(ResearchOptions, total=False):
 
 @library_first
 async def aresearch(
-    library: Workbench,
+    library: Session,
     question: str,
     *,
     sources: int | None = None,
@@ -99,6 +99,6 @@ async def aresearch(
 
 
 @library_first
-def research(library: Workbench, question: str, **options: Unpack[ResearchCallOptions]) -> dict[str, Any]:
+def research(library: Session, question: str, **options: Unpack[ResearchCallOptions]) -> dict[str, Any]:
     """`aresearch` for code without an event loop; takes the same options."""
     return run_blocking(aresearch(library, question, **options), "aresearch")

@@ -11,19 +11,19 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Unpack
 
-from citeloom.api.arguments import library_first
-from citeloom.api.questions import ResearchOptions, aresearch
-from citeloom.api.writing import WritingOptions, awrite_paper, awrite_section
-from citeloom.experiment import Experiment, SectionKind
-from citeloom.graph.events import Event, OnEvent, Telling
-from citeloom.graph.workbench import Workbench
+from ..experiment import Experiment, SectionKind
+from ..graph.events import Event, EventRecorder, OnEvent
+from ..graph.session import Session
+from .arguments import library_first
+from .questions import ResearchOptions, aresearch
+from .writing import WritingOptions, awrite_paper, awrite_section
 
 __all__ = ["astream_paper", "astream_research", "astream_section"]
 
 
 @library_first
 def astream_section(
-    library: Workbench,
+    library: Session,
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
     **options: Unpack[WritingOptions],
@@ -38,7 +38,7 @@ def astream_section(
 
 @library_first
 def astream_paper(
-    library: Workbench, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[WritingOptions]
+    library: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[WritingOptions]
 ) -> AsyncGenerator[Event, None]:
     """Write a paper, or go on with it, as a stream of events; takes the options of `awrite_paper`.
 
@@ -50,7 +50,7 @@ def astream_paper(
 
 @library_first
 def astream_research(
-    library: Workbench, question: str, **options: Unpack[ResearchOptions]
+    library: Session, question: str, **options: Unpack[ResearchOptions]
 ) -> AsyncGenerator[Event, None]:
     """Answer a question, or go on with it, as a stream of events; takes the options of `aresearch`.
 
@@ -66,7 +66,7 @@ async def events_of(work: Callable[[OnEvent], Awaitable[dict[str, Any]]]) -> Asy
     When the stream is closed early `work` is cancelled, and has ended when the closing is over.
     """
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    telling = Telling(events.put_nowait)
+    telling = EventRecorder(events.put_nowait)
 
     async def run() -> None:
         try:

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from citeloom.api.arguments import ArgumentError, formats_of, library_first, require_writable, section_kind
-from citeloom.api.blocking import run_blocking
-from citeloom.citations.export import prepare_folder
-from citeloom.citations.figures import with_plot_files
-from citeloom.citations.formats import Format
-from citeloom.experiment import Experiment, SectionKind, load_experiment, parse_experiment
-from citeloom.graph.events import OnEvent
-from citeloom.graph.identity import RunKind
-from citeloom.graph.requests import SectionRequest
-from citeloom.graph.run import run_section
-from citeloom.graph.saving import public_record, save
-from citeloom.graph.workbench import Workbench
+from ..citations.export.figures import with_plot_files
+from ..citations.export.files import prepare_folder
+from ..citations.export.pandoc_formats import Format
+from ..experiment import Experiment, SectionKind, load_experiment, parse_experiment
+from ..graph.events import OnEvent
+from ..graph.session import Session
+from ..runs.execution import run_section
+from ..runs.fingerprint import RunKind
+from ..runs.output_files import public_record, save
+from ..runs.section_request import SectionRequest
+from .arguments import ArgumentError, formats_of, library_first, require_writable, section_kind
+from .blocking import run_blocking
 
 __all__ = ["WritingOptions", "awrite_paper", "awrite_section", "write_paper", "write_section"]
 
@@ -41,7 +41,7 @@ class WritingCallOptions(WritingOptions, total=False):
 
 @library_first
 async def awrite_section(
-    library: Workbench,
+    library: Session,
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
     *,
@@ -72,7 +72,7 @@ async def awrite_section(
 
 @library_first
 async def awrite_paper(
-    library: Workbench,
+    library: Session,
     experiment: Experiment | dict[str, Any] | Path | str,
     *,
     out: Path | str | None = None,
@@ -102,7 +102,7 @@ async def awrite_paper(
 async def _written(
     kind: RunKind,
     experiment: Experiment | dict[str, Any] | Path | str,
-    library: Workbench,
+    library: Session,
     out: Path | str | None,
     formats: Sequence[Format] | Format,
     fresh: bool,
@@ -126,7 +126,7 @@ async def _written(
 
 @library_first
 def write_section(
-    library: Workbench,
+    library: Session,
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
     **options: Unpack[WritingCallOptions],
@@ -137,7 +137,7 @@ def write_section(
 
 @library_first
 def write_paper(
-    library: Workbench, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[WritingCallOptions]
+    library: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[WritingCallOptions]
 ) -> dict[str, Any]:
     """`awrite_paper` for code without an event loop; takes the same options."""
     return run_blocking(awrite_paper(library, experiment, **options), "awrite_paper")

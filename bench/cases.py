@@ -14,11 +14,11 @@ from typing import Any
 
 from bench.checks import Score
 from bench.papers import ROOT
-from citeloom.citations.coverage import uncited_sentences, unsupported_findings
-from citeloom.citations.numbers import number_findings
-from citeloom.citations.quantities import Number, claimed_numbers
-from citeloom.documents.sentences import sentence_spans
+from citeloom.citations.checks.citation_coverage import uncited_sentences, unsupported_findings
+from citeloom.citations.checks.number_parsing import Number, claimed_numbers
+from citeloom.citations.checks.number_tracing import number_findings
 from citeloom.experiment import Experiment
+from citeloom.text.sentences import sentence_spans
 from tests.unit.citations.samples import make_source
 
 CASES = ROOT / "tests/unit/cases"
@@ -77,7 +77,7 @@ def score_counting() -> dict[str, Score]:
 
 
 def shown_today(passage: str) -> list[str]:
-    """What a reader is shown of a passage, one line each: the same rule as in `models/chat/reader.py`."""
+    """What a reader is shown of a passage, one line each: the same rule as in `roles/chat/reader.py`."""
     spans = [(start, end) for start, end in sentence_spans(passage) if any(map(str.isalpha, passage[start:end]))]
     return [" ".join(passage[start:end].split()) for start, end in spans]
 

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from bench.papers import ROOT
-from citeloom.citations.copied import copied_runs
-from citeloom.citations.coverage import uncited_sentences
-from citeloom.citations.foreign import find_foreign
-from citeloom.citations.instructions import suspicious
+from citeloom.citations.checks.author_year_patterns import NamedSource
+from citeloom.citations.checks.citation_coverage import uncited_sentences
+from citeloom.citations.checks.copied_text import copied_runs
+from citeloom.citations.checks.foreign_citations import find_foreign
+from citeloom.citations.checks.injection_patterns import suspicious
+from citeloom.citations.checks.number_tracing import trace_numbers
 from citeloom.citations.markers import sentences
-from citeloom.citations.names import NamedSource
-from citeloom.citations.numbers import trace_numbers
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment
-from citeloom.models.briefs import Source
+from citeloom.roles.inputs import Source
 
 CASES = ROOT / "tests/unit/citations"
 FOREIGN_TABLES = ("foreign_cases.tsv", "foreign_held_out.tsv")

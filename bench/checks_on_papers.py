@@ -14,12 +14,12 @@ from pathlib import Path
 
 from bench.checks import source_of
 from bench.papers import ROOT
-from citeloom.citations.copied import copied_runs
-from citeloom.citations.coverage import uncited_sentences
-from citeloom.citations.numbers import trace_numbers
-from citeloom.citations.quantities import claimed_numbers
-from citeloom.documents.sentences import sentence_spans
+from citeloom.citations.checks.citation_coverage import uncited_sentences
+from citeloom.citations.checks.copied_text import copied_runs
+from citeloom.citations.checks.number_parsing import claimed_numbers
+from citeloom.citations.checks.number_tracing import trace_numbers
 from citeloom.experiment import Experiment, load_experiment
+from citeloom.text.sentences import sentence_spans
 
 _FIELDS = (
     "results",

@@ -16,9 +16,9 @@ from bench.evidence import settings_for
 from bench.measure import Row, row_of
 from bench.papers import ROOT
 from bench.server import serving
-from citeloom.graph.conversation_run import TurnRequest, take_turn
-from citeloom.graph.workbench import Workbench, open_workbench
-from citeloom.stores.conversations import new_thread_id
+from citeloom.graph.session import Session, open_session
+from citeloom.runs.conversation import TurnRequest, take_turn
+from citeloom.stores.conversation_registry import new_thread_id
 from citeloom.stores.home import Home
 from tests.support.shell_on_terminal import PROMPT, shell
 
@@ -46,7 +46,7 @@ async def measure(home: Home, rounds: int) -> list[Row]:
     """The two rows."""
     ready = [(seconds, READY) for seconds in (until_prompt(home) for _ in range(rounds + 1))][1:]
     pairs: list[tuple[float, float]] = []
-    with serving(0, librarian=True) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
+    with serving(0, librarian=True) as url, open_session(settings_for(url, AT_ONCE), home) as bench:
         await talk(bench, SUBJECTS[:1])  # loads what is loaded on first use
         for number in range(rounds):
             first = number % len(SUBJECTS)
@@ -58,7 +58,7 @@ async def measure(home: Home, rounds: int) -> list[Row]:
     ]
 
 
-async def talk(bench: Workbench, subjects: Sequence[str]) -> list[float]:
+async def talk(bench: Session, subjects: Sequence[str]) -> list[float]:
     """Seconds of each turn of a new conversation."""
     thread = new_thread_id()
     seconds: list[float] = []

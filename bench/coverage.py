@@ -29,12 +29,12 @@ from typing import Any, Final
 from bench.papers import ROOT
 from bench.recording import Passage, RecordingBench, RecordingLibrary, Seen, ask
 from citeloom.config import Settings
-from citeloom.models.journal import Journal
-from citeloom.models.local_embedding import LocalEmbedding
-from citeloom.models.needs import Need
+from citeloom.ingestion.ingest import ingest
+from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
+from citeloom.roles.needs import Need
 from citeloom.stores.home import Home
-from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
 
 STAGES: Final = ("searched", "proposed", "read", "shown")

@@ -24,11 +24,11 @@ from bench.papers import Material
 from bench.server import serving
 from citeloom.config import Settings
 from citeloom.documents import Chunk
-from citeloom.graph.workbench import open_workbench
-from citeloom.models.endpoint_embedding import BATCH, BATCHES_AT_ONCE
-from citeloom.models.weights import count_tokens
+from citeloom.graph.session import open_session
+from citeloom.ingestion.ingest import ingest
+from citeloom.models.embeddings.bundled_weights import count_tokens
+from citeloom.models.embeddings.remote import BATCH, BATCHES_AT_ONCE
 from citeloom.stores.home import Home
-from citeloom.stores.ingest import ingest
 
 PAPERS, WORDS, SECTIONS = 200, 5_000, 8
 TARGET = 1.3
@@ -90,7 +90,7 @@ def _settings(url: str) -> Settings:
 async def take_in(home: Home, papers: Path, url: str, *, changed: bool = True) -> float:
     """Seconds of an ingest, with the opening of the library."""
     started = time.perf_counter()
-    with open_workbench(_settings(url), home.prepare()) as bench:
+    with open_session(_settings(url), home.prepare()) as bench:
         report = await ingest(bench.library, [papers], bib=None)
     seconds = time.perf_counter() - started
     assert len(report.added) == (PAPERS if changed else 0), f"{len(report.added)} papers were added"
@@ -98,7 +98,7 @@ async def take_in(home: Home, papers: Path, url: str, *, changed: bool = True) -
 
 
 def _chunks(home: Home, url: str) -> list[Chunk]:
-    with open_workbench(_settings(url), home) as bench:
+    with open_session(_settings(url), home) as bench:
         return [chunk for paper in bench.library.papers() for chunk in bench.library.paper_chunks(paper.key)]
 
 

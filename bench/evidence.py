@@ -22,14 +22,14 @@ from bench.measure import Row, alternate, row_of
 from bench.server import ROOT, SEARCHES, serving, stages
 from citeloom.config import Settings
 from citeloom.experiment import Experiment
-from citeloom.graph.queries import default_queries
-from citeloom.graph.workbench import Workbench, open_workbench
-from citeloom.models.extractive.needs import section_needs
-from citeloom.models.needs import Purpose
+from citeloom.graph.default_queries import default_queries
+from citeloom.graph.session import Session, open_session
+from citeloom.roles.extractive.planners import section_needs
+from citeloom.roles.needs import Purpose
 from citeloom.stores.home import Home
 from citeloom.tools import Scope, search_evidence
-from citeloom.tools.evidence import read_in_waves
-from citeloom.tools.windows import propose_windows
+from citeloom.tools.evidence_search import read_in_waves
+from citeloom.tools.window_search import propose_windows
 
 TARGET = 1.35
 DELAY = 0.1
@@ -42,7 +42,7 @@ def settings_for(base_url: str, at_once: int) -> Settings:
     return Settings(chat_model="fake", chat_base_url=base_url, max_concurrency=at_once)
 
 
-async def search(bench: Workbench, queries: Sequence[str]) -> float:
+async def search(bench: Session, queries: Sequence[str]) -> float:
     """Seconds of the first search for several needs, or of an agent's for one query; as a run of its own, so that the
     journal holds no answer for it."""
     needs = section_needs(queries)
@@ -67,7 +67,7 @@ async def search(bench: Workbench, queries: Sequence[str]) -> float:
 async def measure(home: Home, experiment: Experiment, rounds: int) -> list[Row]:
     """Rows for the needs of a discussion and for one query, warm; then for the first search of a process."""
     rows: list[Row] = []
-    with serving(DELAY) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
+    with serving(DELAY) as url, open_session(settings_for(url, AT_ONCE), home) as bench:
         count = bench.library.embedding.count_tokens
         first = default_queries("discussion", experiment, count)
         for queries in (first, SEARCHES[:1]):
@@ -111,6 +111,6 @@ async def requests_of(home: Home, queries: Sequence[str]) -> list[Stage]:
     """The requests that a search makes, in stages."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
-        with serving(DELAY, log=log) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
+        with serving(DELAY, log=log) as url, open_session(settings_for(url, AT_ONCE), home) as bench:
             await search(bench, queries)
         return list(stages(log))

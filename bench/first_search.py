@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.bare import BareClient
 from bench.evidence import AT_ONCE, search, settings_for
-from citeloom.graph.workbench import open_workbench
+from citeloom.graph.session import open_session
 from citeloom.stores.home import Home
 
 
@@ -27,7 +27,7 @@ def main() -> None:
     asked = json.loads(given.asked.read_text(encoding="utf-8"))
 
     async def ours() -> float:
-        with open_workbench(settings_for(given.url, AT_ONCE), Home(given.home)) as bench:
+        with open_session(settings_for(given.url, AT_ONCE), Home(given.home)) as bench:
             return await search(bench, asked["queries"])
 
     async def bare() -> float:

@@ -16,9 +16,9 @@ from bench.evidence import DELAY, settings_for
 from bench.measure import Row, alternate, row_of
 from bench.server import serving, stages
 from citeloom.graph.events import Event
-from citeloom.graph.research_run import ResearchRequest, run_research
-from citeloom.graph.workbench import Workbench, open_workbench
-from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.graph.session import Session, open_session
+from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.runs.research import ResearchRequest, run_research
 from citeloom.stores.home import Home
 
 TARGET = 1.3
@@ -29,7 +29,7 @@ QUESTION = "Which methods have been compared on the same kind of task, and on ho
 async def measure(home: Home, rounds: int) -> list[Row]:
     """The row for a question whose evidence suffices at once."""
     walk = await requests_of(home)
-    with serving(DELAY) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
+    with serving(DELAY) as url, open_session(settings_for(url, AT_ONCE), home) as bench:
         async with BareClient(url, AT_ONCE) as bare:
             await first_token(bench)
             await bare.until_first_word(walk)
@@ -38,7 +38,7 @@ async def measure(home: Home, rounds: int) -> list[Row]:
     return [row_of(f"first token of an answer, {calls} calls", pairs, target=TARGET)]
 
 
-async def first_token(bench: Workbench) -> float:
+async def first_token(bench: Session) -> float:
     """Seconds until the first token of a fresh run."""
     came: list[float] = []
 
@@ -60,7 +60,7 @@ async def requests_of(home: Home) -> list[Stage]:
     """The requests of a run up to the draft, in stages."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
-        with serving(DELAY, log=log) as url, open_workbench(settings_for(url, AT_ONCE), home) as bench:
+        with serving(DELAY, log=log) as url, open_session(settings_for(url, AT_ONCE), home) as bench:
             await first_token(bench)
         found = stages(log)
     draft = next(place for place, stage in enumerate(found) if stage[0].get("stream"))

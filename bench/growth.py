@@ -25,11 +25,11 @@ import numpy as np
 
 from bench.papers import material
 from citeloom.documents import Category, Chunk, Paper, chunk_id
-from citeloom.models.embedding import Vector, Vectors
-from citeloom.stores.changes import Change, PaperRecord
+from citeloom.models.embeddings.protocol import Vector, Vectors
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.tools.papers import search_papers
+from citeloom.stores.paper_change import Change, PaperRecord
+from citeloom.tools.paper_search import search_papers
 from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope
 

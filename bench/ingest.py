@@ -13,12 +13,12 @@ from statistics import median
 
 from bench.measure import Row
 from bench.papers import Material
-from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.ingestion.ingest import ingest
+from citeloom.ingestion.plan import make_plan
+from citeloom.ingestion.sources import read_sources
+from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.stores.home import Home
-from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
-from citeloom.stores.plan import make_plan
-from citeloom.stores.sources import read_sources
 
 TARGET = 0.85
 CHUNKING = (400, 100)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from bench.measure import Row, row_of
-from citeloom.models.journal import Journal
+from citeloom.models.journal.journal import Journal
 from tests.support.journal_load import crowd, write
 
 GOAL = 0.002  # seconds a call

@@ -30,10 +30,10 @@ from bench.papers import ROOT
 from citeloom.documents import Category
 from citeloom.documents.chunking import chunk_paper
 from citeloom.documents.markdown import parse_markdown
-from citeloom.documents.sentences import sentence_spans
-from citeloom.models.extractive.judge import ON_TOPIC, topic_score
-from citeloom.models.local_embedding import LocalEmbedding
-from citeloom.models.reranker import Reranker
+from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.reranker import Reranker
+from citeloom.roles.extractive.judge_and_summarizer import ON_TOPIC, topic_score
+from citeloom.text.sentences import sentence_spans
 
 CLAIMS_OF_A_PAPER = 3
 CITING = 100

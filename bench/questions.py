@@ -16,14 +16,14 @@ from pathlib import Path
 from bench.papers import ROOT
 from bench.retrieval import SETS, RetrievalSet, fill, load
 from citeloom.config import Settings
-from citeloom.models.extractive import extractive_roles
-from citeloom.models.extractive.question_planner import parts_of
-from citeloom.models.local_embedding import LocalEmbedding
-from citeloom.models.needs import Need, Purpose
-from citeloom.models.roles import EvidenceReader
+from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.roles.extractive import extractive_roles
+from citeloom.roles.extractive.planners import parts_of
+from citeloom.roles.needs import Need, Purpose
+from citeloom.roles.protocols import EvidenceReader
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.tools.windows import WindowLimits, propose_windows
+from citeloom.tools.window_search import WindowLimits, propose_windows
 
 ASKED = 60  # questions of each row
 _DOCUMENTS = 500  # of a set: the questions of the rest have no document there

@@ -13,13 +13,13 @@ from typing import Any
 from citeloom.config import RoleName
 from citeloom.documents.windows import Window
 from citeloom.graph.research_graph import build_research_graph
-from citeloom.graph.research_run import ResearchRequest
-from citeloom.graph.workbench import Workbench
-from citeloom.models.briefs import AnswerBrief
-from citeloom.models.chat.answer_layout import present_fresh
-from citeloom.models.extractive import extractive_roles
-from citeloom.models.needs import Need, Purpose
-from citeloom.models.roles import AnswerWriter, EvidenceReader, NeedsPlanner, Roles
+from citeloom.graph.session import Session
+from citeloom.roles.chat.prompt_answer_sources import present_fresh
+from citeloom.roles.extractive import extractive_roles
+from citeloom.roles.inputs import AnswerBrief
+from citeloom.roles.needs import Need, Purpose
+from citeloom.roles.protocols import AnswerWriter, EvidenceReader, NeedsPlanner, Roles
+from citeloom.runs.research import ResearchRequest
 from citeloom.stores.library import Library
 
 
@@ -63,8 +63,8 @@ class RecordingLibrary(Library):
 
 
 @dataclass
-class RecordingBench(Workbench):
-    """A workbench whose roles note what they are shown in `seen`, and whose searches are those of a chat model.
+class RecordingBench(Session):
+    """A session whose roles note what they are shown in `seen`, and whose searches are those of a chat model.
 
     `planned` are needs to be searched for in place of those by rules, by question.
     """
@@ -128,7 +128,7 @@ async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False
     if isinstance(bench.library, RecordingLibrary):
         bench.library.seen = seen
 
-    async def provide(_: object) -> Workbench:
+    async def provide(_: object) -> Session:
         return bench
 
     graph = build_research_graph(provide).compile()

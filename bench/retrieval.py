@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from bench.papers import ROOT
 from citeloom.documents import Category, Chunk, Paper, chunk_id, text_hash
-from citeloom.models.embedding import Vector
-from citeloom.models.local_embedding import LocalEmbedding
-from citeloom.models.reranker import Reranker
-from citeloom.stores.changes import Change, PaperRecord
+from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.protocol import Vector
+from citeloom.models.embeddings.reranker import Reranker
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.paper_change import Change, PaperRecord
 from citeloom.stores.vector_cache import VectorCache
 from citeloom.tools.reranking import PairScorer
 from citeloom.tools.retrieval import Retrieval, retrieve

@@ -18,9 +18,9 @@ from bench.measure import Row, alternate, row_of
 from bench.server import serving, stages
 from citeloom.citations import references
 from citeloom.experiment import Experiment
-from citeloom.graph.requests import SectionRequest
-from citeloom.graph.run import run_section
-from citeloom.graph.workbench import Workbench, open_workbench
+from citeloom.graph.session import Session, open_session
+from citeloom.runs.execution import run_section
+from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 
 TARGET = 1.4
@@ -32,12 +32,12 @@ async def measure(home: Home, experiment: Experiment, rounds: int) -> list[Row]:
     rows: list[Row] = []
     for together, at_once in ((True, 20), (False, 20)):
         walk = await requests_of(home, experiment, together, at_once)
-        with serving(DELAY, together=together) as url, open_workbench(settings_for(url, at_once), home) as bench:
+        with serving(DELAY, together=together) as url, open_session(settings_for(url, at_once), home) as bench:
             async with BareClient(url, at_once) as bare:
                 await run(bench, experiment)
                 await bare.walk(walk)
 
-                async def ours(bench: Workbench = bench) -> float:
+                async def ours(bench: Session = bench) -> float:
                     return await run(bench, experiment)
 
                 async def theirs(bare: BareClient = bare, walk: Sequence[Stage] = walk) -> float:
@@ -52,7 +52,7 @@ async def measure(home: Home, experiment: Experiment, rounds: int) -> list[Row]:
     return rows
 
 
-async def run(bench: Workbench, experiment: Experiment) -> float:
+async def run(bench: Session, experiment: Experiment) -> float:
     """Seconds of a fresh run; raises when it was not the section that the reference walks."""
     references._formatted_alike.cache_clear()  # a user's run has other sources than the one before
     started = time.perf_counter()
@@ -69,7 +69,7 @@ async def requests_of(home: Home, experiment: Experiment, together: bool, at_onc
         log = Path(folder) / "log.jsonl"
         with (
             serving(DELAY, together=together, log=log) as url,
-            open_workbench(settings_for(url, at_once), home) as bench,
+            open_session(settings_for(url, at_once), home) as bench,
         ):
             await run(bench, experiment)
         found = stages(log)

@@ -1,13 +1,13 @@
 """Markers, checks, rendering, references, export: what makes a draft's citations true and traceable."""
 
-from citeloom.citations.checks import check_draft, neutralise
-from citeloom.citations.export import SectionDocument, write_files
-from citeloom.citations.findings import Finding
-from citeloom.citations.flagged import flag_findings, flag_sources
-from citeloom.citations.markers import CitedSentence, marker_ids, normalise_markers, sentences_with_markers
-from citeloom.citations.numbers import NumberTrace, trace_numbers
-from citeloom.citations.references import Reference, References, build_references
-from citeloom.citations.styles import Citation, Rendered, render
+from .checks.draft_checks import check_draft, replace_invalid_citations
+from .checks.findings import Finding
+from .checks.injection_flags import flag_findings, flag_sources
+from .checks.number_tracing import NumberTrace, trace_numbers
+from .citation_styles import Citation, Rendered, render
+from .export.files import SectionDocument, write_files
+from .markers import CitedSentence, marker_ids, normalise_markers, sentences_with_markers
+from .references import Reference, References, build_references
 
 __all__ = [
     "Citation",
@@ -23,9 +23,9 @@ __all__ = [
     "flag_findings",
     "flag_sources",
     "marker_ids",
-    "neutralise",
     "normalise_markers",
     "render",
+    "replace_invalid_citations",
     "sentences_with_markers",
     "trace_numbers",
     "write_files",

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 
-from citeloom.citations.folding import fold
-from citeloom.documents.sentences import sentence_spans
+from ..text.sentences import sentence_spans
+from .checks.unicode_folding import fold
 
 MARKER = re.compile(r"\[(E[1-9]\d{0,5})\]")
 _GROUP = re.compile(r"(?:\[E[1-9]\d{0,5}\])+")

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from citeloom.citations.findings import Finding, Rule
-from citeloom.citations.foreign import NEEDED
-from citeloom.citations.markers import CitedSentence, sentences
+from .checks.findings import Finding, Rule
+from .checks.foreign_citations import NEEDED
+from .markers import CitedSentence, sentences
 
 MARKS: Final[Mapping[Rule, str]] = {
     "unsupported": "[not supported]",

@@ -15,12 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from citeloom.citations.csl import read_style
-from citeloom.citations.styles import quoted_section
-from citeloom.config import CitationStyle
-from citeloom.documents import Paper
-from citeloom.documents.pandoc import PandocError, pandoc
-from citeloom.errors import InputError
+from ..config import CitationStyle
+from ..documents import Paper
+from ..documents.pandoc import PandocError, pandoc
+from ..errors import InputError
+from .citation_styles import quoted_section
+from .csl_styles import read_style
 
 _ENTRY_KEY = re.compile(r"(@\s*[A-Za-z]+\s*[{(]\s*)([^\s,{}()]+)(\s*,)")
 _HEX_ESCAPE = re.compile(r"\\x([89A-Fa-f][0-9A-Fa-f])")

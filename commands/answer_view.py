@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from citeloom.commands.console import result
-from citeloom.commands.printable import one_line, shown
-from citeloom.commands.told_answer import ToldAnswer
-from citeloom.program import command
+from ..program import command
+from .answer_stream import AnswerStreamView
+from .escaping import one_line, shown
+from .output import result
 
 
 def answer_markdown(record: Mapping[str, Any]) -> str:
@@ -22,18 +22,18 @@ def references_markdown(record: Mapping[str, Any]) -> str:
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
-        from citeloom.citations.cited_places import numbered_list
+        from ..citations.numbered_references import numbered_list
 
         return f"## References\n\n{numbered_list(record['references'])}"
     lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
     return "## References\n\n" + "\n".join(lines)
 
 
-def show_answer(record: Mapping[str, Any], told: ToldAnswer | None = None) -> None:
+def show_answer(record: Mapping[str, Any], told: AnswerStreamView | None = None) -> None:
     """The answer on stdout; only its references where all of it stands there already, told as it was written."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
-        from citeloom.citations.inert import inert  # which loads all of the citations
+        from ..citations.html_escaping import inert  # which loads all of the citations
 
         result(f"# {inert(one_line(record['question']))}\n\n{inert(text)}")
         return

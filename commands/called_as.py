@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from citeloom.program import help_as_called
+from ..program import help_as_called
 
 
 def name_program(command: Any) -> None:

@@ -8,23 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citeloom.commands.console import notice
-from citeloom.commands.options import (
-    HomeOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
-    resolve,
-)
-from citeloom.commands.research import StyleOption
-from citeloom.commands.sections import ModelOption, UrlOption
-from citeloom.models.concurrency import run_to_end
-from citeloom.plurals import counted
-from citeloom.program import command, filled
+from ..models.concurrency import run_async
+from ..plurals import counted
+from ..program import command, filled
+from .options import HomeOption, MaxCallsOption, MaxCostOption, MaxTokensOption, resolve
+from .output import notice
+from .research import StyleOption
+from .sections import ModelOption, UrlOption
 
 if TYPE_CHECKING:
-    from citeloom.config import Settings
-    from citeloom.stores.home import Home
+    from ..config import Settings
+    from ..stores.home import Home
 
 HISTORY = "chat_history"
 
@@ -59,40 +53,40 @@ def chat(
     """
     overrides = {"chat_model": model, "chat_base_url": base_url, "cite_style": cite_style}
     settings, found = resolve(home, **overrides, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
-    code = run_to_end(_chat(settings, found, exp, thread))
+    code = run_async(_chat(settings, found, exp, thread))
     if code:
         raise typer.Exit(code)
 
 
 async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | None) -> int:
-    from citeloom.commands.shell import lines, screen
-    from citeloom.commands.shell.context import Shell
-    from citeloom.commands.shell.opening import NO_PAPERS, Opening, at_a_glance
-    from citeloom.commands.shell.session import converse
-    from citeloom.commands.shell.taking_up import behind_the_prompt, take_up
-    from citeloom.stores.conversations import new_thread_id
+    from ..stores.conversation_registry import new_thread_id
+    from .shell import display, input
+    from .shell.background_open import NO_PAPERS, Opening, at_a_glance
+    from .shell.repl import converse
+    from .shell.resume import behind_the_prompt, take_up
+    from .shell.shell import Shell
 
-    opening = Opening(settings, home, on_notice=notice, on_error=lambda error: screen.failure(str(error)))
+    opening = Opening(settings, home, on_notice=notice, on_error=lambda error: display.failure(str(error)))
     shelf = at_a_glance(home)
     if shelf.keys:
         opening.start()
         held = f"{counted(len(shelf.keys), 'paper')}, {counted(shelf.chunks, 'chunk')}"
         notice(f"{held}. 'help' lists the commands, Ctrl-D leaves.")
     else:
-        screen.failure(f"The library is empty. {filled(NO_PAPERS)}")
+        display.failure(f"The library is empty. {filled(NO_PAPERS)}")
     shell = Shell(opening, new_thread_id(), exp)
     if thread is not None:
         take_up(shell, home, thread)
     if shelf.keys:
         shell.behind = asyncio.ensure_future(behind_the_prompt(shell, settings, home))
-    interactive = lines.on_terminal()
+    interactive = input.on_terminal()
     if interactive:
         history = home.root / HISTORY if home.exists() else None
-        source: lines.Lines = lines.TerminalLines(
+        source: input.Lines = input.TerminalLines(
             history, lambda: shell.state.last_query_set, lambda: opening.keys() or shelf.keys
         )
     else:
-        source = lines.PipedLines()
+        source = input.PipedLines()
     try:
         code = await converse(shell, source)
     finally:

@@ -7,24 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result_json
-from citeloom.commands.layout import table
-from citeloom.commands.options import (
-    HomeOption,
-    JsonOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
-    resolve,
-    workbench,
-)
-from citeloom.commands.printable import one_line
-from citeloom.commands.search import names_given
-from citeloom.commands.search_view import place_of, shown
-from citeloom.commands.sections import ModelOption, UrlOption
-from citeloom.errors import DONE_WITH_REFUSALS
-from citeloom.models.concurrency import run_to_end
-from citeloom.plurals import counted
+from ..errors import DONE_WITH_REFUSALS
+from ..models.concurrency import run_async
+from ..plurals import counted
+from .escaping import one_line
+from .layout import table
+from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_session, resolve
+from .output import notice, result_json
+from .search import names_given
+from .search_view import place_of, shown
+from .sections import ModelOption, UrlOption
 
 
 def register(app: typer.Typer) -> None:
@@ -60,7 +52,7 @@ def contradictions(
     keys = tuple(dict.fromkeys(names_given("--papers", papers)))
     overrides: dict[str, Any] = {"chat_model": model, "chat_base_url": base_url}
     overrides |= {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_to_end(_find(topic.strip(), keys, pairs, home, overrides))
+    record = run_async(_find(topic.strip(), keys, pairs, home, overrides))
     if as_json:
         result_json(record)
     elif record["contradictions"]:
@@ -77,12 +69,12 @@ def contradictions(
 async def _find(
     topic: str, keys: tuple[str, ...], pairs: int, home: Path | None, overrides: dict[str, Any]
 ) -> dict[str, Any]:
-    from citeloom.graph.contradictions import ContradictionRequest, find_contradictions
+    from ..runs.contradictions import ContradictionRequest, find_contradictions
 
     settings, found = resolve(home, **overrides)
-    with workbench(settings, found, create=False) as bench:
-        record = await find_contradictions(ContradictionRequest(topic, keys, pairs), bench, on_notice=notice)
-        spent = bench.spent_now()
+    with command_session(settings, found, create=False) as session:
+        record = await find_contradictions(ContradictionRequest(topic, keys, pairs), session, on_notice=notice)
+        spent = session.spent_now()
     found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
     told = f"; {unjudged} without a valid answer of the judge" if unjudged else ""
     cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'answer')} from the journal"

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result, result_json
-from citeloom.commands.layout import table
-from citeloom.commands.options import HomeOption, JsonOption, records_of, resolve
-from citeloom.commands.printable import one_line
-from citeloom.commands.runs import when
-from citeloom.commands.sections import ForceOption
-from citeloom.models.concurrency import run_to_end
-from citeloom.plurals import counted
+from ..models.concurrency import run_async
+from ..plurals import counted
+from .escaping import one_line
+from .layout import table
+from .options import HomeOption, JsonOption, records_of, resolve
+from .output import notice, result, result_json
+from .runs import when
+from .sections import ForceOption
 
 if TYPE_CHECKING:
-    from citeloom.config import Settings
-    from citeloom.stores.conversations import ConversationRegister
-    from citeloom.stores.home import Home
+    from ..config import Settings
+    from ..stores.conversation_registry import ConversationRegister
+    from ..stores.home import Home
 
 conversations_app = typer.Typer(
     no_args_is_help=True,
@@ -36,12 +36,12 @@ def register(app: typer.Typer) -> None:
 
 
 def _registered(home: Path | None) -> tuple[Settings, Home, ConversationRegister]:
-    from citeloom.stores.conversations import ConversationRegister
+    from ..stores.conversation_registry import ConversationRegister
 
     settings, found = resolve(home)
     found = records_of(found)
     if found.copy_of is None:
-        run_to_end(forget_expired(settings, found))
+        run_async(forget_expired(settings, found))
     return settings, found, ConversationRegister(found.runs)
 
 
@@ -49,7 +49,7 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
     """Delete the conversations that are older than the settings keep them, all `but` this one, and say how many."""
     if settings.conversation_days is None:
         return
-    from citeloom.graph.conversation_run import delete_expired
+    from ..runs.conversation import delete_expired
 
     deleted = await delete_expired(home, settings.conversation_days, but)
     if deleted:
@@ -77,7 +77,7 @@ def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> 
 @conversations_app.command("show")
 def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show a conversation: its questions and answers, with the references of all."""
-    from citeloom.graph.transcript import transcript, turn_record
+    from ..runs.transcript import transcript, turn_record
 
     _, _, register = _registered(home)
     entry = register.get(thread_id)
@@ -98,7 +98,7 @@ def export_conversation(
     home: HomeOption = None,
 ) -> None:
     """Write a conversation to a file; one that was edited, or that Citeloom did not write, is kept."""
-    from citeloom.graph.transcript import write_transcript
+    from ..runs.transcript import write_transcript
 
     _, found, register = _registered(home)
     entry = register.get(thread_id)
@@ -114,14 +114,14 @@ def delete_conversations(
     thread_ids: Annotated[list[str], typer.Argument(help="Ids of the conversations.")], home: HomeOption = None
 ) -> None:
     """Delete conversations; answers of models stay in the journal."""
-    from citeloom.graph.conversation_run import delete_conversation
-    from citeloom.stores.home import Home
+    from ..runs.conversation import delete_conversation
+    from ..stores.home import Home
 
     _, found, register = _registered(home)
     Home(found.name).prepare()
     entries = [register.get(thread_id) for thread_id in thread_ids]
     for entry in entries:
-        run_to_end(delete_conversation(found, entry.thread_id))
+        run_async(delete_conversation(found, entry.thread_id))
         notice(f"Deleted {entry.thread_id}.")
 
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from citeloom.errors import CiteloomError
+from ..errors import CiteloomError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 # SQLite and Chroma cannot go on with less, and say then whatever they were doing.

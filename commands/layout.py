@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final, TextIO
 
-from citeloom.commands.printable import one_line, shown
+from .escaping import one_line, shown
 
 _LEAST_PROSE: Final = 24  # columns of a table's cell; where there are fewer, its rows are shown one below the other
 _IN_A_PIPE: Final = 200  # columns of a table, or more where its keys need them

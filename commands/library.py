@@ -9,21 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from citeloom.commands.console import ingest_progress, result, result_json, warnings_and_refusals
-from citeloom.commands.layout import table
-from citeloom.commands.options import (
-    HomeOption,
-    JsonOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
-    resolve,
-    workbench,
-)
-from citeloom.commands.printable import one_line
-from citeloom.errors import DONE_WITH_REFUSALS
-from citeloom.models.concurrency import run_to_end
-from citeloom.plurals import counted
+from ..errors import DONE_WITH_REFUSALS
+from ..models.concurrency import run_async
+from ..plurals import counted
+from .escaping import one_line
+from .layout import table
+from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_session, resolve
+from .output import ingest_progress, result, result_json, warnings_and_refusals
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and remove papers.")
 
@@ -70,7 +62,7 @@ def ingest(
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
     limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_to_end(_ingest(paths, bib, home, limits, prune=prune, summarize=summarize, follow_links=follow_links))
+    record = run_async(_ingest(paths, bib, home, limits, prune=prune, summarize=summarize, follow_links=follow_links))
     if as_json:
         result_json(record)
     else:
@@ -93,17 +85,17 @@ async def _ingest(
     summarize: bool,
     follow_links: bool,
 ) -> dict[str, Any]:
-    from citeloom.graph.fitting import summarized
-    from citeloom.models.paying import paid_by
-    from citeloom.stores.ingest import ingest as ingest_papers
+    from ..graph.prompt_fitting import summarized
+    from ..ingestion.ingest import ingest as ingest_papers
+    from ..models.journal.billing_context import bill_to
 
     settings, found = resolve(home, **limits)
     run = f"ingest-{secrets.token_hex(6)}"
-    with workbench(settings, found) as bench:
-        summarizer = partial(summarized, bench, run) if summarize else None
-        with ingest_progress() as show, paid_by(run, bench.budget(run)):
+    with command_session(settings, found) as session:
+        summarizer = partial(summarized, session, run) if summarize else None
+        with ingest_progress() as show, bill_to(run, session.budget(run)):
             report = await ingest_papers(
-                bench.library,
+                session.library,
                 paths,
                 bib=bib,
                 prune=prune,
@@ -122,8 +114,8 @@ async def _ingest(
 def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List the papers with their keys."""
     settings, found = resolve(home)
-    with workbench(settings, found, create=False, reading=True) as bench:
-        library = bench.library
+    with command_session(settings, found, create=False, reading=True) as session:
+        library = session.library
         records: list[dict[str, Any]] = [
             {
                 "key": paper.key,
@@ -163,12 +155,12 @@ def show_paper(
 
     Example: citeloom papers show smith2024quantum --text
     """
-    from citeloom.commands.paper_view import paper_lines, paper_record, text_lines
-    from citeloom.tools.outline import indexed_text, outline
+    from ..tools.outline import indexed_text, outline
+    from .paper_view import paper_lines, paper_record, text_lines
 
     settings, found = resolve(home)
-    with workbench(settings, found, create=False, reading=True) as bench:
-        library = bench.library
+    with command_session(settings, found, create=False, reading=True) as session:
+        library = session.library
         paper, summary, note = library.paper(key), library.summary(key), library.note(key)
         sections = outline(library, key)
         passages = indexed_text(library, key) if text else None
@@ -183,15 +175,15 @@ def show_paper(
 @papers_app.command("remove")
 def remove_papers(keys: Annotated[list[str], typer.Argument(help="Citation keys.")], home: HomeOption = None) -> None:
     """Remove papers from the library; their files stay where they are."""
-    from citeloom.stores.ingest import remove
+    from ..ingestion.ingest import remove
 
     settings, found = resolve(home)
-    with workbench(settings, found, create=False) as bench:
-        library = bench.library
+    with command_session(settings, found, create=False) as session:
+        library = session.library
         for key in keys:
             library.paper(key)
         for key in keys:
-            run_to_end(remove(library, key))
+            run_async(remove(library, key))
             result(one_line(f"Removed {key}."))
 
 

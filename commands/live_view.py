@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from citeloom.models.records import Usage
-from citeloom.plurals import counted
+from ..models.journal.records import Usage
+from ..plurals import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from citeloom.graph.events import Event, ProgressEvent
+    from ..graph.events import Event, ProgressEvent
 
 Spent = Callable[[], Usage]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import named_home, notice
+from .output import named_home, notice
 
 if TYPE_CHECKING:
-    from citeloom.config import Settings
-    from citeloom.graph.workbench import Workbench
-    from citeloom.stores.home import Home
+    from ..config import Settings
+    from ..graph.session import Session
+    from ..stores.home import Home
 
 HomeOption = Annotated[
     Path | None,
@@ -57,9 +57,9 @@ def remember_home(home: Path | None) -> None:
 
 def resolve(home: Path | None, **overrides: Any) -> tuple[Settings, Home]:
     """Settings and home of a command; names the home on stderr. Raises `ConfigurationError`."""
-    from citeloom.config import load_settings
-    from citeloom.key_trust import is_own
-    from citeloom.stores.home import find_home
+    from ..config import load_settings
+    from ..key_trust import is_own
+    from ..stores.home import find_home
 
     given = home or (_before_command[0] if _before_command else None)
     settings = load_settings(home=given, **overrides)
@@ -76,22 +76,22 @@ def home_in_use() -> list[Path]:
 
 def records_of(home: Home) -> Home:
     """The home with its runs, conversations and journal, for commands that only read these; raises `InputError`."""
-    from citeloom.stores.private_copy import readable_home
+    from ..stores.read_only_copy import readable_home
 
     home.require_library()
     return readable_home(home, notice, library=False, records=True)
 
 
 @contextmanager
-def workbench(settings: Settings, home: Home, *, create: bool = True, reading: bool = False) -> Iterator[Workbench]:
+def command_session(settings: Settings, home: Home, *, create: bool = True, reading: bool = False) -> Iterator[Session]:
     """Library, models and journal for one command, closed at its end; raises `InputError`.
 
     `reading` is for commands that change nothing: they also work where the home cannot be written.
     """
-    from citeloom.graph.workbench import open_workbench
-    from citeloom.stores.private_copy import readable_home
+    from ..graph.session import open_session
+    from ..stores.read_only_copy import readable_home
 
     if reading:
         home = readable_home(home, notice, library=True)
-    with open_workbench(settings, home, create=create, on_notice=notice) as bench:
-        yield bench
+    with open_session(settings, home, create=create, on_notice=notice) as session:
+        yield session

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from citeloom.commands.printable import one_line
-from citeloom.documents import Paper
-from citeloom.tools.assembly import Passage
-from citeloom.tools.outline import OutlinedSection
+from ..documents import Paper
+from ..tools.context_windows import Passage
+from ..tools.outline import OutlinedSection
+from .escaping import one_line
 
 
 def paper_record(

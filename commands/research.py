@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.answer_view import next_steps, outcome_words, show_answer
-from citeloom.commands.console import notice, result_json
-from citeloom.commands.options import (
+from ..errors import InputError
+from ..models.concurrency import run_async
+from ..plurals import counted
+from .answer_stream import AnswerStreamView, answer_progress
+from .answer_view import next_steps, outcome_words, show_answer
+from .options import (
     HomeOption,
     JsonOption,
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
     StrictOption,
+    command_session,
     resolve,
-    workbench,
 )
-from citeloom.commands.search import names_given
-from citeloom.commands.sections import (
+from .output import notice, result_json
+from .search import names_given
+from .sections import (
     CslOption,
     ForceOption,
     FormatOption,
@@ -32,14 +36,10 @@ from citeloom.commands.sections import (
     prepared_folder,
     priced,
 )
-from citeloom.commands.told_answer import ToldAnswer, answer_progress
-from citeloom.errors import InputError
-from citeloom.models.concurrency import run_to_end
-from citeloom.plurals import counted
 
 if TYPE_CHECKING:
-    from citeloom.graph.research_run import ResearchRequest
-    from citeloom.graph.workbench import Workbench
+    from ..graph.session import Session
+    from ..runs.research import ResearchRequest
 
 QuestionArgument = Annotated[str, typer.Argument(help="What to answer.", show_default=False)]
 SourcesOption = Annotated[
@@ -111,7 +111,7 @@ def research(
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --min-year 2018
     """
-    from citeloom.graph.research_run import ResearchRequest
+    from ..runs.research import ResearchRequest
 
     if formats and out is None:
         raise InputError("--format needs a folder.", help="Name one with --out.")
@@ -136,7 +136,7 @@ def research(
         single_shot=single_shot,
         fresh=fresh,
     )
-    record, told = run_to_end(_ask(request, out, formats or (), home, settings, draft=not as_json, force=force))
+    record, told = run_async(_ask(request, out, formats or (), home, settings, draft=not as_json, force=force))
     if as_json:
         result_json(record)
     else:
@@ -155,40 +155,43 @@ async def _ask(
     *,
     draft: bool,
     force: bool,
-) -> tuple[dict[str, Any], ToldAnswer]:
-    from citeloom.tools.asking import plain_question
+) -> tuple[dict[str, Any], AnswerStreamView]:
+    from ..tools.questions.validation import plain_question
 
     plain_question(request.question)  # before a home is made or named for nothing
     settings, found = resolve(home, **overrides)
-    with workbench(settings, found, create=False) as bench, answer_progress(bench.spent_now, draft=draft) as told:
-        return await answer_one(request, out, bench, formats, told, force=force), told
+    with (
+        command_session(settings, found, create=False) as session,
+        answer_progress(session.spent_now, draft=draft) as told,
+    ):
+        return await answer_one(request, out, session, formats, told, force=force), told
 
 
 async def answer_one(
     request: ResearchRequest,
     out: Path | None,
-    bench: Workbench,
+    session: Session,
     formats: Sequence[str],
-    told: ToldAnswer,
+    told: AnswerStreamView,
     *,
     force: bool = False,
 ) -> dict[str, Any]:
     """One answer, with its files where a folder is given; says what happened on stderr, and draws it on `told`."""
-    from citeloom.citations.formats import FORMATS
-    from citeloom.graph.research_run import run_research
-    from citeloom.graph.saving import public_record, save_section
-    from citeloom.graph.tried import coverage_line
+    from ..citations.export.pandoc_formats import FORMATS
+    from ..graph.completeness import coverage_line
+    from ..runs.output_files import public_record, save_section
+    from ..runs.research import run_research
 
-    if bench.answer_notice:
-        notice(bench.answer_notice)
+    if session.answer_notice:
+        notice(session.answer_notice)
     with nullcontext() if out is None else prepared_folder(out):
-        finished = await run_research(request, bench, on_event=told, on_notice=notice)
+        finished = await run_research(request, session, on_event=told, on_notice=notice)
     told.end()
     if out is None:
         record = public_record(finished.record)
     else:
         wanted = [known for known in FORMATS if known in formats]
-        record = await save_section(finished.record, out, wanted, home=bench.home, force=force)
+        record = await save_section(finished.record, out, wanted, home=session.home, force=force)
     for warning in record["warnings"]:
         notice(f"Note: {warning}")
     papers = len({citation["key"] for citation in record["citations"]})

@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from citeloom.commands.console import notice, result, result_json
-from citeloom.commands.layout import table
-from citeloom.commands.options import (
+from ..models.concurrency import run_async
+from ..plurals import counted
+from .answer_stream import answer_progress
+from .escaping import one_line
+from .layout import table
+from .options import (
     HomeOption,
     JsonOption,
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
     StrictOption,
+    command_session,
     records_of,
     resolve,
-    workbench,
 )
-from citeloom.commands.printable import one_line
-from citeloom.commands.research import answer_one
-from citeloom.commands.sections import ForceOption, OutOption, write_one
-from citeloom.commands.told_answer import answer_progress
-from citeloom.models.concurrency import run_to_end
-from citeloom.plurals import counted
+from .output import notice, result, result_json
+from .research import answer_one
+from .sections import ForceOption, OutOption, write_one
 
 if TYPE_CHECKING:
-    from citeloom.graph.identity import RunKind
-    from citeloom.graph.requests import SectionRequest
-    from citeloom.graph.research_run import ResearchRequest
-    from citeloom.stores.home import Home
-    from citeloom.stores.runs import Run, RunRegister
+    from ..runs.fingerprint import RunKind
+    from ..runs.research import ResearchRequest
+    from ..runs.section_request import SectionRequest
+    from ..stores.home import Home
+    from ..stores.run_registry import RunRecord, RunRegister
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
 
 def registered(home: Home) -> RunRegister:
     """The register of runs of a home that holds a library; raises `InputError` for any other, and makes none."""
-    from citeloom.stores.runs import RunRegister
+    from ..stores.run_registry import RunRegister
 
     home.require_library()
     return RunRegister(home.runs)
@@ -77,13 +77,13 @@ def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @runs_app.command("show")
 def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show one run: how it stands, its searches, and its text once there is one."""
-    from citeloom.graph.run import state_values
-    from citeloom.graph.saving import public_record
+    from ..runs.execution import state_values
+    from ..runs.output_files import public_record
 
     found = records_of(resolve(home)[1])
     run = registered(found).get(run_id)
     record = _record(run, found)
-    values = run_to_end(state_values(found, run.thread_id))
+    values = run_async(state_values(found, run.thread_id))
     queries = [
         {key: record[key] for key in ("query", "origin", "evidence_ids")} for record in values.get("queries", [])
     ]
@@ -116,7 +116,7 @@ def resume_run(
 ) -> None:
     """Go on with a run that was paused or killed; the experiment is kept with the run."""
     given = {"strict": strict, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_to_end(_resume(run_id, out, home, given, force=force))
+    record = run_async(_resume(run_id, out, home, given, force=force))
     if as_json:
         result_json(record)
     else:
@@ -124,10 +124,10 @@ def resume_run(
 
 
 async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any], *, force: bool) -> dict[str, Any]:
-    from citeloom.errors import InputError
-    from citeloom.graph.research_run import ResearchRequest
-    from citeloom.graph.resuming import settings_to_resume
-    from citeloom.graph.run import same_run
+    from ..errors import InputError
+    from ..runs.execution import same_run
+    from ..runs.research import ResearchRequest
+    from ..runs.resume_settings import settings_to_resume
 
     current, found = resolve(home)
     found.require_library()
@@ -135,23 +135,23 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
     run = await asyncio.to_thread(registered(found).get, run_id)
     settings = settings_to_resume(run, current, found, given)
     request = _request_of(run)
-    with workbench(settings, found, create=False) as bench:
-        if not await asyncio.to_thread(same_run, run, request, bench):
+    with command_session(settings, found, create=False) as session:
+        if not await asyncio.to_thread(same_run, run, request, session):
             raise InputError(
                 f"Run {run.thread_id} was begun with another library or other prompts.",
                 help="Restore them, or give the command again for a new run.",
             )
         if isinstance(request, ResearchRequest):
-            with answer_progress(bench.spent_now, draft=False) as told:
-                return await answer_one(request, out, bench, (), told, force=force)
-        return await write_one(request, out, bench, force=force)
+            with answer_progress(session.spent_now, draft=False) as told:
+                return await answer_one(request, out, session, (), told, force=force)
+        return await write_one(request, out, session, force=force)
 
 
-def _request_of(run: Run) -> SectionRequest | ResearchRequest:
+def _request_of(run: RunRecord) -> SectionRequest | ResearchRequest:
     """What the run was asked for, to go on with just this run."""
-    from citeloom.experiment import parse_experiment
-    from citeloom.graph.requests import SectionRequest
-    from citeloom.graph.research_run import ResearchRequest
+    from ..experiment import parse_experiment
+    from ..runs.research import ResearchRequest
+    from ..runs.section_request import SectionRequest
 
     if run.section == "research":
         return ResearchRequest.of(run.request, fresh=run.fresh, thread_id=run.thread_id)
@@ -165,7 +165,7 @@ def delete_runs(
     run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.")], home: HomeOption = None
 ) -> None:
     """Delete runs with their checkpoints; answers of models stay in the journal."""
-    from citeloom.graph.run import delete_run
+    from ..runs.execution import delete_run
 
     _, found = resolve(home)
     found.require_library()
@@ -174,13 +174,13 @@ def delete_runs(
     for run_id in run_ids:
         register.get(run_id)
     for run_id in run_ids:
-        run = run_to_end(delete_run(found, run_id))
+        run = run_async(delete_run(found, run_id))
         notice(f"Deleted {run.thread_id}.")
 
 
-def _record(run: Run, home: Home) -> dict[str, Any]:
+def _record(run: RunRecord, home: Home) -> dict[str, Any]:
     """The run as it stands: one that says "running" while no process holds it was killed."""
-    from citeloom.stores.lock import run_under_way
+    from ..stores.lock import run_under_way
 
     names = (
         "thread_id",

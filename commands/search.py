@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result_json
-from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
-from citeloom.commands.search_view import show_papers, show_passages
-from citeloom.errors import InputError
-from citeloom.models.concurrency import run_to_end
-from citeloom.plurals import counted
+from ..errors import InputError
+from ..models.concurrency import run_async
+from ..plurals import counted
+from .options import HomeOption, JsonOption, command_session, resolve
+from .output import notice, result_json
+from .search_view import show_papers, show_passages
 
 if TYPE_CHECKING:
-    from citeloom.stores.library import Library
-    from citeloom.tools.scope import Scope
+    from ..stores.library import Library
+    from ..tools.scope import Scope
 
 _LIMIT_BOUNDS = {"min": 1, "max": 200}
 _RERANK = 0.5  # the part of the cross-encoder where it was asked for and no setting says how much
@@ -68,15 +68,15 @@ def search(
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    from citeloom.tools.scope import require_words
+    from ..tools.scope import require_words
 
     require_words(query)
     keys, kinds = names_given("--papers", papers), names_given("--category", categories)
     settings, found = resolve(home, retrieval_mode=mode)
-    with workbench(settings, found, create=False, reading=True) as bench:
-        scope = _scope(bench.library, keys, kinds, from_year, to_year, venue)
+    with command_session(settings, found, create=False, reading=True) as session:
+        scope = _scope(session.library, keys, kinds, from_year, to_year, venue)
         part = settings.rerank or (_RERANK if rerank else 0.0)
-        records = run_to_end(_search(bench.library, query, limit, scope, settings.retrieval_mode, part))
+        records = run_async(_search(session.library, query, limit, scope, settings.retrieval_mode, part))
     if as_json:
         result_json(records)
     elif records:
@@ -100,16 +100,16 @@ def find(
 
     Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
-    from citeloom.tools.papers import papers_by_summary, papers_by_text
-    from citeloom.tools.scope import require_words
+    from ..tools.paper_search import papers_by_summary, papers_by_text
+    from ..tools.scope import require_words
 
     require_words(query)
     settings, found = resolve(home)
-    with workbench(settings, found, create=False, reading=True) as bench:
+    with command_session(settings, found, create=False, reading=True) as session:
         if fulltext:
-            record = papers_by_text(bench.library, query, from_year, to_year, page)
+            record = papers_by_text(session.library, query, from_year, to_year, page)
         else:
-            record = run_to_end(papers_by_summary(bench.library, query, from_year, to_year, page))
+            record = run_async(papers_by_summary(session.library, query, from_year, to_year, page))
     if as_json:
         result_json(record)
     elif record["papers"]:
@@ -137,8 +137,8 @@ def _scope(
     venue: str,
 ) -> Scope:
     """The limits that were given; raises `InputError` naming a key, category, year or venue that cannot be."""
-    from citeloom.tools.papers import year_range
-    from citeloom.tools.scope import Scope
+    from ..tools.paper_search import year_range
+    from ..tools.scope import Scope
 
     return Scope.within(library, papers, categories, year_range(from_year, to_year), venue)
 
@@ -146,7 +146,7 @@ def _scope(
 async def _search(
     library: Library, query: str, limit: int, scope: Scope, mode: Any, rerank: float
 ) -> list[dict[str, Any]]:
-    from citeloom.tools.retrieval import Retrieval, as_records, retrieve
+    from ..tools.retrieval import Retrieval, as_records, retrieve
 
     hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library, query, hits)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from citeloom.commands.console import notice
-from citeloom.commands.layout import table
-from citeloom.commands.printable import one_line
-from citeloom.plurals import counted
+from ..plurals import counted
+from .escaping import one_line
+from .layout import table
+from .output import notice
 
 _LONGEST_SENTENCE = 240  # characters
 _READ = 4_000  # that are read for these

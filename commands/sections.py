@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result, result_json, section_progress
-from citeloom.commands.options import (
+from ..errors import DONE_WITH_REFUSALS, InputError
+from ..models.concurrency import run_async
+from ..plurals import counted
+from .escaping import one_line
+from .options import (
     HomeOption,
     JsonOption,
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
     StrictOption,
+    command_session,
     resolve,
-    workbench,
 )
-from citeloom.commands.printable import one_line
-from citeloom.errors import DONE_WITH_REFUSALS, InputError
-from citeloom.models.concurrency import run_to_end
-from citeloom.plurals import counted
+from .output import notice, result, result_json, section_progress
 
 if TYPE_CHECKING:
-    from citeloom.experiment import SectionKind
-    from citeloom.graph.identity import RunKind
-    from citeloom.graph.requests import SectionRequest
-    from citeloom.graph.workbench import Workbench
+    from ..experiment import SectionKind
+    from ..graph.session import Session
+    from ..runs.fingerprint import RunKind
+    from ..runs.section_request import SectionRequest
 
 # The kinds are spelled out here, so that `--help` needs no model of an experiment.
 PURPOSES: dict[str, str] = {
@@ -172,7 +172,7 @@ def _command(kind: str) -> Any:
             "max_tokens": max_tokens,
             "max_cost": max_cost,
         }
-        record = run_to_end(_write(kind, exp, out, formats, fresh, home, settings, force=force))
+        record = run_async(_write(kind, exp, out, formats, fresh, home, settings, force=force))
         result_json(record) if as_json else _show(record)
         end_unread(record)
 
@@ -200,7 +200,7 @@ def paper(
     """Write all six sections as one run, which can be killed and gone on with."""
     settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_to_end(_write("paper", exp, out, formats, fresh, home, settings, force=force))
+    record = run_async(_write("paper", exp, out, formats, fresh, home, settings, force=force))
     result_json(record) if as_json else _show(record)
     end_unread(record)
 
@@ -216,35 +216,35 @@ async def _write(
     *,
     force: bool,
 ) -> dict[str, Any]:
-    from citeloom.citations.figures import with_plot_files
-    from citeloom.experiment import SECTION_KINDS, load_experiment, require_fields
-    from citeloom.graph.requests import SectionRequest
+    from ..citations.export.figures import with_plot_files
+    from ..experiment import SECTION_KINDS, load_experiment, require_fields
+    from ..runs.section_request import SectionRequest
 
     settings, found = resolve(home, **overrides)
     experiment = with_plot_files(load_experiment(exp), exp.parent)
     for needed in SECTION_KINDS if kind == "paper" else (_kind(kind),):
         require_fields(experiment, needed, source=str(exp))
-    with workbench(settings, found, create=False) as bench:
+    with command_session(settings, found, create=False) as session:
         asked: RunKind = "paper" if kind == "paper" else _kind(kind)
         request = SectionRequest(asked, experiment, str(exp), fresh)
-        return await write_one(request, out, bench, formats or (), force=force)
+        return await write_one(request, out, session, formats or (), force=force)
 
 
 async def write_one(
-    request: SectionRequest, out: Path, bench: Workbench, formats: Sequence[str] = (), *, force: bool = False
+    request: SectionRequest, out: Path, session: Session, formats: Sequence[str] = (), *, force: bool = False
 ) -> dict[str, Any]:
     """A section or a paper with its files; says what happened on stderr."""
-    from citeloom.citations.formats import FORMATS
-    from citeloom.graph.run import run_section
-    from citeloom.graph.saving import save
-    from citeloom.graph.tried import coverage_line
+    from ..citations.export.pandoc_formats import FORMATS
+    from ..graph.completeness import coverage_line
+    from ..runs.execution import run_section
+    from ..runs.output_files import save
 
-    if bench.notice:
-        notice(bench.notice)
-    with prepared_folder(out), section_progress(bench.spent_now) as show:
-        finished = await run_section(request, bench, on_event=show, on_notice=notice)
+    if session.notice:
+        notice(session.notice)
+    with prepared_folder(out), section_progress(session.spent_now) as show:
+        finished = await run_section(request, session, on_event=show, on_notice=notice)
     wanted = [known for known in FORMATS if known in formats]
-    record = await save(finished.record, out, wanted, home=bench.home, force=force)
+    record = await save(finished.record, out, wanted, home=session.home, force=force)
     for warning in record["warnings"]:
         notice(f"Note: {warning}")
     usage = record["usage"]
@@ -272,7 +272,7 @@ async def write_one(
 
 def end_unread(record: dict[str, Any]) -> None:
     """End with exit code 4 where the model could read none of the passages that it was shown."""
-    from citeloom.graph.tried import all_unreadable
+    from ..graph.completeness import all_unreadable
 
     if all_unreadable(record.get("coverage", {})):
         notice("Warning: the model could read none of the passages; the result rests on none of them.")
@@ -288,7 +288,7 @@ def priced(usage: dict[str, Any]) -> str:
 def prepared_folder(out: Path) -> Iterator[None]:
     """A folder that is proven to be writable before anything is paid for; taken away again when it was made here
     and the input was then found to be wrong. Raises `InputError`."""
-    from citeloom.graph.saving import prepare_folder
+    from ..runs.output_files import prepare_folder
 
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     prepare_folder(out)

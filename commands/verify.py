@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citeloom.commands.console import notice, result, result_json
-from citeloom.commands.options import HomeOption, JsonOption, resolve, workbench
-from citeloom.commands.printable import one_line
-from citeloom.errors import DONE_WITH_REFUSALS, InputError
+from ..errors import DONE_WITH_REFUSALS, InputError
+from .escaping import one_line
+from .options import HomeOption, JsonOption, command_session, resolve
+from .output import notice, result, result_json
 
 if TYPE_CHECKING:
-    from citeloom.stores.library import Library
+    from ..stores.library import Library
 
 
 def register(app: typer.Typer) -> None:
@@ -34,12 +34,12 @@ def verify_file(
 
     Example: citeloom verify paper/discussion.json
     """
-    from citeloom.citations.verifying import verify
+    from ..citations.verification import verify
 
     record = _read(file)
     settings, found = resolve(home)
-    with workbench(settings, found, create=False) as bench:
-        verified = verify(record, _Held(bench.library))
+    with command_session(settings, found, create=False) as session:
+        verified = verify(record, _Held(session.library))
     counts = f"{verified.quotes} quotes, {verified.keys} cited keys and {verified.numbers} numbers were checked"
     for what, count in verified.lacks.items():
         notice(f"Not checked: {count} {what}.")
@@ -58,7 +58,7 @@ def verify_file(
 
 def _read(file: Path) -> dict[str, Any]:
     """The record; raises `InputError` for what is no result."""
-    from citeloom.citations.verifying import is_result
+    from ..citations.verification import is_result
 
     try:
         record: Any = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None

@@ -1,7 +1,7 @@
 """What papers, chunks and evidence are, and how a source file becomes them."""
 
-from citeloom.documents.evidence import Evidence, EvidenceSpan, text_hash
-from citeloom.documents.model import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
+from .evidence import Evidence, EvidenceSpan, text_hash
+from .types import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 
 __all__ = [
     "Category",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from citeloom.documents.model import Paper
+from .types import Paper
 
 _TITLE_WORDS = 6
 _PARTICLES = frozenset({"van", "von", "der", "den", "de", "del", "della", "di", "da", "du", "la", "le", "ter", "ten"})

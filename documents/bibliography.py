@@ -12,18 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from citeloom.documents.bibtex import (
-    author_names,
-    field_value,
-    length_of_value,
-    readable,
-    render_entry,
-    uses_macros,
-)
-from citeloom.documents.front_matter import find_doi
-from citeloom.documents.model import Paper
-from citeloom.documents.regular_files import FileRefusedError, read_regular
-from citeloom.errors import InputError
+from ..errors import InputError
+from .bibtex import author_names, field_value, length_of_value, readable, render_entry, uses_macros
+from .front_matter import find_doi
+from .regular_files import FileRefusedError, read_regular
+from .types import Paper
 
 if TYPE_CHECKING:
     from bibtexparser.model import Block, Entry

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from citeloom.documents.authors import family_name
+from .authors import family_name
 
 _MONTHS = frozenset({"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"})
 _NEEDS_DECODING = re.compile(r"[\\{}$~%]|--|``|''")

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Final
 
-from citeloom.documents.sentences import sentences_between
+from ..text.sentences import sentences_between
 
 Span = tuple[int, int]
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from citeloom.documents.model import Category
-from citeloom.documents.other_languages import in_english
+from .heading_translations import in_english
+from .types import Category
 
 
 @dataclass(frozen=True, slots=True)

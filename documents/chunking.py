@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from citeloom.documents.markdown import Block, ParsedPaper
-from citeloom.documents.model import Chunk, Section, chunk_id
-from citeloom.documents.sentences import sentence_spans
+from ..text.sentences import sentence_spans
+from .markdown import Block, ParsedPaper
+from .types import Chunk, Section, chunk_id
 
 # Chunks made by another version are made anew when their paper is ingested.
 CHUNKING_VERSION = "2"

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from citeloom.documents.pandoc import PandocError, PandocLimitError, pandoc
-from citeloom.documents.regular_files import FileRefusedError, read_regular, require_regular
+from .pandoc import PandocError, PandocLimitError, pandoc
+from .regular_files import FileRefusedError, read_regular, require_regular
 
 # By ending: the reader. Boxes and spans of a web page say nothing that a reader sees.
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from citeloom.documents.model import Chunk
+from .types import Chunk
 
 
 def text_hash(text: str) -> str:

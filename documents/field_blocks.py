@@ -26,20 +26,20 @@ _INLINE_STEPS: Final = re.compile(r"[ \t]*\d{1,3}[.)][ \t].*[ \t]\d{1,3}[.)][ \t
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FieldBlock:
     """A part of a text; a paragraph stands on one line, a heading is moved to the level asked, the rest is kept."""
 
     kind: BlockKind
     text: str
 
 
-def blocks(text: str, *, top: int = 2) -> tuple[Block, ...]:
+def blocks(text: str, *, top: int = 2) -> tuple[FieldBlock, ...]:
     """The blocks of a text in order, its highest headings at level `top`."""
     return _blocks(text, top)
 
 
 @lru_cache(maxsize=128)
-def _blocks(text: str, top: int) -> tuple[Block, ...]:
+def _blocks(text: str, top: int) -> tuple[FieldBlock, ...]:
     lines = _BULLET.sub(r"\1- ", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     tokens = [token for token in _parser().parse("\n".join(lines)) if token.level == 0 and token.map]
     levels = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
@@ -47,7 +47,7 @@ def _blocks(text: str, top: int) -> tuple[Block, ...]:
     return tuple(block for token in tokens for block in _made(token, lines, down) if block.text)
 
 
-def _made(token: Token, lines: list[str], down: int) -> Iterator[Block]:
+def _made(token: Token, lines: list[str], down: int) -> Iterator[FieldBlock]:
     first, behind = token.map or (0, 0)
     written = [line.rstrip() for line in lines[first:behind]]
     while written and not written[-1]:
@@ -55,19 +55,19 @@ def _made(token: Token, lines: list[str], down: int) -> Iterator[Block]:
     if token.type == "heading_open":
         atx = _ATX.fullmatch(written[0]) if len(written) == 1 else None
         words = atx["words"].strip().rstrip("#").rstrip() if atx else " ".join(written[:-1])
-        yield Block("heading", f"{'#' * min(_LOWEST, int(token.tag[1]) + down)} {_flat(words)}")
+        yield FieldBlock("heading", f"{'#' * min(_LOWEST, int(token.tag[1]) + down)} {_flat(words)}")
     elif token.type == "table_open":
         # Markdown takes a line right below a table for a row of it; whoever wrote no bar meant none.
         rows = next((n for n, line in enumerate(written) if "|" not in line), len(written))
-        yield Block("kept", "\n".join(written[:rows]))
-        yield Block("paragraph", _flat(" ".join(written[rows:])))
+        yield FieldBlock("kept", "\n".join(written[:rows]))
+        yield FieldBlock("paragraph", _flat(" ".join(written[rows:])))
     elif token.type != "paragraph_open" and not (len(written) == 1 and _INLINE_STEPS.match(written[0])):
-        yield Block("kept", "\n".join(written))
+        yield FieldBlock("kept", "\n".join(written))
     elif len(written) > 1 and all(line.lstrip().startswith("|") for line in written):
         rule = "|" + "---|" * max(1, written[0].strip().strip("|").count("|") + 1)
-        yield Block("kept", "\n".join([written[0], rule, *written[1:]]))
+        yield FieldBlock("kept", "\n".join([written[0], rule, *written[1:]]))
     else:
-        yield Block("paragraph", _flat(" ".join(written)))
+        yield FieldBlock("paragraph", _flat(" ".join(written)))
 
 
 def _flat(text: str) -> str:

@@ -15,11 +15,11 @@ from typing import Literal
 
 from markdown_it.token import Token
 
-from citeloom.documents.blocks import markdown_tokens
-from citeloom.documents.categories import Placement, opens_letters, place, said_outright
-from citeloom.documents.front_matter import FrontMatter, read_front_matter
-from citeloom.documents.model import Category, Section
-from citeloom.documents.plain_headings import headings_among
+from .blocks import markdown_tokens
+from .categories import Placement, opens_letters, place, said_outright
+from .front_matter import FrontMatter, read_front_matter
+from .types import Category, Section
+from .unmarked_headings import headings_among
 
 BlockKind = Literal["prose", "list", "table", "code", "math", "html", "hidden"]
 Span = tuple[BlockKind, int, int]  # a block that has no section yet: kind, start, end

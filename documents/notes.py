@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from citeloom.documents.sentences import sentence_spans
+from ..text.sentences import sentence_spans
 
 NOTE_ENDING: Final = ".notes.md"
 _BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n)")

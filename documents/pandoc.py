@@ -1,8 +1,8 @@
 """The one way in which pandoc is run: sandboxed, within limits of memory and time, with an environment of its own.
 
 `--sandbox` keeps what a document says from files and the net, but not what a citation style says: citeproc looks for
-the parent of a style outside of it. So a style is checked before pandoc is shown it (`citations/csl.py`), and any
-address that is asked for all the same ends at a proxy that nobody listens at.
+the parent of a style outside of it. So a style is checked before pandoc is shown it (`citations/csl_styles.py`), and
+any address that is asked for all the same ends at a proxy that nobody listens at.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from citeloom.documents.processes import OutOfTimeError, run
+from .subprocesses import OutOfTimeError, run
 
 _HEAP_EXHAUSTED: Final = 251  # exit code of GHC's runtime
 _SIGNALLED: Final = 128

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from citeloom.documents.captions import caption_kind, is_panelled
-from citeloom.documents.furniture import is_furniture, is_lone_heading, is_reference
-from citeloom.documents.readable_tables import RULE
+from .boilerplate import is_furniture, is_lone_heading, is_reference
+from .captions import caption_kind, is_panelled
+from .table_rows import RULE
 
 # "title" heads a table if one follows, else it is a heading and left out; a "picture" stands between a table and its
 # caption without parting them; "flat" is a row whose bars a PDF has lost; "left out" parts what stands around it.

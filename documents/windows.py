@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from citeloom.documents.model import Chunk, Paper
-from citeloom.documents.readable import readable_units
+from .numbered_sentences import readable_units
+from .types import Chunk, Paper
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from pydantic import (
     model_validator,
 )
 
-from citeloom.config import Settings, load_settings
-from citeloom.graph.input_check import GraphInputError, require_known
-from citeloom.key_trust import CONTEXT
+from ..config import Settings, load_settings
+from ..key_trust import CONTEXT
+from .input_check import GraphInputError, require_known
 
 
 class _Context(BaseModel):

@@ -16,10 +16,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from citeloom.errors import InputError
-from citeloom.graph.binding import BenchProvider, bound
-from citeloom.graph.context import SectionContext
-from citeloom.graph.conversation_state import (
+from ..errors import InputError
+from ..roles.inputs import Turn
+from ..tools.questions.validation import plain_question
+from .context import SectionContext
+from .conversation_state import (
     ConversationInput,
     ConversationOutput,
     ConversationState,
@@ -28,15 +29,14 @@ from citeloom.graph.conversation_state import (
     recalled,
     remembered,
 )
-from citeloom.graph.events import progress
-from citeloom.graph.input_check import CheckedStateGraph, require_given
-from citeloom.graph.numbering import mark_of
-from citeloom.graph.research_graph import ResearchGraph, build_research_graph
-from citeloom.graph.shared_workbench import shared_workbench
-from citeloom.graph.state import Update
-from citeloom.graph.workbench import Workbench
-from citeloom.models.briefs import Turn
-from citeloom.tools.asking import plain_question
+from .events import progress
+from .evidence_ids import evidence_key
+from .input_check import CheckedStateGraph, require_given
+from .node_binding import SessionProvider, bound
+from .research_graph import ResearchGraph, build_research_graph
+from .session import Session
+from .shared_sessions import shared_session
+from .state import Update
 
 ConversationGraph = CompiledStateGraph[ConversationState, Any, ConversationInput, ConversationOutput]
 
@@ -51,14 +51,14 @@ class NothingToImproveError(InputError):
 
 
 def build_conversation_graph(
-    workbench: BenchProvider = shared_workbench,
+    session_of: SessionProvider = shared_session,
 ) -> StateGraph[ConversationState, Any, ConversationInput, ConversationOutput]:
-    """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
-    research = build_research_graph(workbench).compile(name="research")
+    """The uncompiled graph; `session_of` gives each node its library, roles and journal."""
+    research = build_research_graph(session_of).compile(name="research")
 
-    async def answer(state: ConversationState, runtime: Runtime[Any], bench: Workbench) -> Update:
+    async def answer(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
         """Run the research graph on the question, with what the conversation remembers."""
-        return await _answered(state, runtime, bench, research)
+        return await _answered(state, runtime, session, research)
 
     graph = CheckedStateGraph(
         ConversationState,
@@ -67,7 +67,7 @@ def build_conversation_graph(
         output_schema=ConversationOutput,
     )
     for node in (rewrite, answer, remember):
-        graph.add_node(node.__name__, bound(node, workbench))
+        graph.add_node(node.__name__, bound(node, session_of))
     graph.add_edge(START, "rewrite")
     graph.add_edge("rewrite", "answer")
     graph.add_edge("answer", "remember")
@@ -75,7 +75,7 @@ def build_conversation_graph(
     return graph
 
 
-async def rewrite(state: ConversationState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
     """The question as it stands alone; feedback is on the question before.
 
     Raises `QuestionError` for what cannot be asked, `NothingToImproveError` when nothing was answered before, and
@@ -83,7 +83,7 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], bench: Workbe
     """
     require_given(state, "asked", ConversationInput)
     asked = plain_question(state["asked"])
-    await bench.require_papers()
+    await session.require_papers()
     past = state.get("past", [])
     kind = state.get("turn_kind", "follow-up")
     if kind == "improve":
@@ -93,7 +93,7 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], bench: Workbe
         return {"asked": asked, "question": improved["question"], "result": {}, "queries": []}
     question = asked
     if past and kind == "follow-up":
-        roles = await bench.roles(runtime)
+        roles = await session.roles(runtime)
         earlier = [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past]
         question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
     if question != asked:
@@ -101,7 +101,7 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], bench: Workbe
     return {"asked": asked, "question": question, "result": {}, "queries": []}
 
 
-async def remember(state: ConversationState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def remember(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
     """Append the turn: its answer and what that cites, the ids of its evidence, the numbers of its papers."""
     result = state["result"]
     by_id = {record["id"]: record for record in result["evidence"]}
@@ -112,7 +112,7 @@ async def remember(state: ConversationState, runtime: Runtime[Any], bench: Workb
         "answer": result["with_markers"],
         "cited": [by_id[identifier] for identifier in cited if identifier in by_id],
     }
-    ids = {mark_of(record): record["id"] for record in result["evidence"]}
+    ids = {evidence_key(record): record["id"] for record in result["evidence"]}
     return {
         "past": [turn],
         "evidence_ids": {**state.get("evidence_ids", {}), **ids},
@@ -121,19 +121,19 @@ async def remember(state: ConversationState, runtime: Runtime[Any], bench: Workb
 
 
 async def _answered(
-    state: ConversationState, runtime: Runtime[Any], bench: Workbench, research: ResearchGraph
+    state: ConversationState, runtime: Runtime[Any], session: Session, research: ResearchGraph
 ) -> Update:
     past = state.get("past", [])
     given: dict[str, Any] = {
         "question": state["question"],
-        "turns": remembered(past, bench.settings.conversation_tokens),
+        "turns": remembered(past, session.settings.conversation_tokens),
         "recalled": recalled(past),
         "evidence_ids": state.get("evidence_ids", {}),
         "numbering": state.get("numbering", []),
     }
     improved = last_answered(past)
     if state.get("turn_kind") == "improve" and improved is not None:
-        words = _words(state["asked"], bench.settings.answer_words or max(120, len(improved["answer"].split())))
+        words = _words(state["asked"], session.settings.answer_words or max(120, len(improved["answer"].split())))
         given |= {"feedback": state["asked"], "words": words, "recalled": improved["cited"]}
     answered = await research.ainvoke(given, context=runtime.context)  # type: ignore[call-overload]
     return {"result": answered["result"], "queries": answered["queries"]}

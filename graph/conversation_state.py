@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from citeloom.graph.state import QueryRecord, TurnRecord
-from citeloom.models.chat.answer_layout import turn_tokens
+from ..roles.chat.prompt_answer_sources import turn_tokens
+from .state import QueryRecord, TurnRecord
 
 RECALLED: Final = 15  # chunks that earlier answers cited
 # Of a budget that is passed: what is left after dropping. The rest of the prompt then stays the same for some turns.

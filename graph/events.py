@@ -139,7 +139,7 @@ def evidence_found(records: Iterable[Mapping[str, Any]]) -> list[EvidenceEvent]:
     ]
 
 
-class Telling:
+class EventRecorder:
     """Passes events on and knows what draft was told by them, to say in the end whether the text differs."""
 
     def __init__(self, tell: OnEvent) -> None:

@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import TypeAdapter, ValidationError
 
-from citeloom.errors import InputError
+from ..errors import InputError
 
 _CHECKED_BY_NODES: Final = frozenset({"section", "experiment", "question", "asked"})  # which say more of them
 

@@ -15,29 +15,29 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from citeloom.graph.binding import BenchProvider, bound
-from citeloom.graph.context import SectionContext
-from citeloom.graph.input_check import CheckedStateGraph
-from citeloom.graph.nodes import paper
-from citeloom.graph.section_graph import add_steps
-from citeloom.graph.shared_workbench import shared_workbench
-from citeloom.graph.state import PaperInput, PaperOutput, SectionState
+from .context import SectionContext
+from .input_check import CheckedStateGraph
+from .node_binding import SessionProvider, bound
+from .nodes import paper
+from .section_graph import add_steps
+from .shared_sessions import shared_session
+from .state import PaperInput, PaperOutput, SectionState
 
 PaperGraph = CompiledStateGraph[SectionState, Any, PaperInput, PaperOutput]
 
 
 def build_paper_graph(
-    workbench: BenchProvider = shared_workbench,
+    session_of: SessionProvider = shared_session,
 ) -> StateGraph[SectionState, Any, PaperInput, PaperOutput]:
-    """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
+    """The uncompiled graph; `session_of` gives each node its library, roles and journal."""
     graph = CheckedStateGraph(
         SectionState, context_schema=SectionContext, input_schema=PaperInput, output_schema=PaperOutput
     )
     for node in (paper.begin, paper.keep, paper.assemble):
-        graph.add_node(node.__name__, bound(node, workbench))
+        graph.add_node(node.__name__, bound(node, session_of))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "default_queries")
-    add_steps(graph, workbench, finished="keep")
+    add_steps(graph, session_of, finished="keep")
     graph.add_conditional_edges("keep", paper.to_next_or_assemble)
     graph.add_edge("assemble", END)
     return graph

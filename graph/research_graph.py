@@ -16,20 +16,20 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from citeloom.graph import nodes
-from citeloom.graph.binding import BenchProvider, bound
-from citeloom.graph.context import SectionContext
-from citeloom.graph.input_check import CheckedStateGraph
-from citeloom.graph.shared_workbench import shared_workbench
-from citeloom.graph.state import ResearchInput, ResearchOutput, ResearchState
+from . import nodes
+from .context import SectionContext
+from .input_check import CheckedStateGraph
+from .node_binding import SessionProvider, bound
+from .shared_sessions import shared_session
+from .state import ResearchInput, ResearchOutput, ResearchState
 
 ResearchGraph = CompiledStateGraph[ResearchState, Any, ResearchInput, ResearchOutput]
 
 
 def build_research_graph(
-    workbench: BenchProvider = shared_workbench,
+    session_of: SessionProvider = shared_session,
 ) -> StateGraph[ResearchState, Any, ResearchInput, ResearchOutput]:
-    """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
+    """The uncompiled graph; `session_of` gives each node its library, roles and journal."""
     graph = CheckedStateGraph(
         ResearchState, context_schema=SectionContext, input_schema=ResearchInput, output_schema=ResearchOutput
     )
@@ -47,7 +47,7 @@ def build_research_graph(
         nodes.repair,
         nodes.render,
     ):
-        graph.add_node(node.__name__, bound(node, workbench))
+        graph.add_node(node.__name__, bound(node, session_of))
     graph.add_edge(START, "route")
     graph.add_edge("route", "plan_needs")
     graph.add_conditional_edges("plan_needs", nodes.to_track)

@@ -17,31 +17,31 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from citeloom.graph import nodes
-from citeloom.graph.binding import BenchProvider, bound
-from citeloom.graph.context import SectionContext
-from citeloom.graph.input_check import CheckedStateGraph
-from citeloom.graph.shared_workbench import shared_workbench
-from citeloom.graph.state import SectionInput, SectionOutput, SectionState
+from . import nodes
+from .context import SectionContext
+from .input_check import CheckedStateGraph
+from .node_binding import SessionProvider, bound
+from .shared_sessions import shared_session
+from .state import SectionInput, SectionOutput, SectionState
 
 SectionGraph = CompiledStateGraph[SectionState, Any, SectionInput, SectionOutput]
 
 
 def build_section_graph(
-    workbench: BenchProvider = shared_workbench,
+    session_of: SessionProvider = shared_session,
 ) -> StateGraph[SectionState, Any, SectionInput, SectionOutput]:
-    """The uncompiled graph; `workbench` gives each node its library, roles and journal."""
+    """The uncompiled graph; `session_of` gives each node its library, roles and journal."""
     graph = CheckedStateGraph(
         SectionState, context_schema=SectionContext, input_schema=SectionInput, output_schema=SectionOutput
     )
     graph.add_edge(START, "default_queries")
-    add_steps(graph, workbench, finished="render")
-    graph.add_node("render", bound(nodes.render, workbench))
+    add_steps(graph, session_of, finished="render")
+    graph.add_node("render", bound(nodes.render, session_of))
     graph.add_edge("render", END)
     return graph
 
 
-def add_steps(graph: StateGraph[SectionState, Any, Any, Any], workbench: BenchProvider, *, finished: str) -> None:
+def add_steps(graph: StateGraph[SectionState, Any, Any, Any], session_of: SessionProvider, *, finished: str) -> None:
     """Add the steps from the default queries to a checked draft, which goes on to the node `finished`."""
     for node in (
         nodes.default_queries,
@@ -54,7 +54,7 @@ def add_steps(graph: StateGraph[SectionState, Any, Any, Any], workbench: BenchPr
         nodes.check,
         nodes.repair,
     ):
-        graph.add_node(node.__name__, bound(node, workbench))
+        graph.add_node(node.__name__, bound(node, session_of))
     graph.add_edge("default_queries", "plan_needs")
     graph.add_edge("plan_needs", "gather")
     graph.add_conditional_edges("gather", nodes.to_agent_or_generate)

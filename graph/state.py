@@ -14,9 +14,9 @@ from langgraph.graph.message import add_messages
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic makes the forms of Studio, and on 3.11 needs this one
 
-from citeloom.citations.findings import FindingRecord
-from citeloom.experiment import SectionKind
-from citeloom.models.roles import VerdictLabel
+from ..citations.checks.findings import FindingRecord
+from ..experiment import SectionKind
+from ..roles.protocols import VerdictLabel
 
 
 class QueryRecord(TypedDict):

@@ -8,9 +8,9 @@ environment, and the command line lets the environment win.
 Compiled without a checkpointer: the server brings its own, and refuses a graph that has one.
 """
 
-from citeloom.graph.paper_graph import paper_graph
-from citeloom.graph.research_graph import research_graph
-from citeloom.graph.section_graph import section_graph
+from .paper_graph import paper_graph
+from .research_graph import research_graph
+from .section_graph import section_graph
 
 __all__ = ["paper", "research", "section"]
 

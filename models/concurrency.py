@@ -19,7 +19,7 @@ _THREADS: Final = "citeloom-work"
 _HEARD: Final = 1.0  # seconds in which an event loop takes notice of Ctrl-C unless a long step keeps it
 
 
-async def all_settled(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     """Results in the order given, after every awaitable has ended; then the first error by that order is raised.
 
     When one call fails its neighbours in flight still end, and their answers reach the journal. They start one
@@ -52,7 +52,7 @@ class _Threads(ThreadPoolExecutor):
         super().shutdown(wait and not self.interrupted, cancel_futures=cancel_futures or self.interrupted)
 
 
-def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+def run_async(work: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, with the connections to endpoints closed before the event loop ends.
 
     Ctrl-C cancels the work, breaks off a step that keeps the loop from taking notice, and does not wait for threads
@@ -65,7 +65,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
                 return await work
             finally:
                 # Only where an endpoint was used: the module brings the HTTP client with it.
-                used = sys.modules.get("citeloom.models.connections")
+                used = sys.modules.get("citeloom.models.http.client")
                 if used is not None:
                     await used.close_connections()
 

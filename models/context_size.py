@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from pydantic import SecretStr
 
-from citeloom.models.errors import failure_of
+from .http.failures import failure_of
 
 LEAST_SIZE: Final = 2_048  # below, the instructions alone leave no room for a source
 WHOLE: Final = 10**9  # of a part of a prompt that is not shortened without a size
@@ -164,7 +164,7 @@ def shown_size(read: int, written: int, *, sent: int, most: int | None, cut: boo
 
 async def asked_size(url: str, key: SecretStr | None, model: str) -> int | None:
     """What the endpoint says that `model` holds; None where it does not say so in time."""
-    from citeloom.models.connections import openai_client
+    from .http.client import openai_client
 
     client = openai_client(url, key, _PATIENCE)
     try:

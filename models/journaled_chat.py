@@ -14,26 +14,19 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.runnables import Runnable
 
-from citeloom.models.budget import Budget, Limits
-from citeloom.models.calls import Answer
-from citeloom.models.context_size import ContextSize, shown_size
-from citeloom.models.conversation import (
-    UnreadableAnswerError,
-    message_of,
-    payload_of,
-    printable,
-    request_key,
-    tokens_of,
-)
-from citeloom.models.dialect import Dialect
-from citeloom.models.errors import BrokenAnswerError, ServerRefusalError
-from citeloom.models.identity import ModelIdentity, canonical_json
-from citeloom.models.journal import Journal
-from citeloom.models.listening import Reader, TextListener
-from citeloom.models.prompt_tokens import sized
-from citeloom.models.records import CallRecord, Hold, Outcome, RunScope
-from citeloom.models.refusals import given_up
-from citeloom.models.retry import Admission, CallFailedError, Limiter
+from .chat_caller import Answer
+from .context_size import ContextSize, shown_size
+from .http.capabilities import Dialect
+from .http.failures import BrokenAnswerError, ServerRefusalError
+from .http.model_identity import ModelIdentity, canonical_json
+from .http.retry import Admission, CallFailedError, Limiter
+from .http.user_errors import to_user_error
+from .journal.budget import Budget, BudgetLimits
+from .journal.journal import Journal
+from .journal.records import CallRecord, CallResult, Hold, RunScope
+from .journal.serialization import UnreadableAnswerError, message_of, payload_of, printable, request_key, tokens_of
+from .journal.streaming import StreamSubscription, TextListener
+from .prompt_tokens import sized
 
 # What the parsing of an answer raises when a server takes liberties with the protocol.
 _PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -89,7 +82,7 @@ class JournaledChat:
         self._limiter = limiter
         self._temperature = temperature
         self._dialect = dialect or DialectMemory()
-        self._budget = budget or Budget(Limits(), {}, journal)
+        self._budget = budget or Budget(BudgetLimits(), {}, journal)
         self._context = context or ContextSize()
         self._made_for = self._context.size
         self._speaks_openai = any(base.__name__ == "BaseChatOpenAI" for base in type(model).__mro__)
@@ -101,7 +94,7 @@ class JournaledChat:
         tools: Sequence[Mapping[str, Any]] = (),
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
-        known_as: Sequence[BaseMessage] | None = None,
+        cache_messages: Sequence[BaseMessage] | None = None,
         listener: TextListener | None = None,
     ) -> Answer:
         """See `ChatCaller`.
@@ -111,7 +104,11 @@ class JournaledChat:
         """
         identity = self._identity
         key = request_key(
-            identity, messages if known_as is None else known_as, tools=tools, schema=schema, max_tokens=max_tokens
+            identity,
+            messages if cache_messages is None else cache_messages,
+            tools=tools,
+            schema=schema,
+            max_tokens=max_tokens,
         )
         record = CallRecord(key, "chat", identity.endpoint, identity.model)
         asked = _Asked(messages, tools, schema, max_tokens)
@@ -122,12 +119,12 @@ class JournaledChat:
             reader.finish(str(answer.message.text))
         return answer
 
-    async def _once(self, record: CallRecord, asked: _Asked, reader: Reader | None) -> Answer:
+    async def _once(self, record: CallRecord, asked: _Asked, reader: StreamSubscription | None) -> Answer:
         """The answer from the journal, from an equal call in flight, or by asking, heard by `reader` then."""
         granted: list[Hold] = []
         made: list[_Made] = []
 
-        async def ask() -> Outcome:
+        async def ask() -> CallResult:
             most = Hold(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
             if self._budget.limited:
                 most = await asyncio.to_thread(sized, most, asked.written(), _TEMPLATE)
@@ -139,7 +136,7 @@ class JournaledChat:
                 granted.extend([hold] if hold else [])
 
             made.append(await self._ask(asked, record.key, admission, reader))
-            return Outcome(made[-1].payload, *made[-1].tokens, next(iter(granted), None))
+            return CallResult(made[-1].payload, *made[-1].tokens, next(iter(granted), None))
 
         try:
             replay = await self._journal.once(record, self._scope, ask)
@@ -151,7 +148,7 @@ class JournaledChat:
                 self._context.refused(failed.failure.reason, tokens, self._made_for)
             used = await self._journal.usage(self._scope)
             answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
-            raise given_up(failed, self._identity, answered=answered) from failed
+            raise to_user_error(failed, self._identity, answered=answered) from failed
         finally:
             for hold in granted:
                 self._budget.settle(hold, made[-1].tokens if made else None)
@@ -165,7 +162,7 @@ class JournaledChat:
         """See `ChatCaller`."""
         await self._journal.reject(answer.key, self._scope)
 
-    async def _ask(self, asked: _Asked, key: str, admission: Admission, reader: Reader | None) -> _Made:
+    async def _ask(self, asked: _Asked, key: str, admission: Admission, reader: StreamSubscription | None) -> _Made:
         async def send(tried: Dialect) -> _Made:
             made = _Made.of(await self._send_as(tried, asked, reader), asked, key)
             self._require_room(made, asked)
@@ -189,7 +186,7 @@ class JournaledChat:
         if size is not None and (self._made_for is None or size < self._made_for):
             raise ServerRefusalError(400, f"it filled the context size of {size} tokens")
 
-    async def _send_as(self, tried: Dialect, asked: _Asked, reader: Reader | None) -> AIMessage:
+    async def _send_as(self, tried: Dialect, asked: _Asked, reader: StreamSubscription | None) -> AIMessage:
         """The answer; raises `_PutOtherwise` when the question has to be put in another form, now known."""
         streamed = reader is not None and tried.streams
         body = tried.arguments(
@@ -210,7 +207,7 @@ class JournaledChat:
                 self._dialect.current = better
             raise _PutOtherwise from None
 
-    async def _send(self, asked: _Asked, body: dict[str, Any], reader: Reader | None) -> AIMessage:
+    async def _send(self, asked: _Asked, body: dict[str, Any], reader: StreamSubscription | None) -> AIMessage:
         if not self._speaks_openai:
             tools = [dict(tool) for tool in asked.tools]
             return await _answer(self._model.bind_tools(tools) if tools else self._model, asked.messages, body, reader)
@@ -268,7 +265,7 @@ async def _answer(
     model: Runnable[LanguageModelInput, AIMessage],
     messages: Sequence[BaseMessage],
     named: Mapping[str, Any],
-    reader: Reader | None,
+    reader: StreamSubscription | None,
 ) -> AIMessage:
     """The answer of a model, in pieces where there is a reader; a model that does not stream gives one piece."""
     if reader is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from citeloom.models.records import Hold
+from .journal.records import Hold
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

@@ -1,12 +1,5 @@
 """The words that chat models are given, as files with declared variables, and their one strict loader."""
 
-from citeloom.prompts.loader import (
-    PROMPT_NAMES,
-    Prompt,
-    PromptError,
-    PromptLibrary,
-    PromptOverrideError,
-    load_prompt,
-)
+from .loader import PROMPT_NAMES, Prompt, PromptError, PromptLibrary, PromptOverrideError, load_prompt
 
 __all__ = ["PROMPT_NAMES", "Prompt", "PromptError", "PromptLibrary", "PromptOverrideError", "load_prompt"]

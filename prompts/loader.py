@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import yaml
 
-from citeloom.errors import WRONG_INPUT, CiteloomError, ExitCode
-from citeloom.experiment import SECTION_KINDS
+from ..errors import WRONG_INPUT, CiteloomError, ExitCode
+from ..experiment import SECTION_KINDS
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
-from citeloom.models.write_ahead import make_write_ahead
-from citeloom.stores.checkpoint_order import continue_ids
-from citeloom.stores.damage import CHECKPOINTS_REMEDY, naming_damage, require_plain_schema
+from ..sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -22,11 +21,11 @@ async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
     """A saver on the file at `path`, which is made when it is not there.
 
     `synchronous=FULL`: a step that was told as done is still done after a power cut. Values are read as values
-    (`stores/plain_values.py`). Raises `DamagedFileError`, there and later, for what cannot be read.
+    (`stores/safe_msgpack.py`). Raises `DamagedFileError`, there and later, for what cannot be read.
     """
     import aiosqlite
 
-    from citeloom.stores.plain_values import PlainSaver
+    from .safe_msgpack import PlainSaver
 
     with naming_damage(path, CHECKPOINTS_REMEDY):
         await asyncio.to_thread(_prepare, path)
@@ -57,3 +56,19 @@ async def keep_latest(saver: AsyncSqliteSaver, thread_id: str) -> None:
                 {"thread": thread_id},
             )
         await saver.conn.commit()
+
+
+if TYPE_CHECKING:
+    from aiosqlite import Connection
+
+
+async def continue_ids(connection: Connection) -> None:
+    """Have this process make checkpoint ids that are higher than all in the file of `connection`."""
+    from langgraph.checkpoint.base import id as ids
+
+    async with connection.execute("SELECT max(checkpoint_id) FROM checkpoints") as cursor:
+        newest = await cursor.fetchone()
+    with suppress(ValueError, TypeError, IndexError):  # no checkpoint yet, or an id that LangGraph did not make
+        made = ids.UUID(hex=UUID((newest or [""])[0]).hex)
+        if made.version == 6 and made.time > (ids._last_v6_timestamp or 0):
+            ids._last_v6_timestamp = made.time  # type: ignore[assignment]

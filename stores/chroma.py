@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from citeloom.errors import InputError
+from ..errors import InputError
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
-from citeloom.errors import InputError
-from citeloom.stores.home import Home
+from ..documents import Category, Chunk, split_chunk_id, text_hash
+from ..errors import InputError
+from .home import Home
 
 if TYPE_CHECKING:
     from tantivy import Index, Query, Schema, Searcher, TextAnalyzer

@@ -7,8 +7,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from citeloom.errors import InputError
-from citeloom.stores.home_safety import require_own, require_plain_files
+from ..errors import InputError
+from .home_safety import require_own, require_plain_files
 
 HOME_NAME = ".citeloom"
 _REMEDY = "Name a folder that can be written with --home or CITELOOM_HOME."

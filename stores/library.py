@@ -11,20 +11,20 @@ import hashlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
-from citeloom.errors import InputError
-from citeloom.models.embedding import EmbeddingModel, Vector
-from citeloom.plurals import counted
-from citeloom.stores.bringing import bring_over
-from citeloom.stores.catalog import Catalog
-from citeloom.stores.changes import Change, PaperRecord
-from citeloom.stores.chroma import VectorStoreError
-from citeloom.stores.fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
-from citeloom.stores.home import Home
-from citeloom.stores.lock import WriterLock
-from citeloom.stores.nearest import Nearest, NearPaper, keys_within, unchanged
-from citeloom.stores.reach import cosines
-from citeloom.stores.vectors import VectorStore
+from ..documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
+from ..errors import InputError
+from ..models.embeddings.protocol import EmbeddingModel, Vector
+from ..plurals import counted
+from .apply_changes import apply_changes
+from .catalog import Catalog
+from .chroma import VectorStoreError
+from .exact_search import cosines
+from .fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
+from .home import Home
+from .lock import WriterLock
+from .paper_change import Change, PaperRecord
+from .vector_search import Nearest, NearPaper, keys_within, unchanged
+from .vectors import VectorStore
 
 
 class UnknownPaperError(InputError):
@@ -123,7 +123,7 @@ class Library:
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Bring staged changes to the other stores and mark them as done; doing it twice does no harm."""
         self.records()  # what another process has written is seen after reopening only, and must not be written over
-        bring_over(changes, self.catalog, self.store, self.fulltext)
+        apply_changes(changes, self.catalog, self.store, self.fulltext)
         self.catalog.commit(changes)
 
     def records(self) -> Mapping[str, PaperRecord]:

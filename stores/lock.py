@@ -17,8 +17,8 @@ from typing import Final
 from filelock import FileLock, Timeout
 from pathvalidate import sanitize_filename
 
-from citeloom.stores.home import Home
-from citeloom.stores.home_safety import REMOVE_IT, UnsafeHomeError
+from .home import Home
+from .home_safety import REMOVE_IT, UnsafeHomeError
 
 _POLL_SECONDS: Final = 0.1
 _LONGEST_PID: Final = 20

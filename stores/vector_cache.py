@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from citeloom.models.embedding import Vector
-from citeloom.models.write_ahead import write_ahead
-from citeloom.stores.damage import naming_damage
+from ..models.embeddings.protocol import Vector
+from ..sqlite import naming_damage, write_ahead
 
 
 class VectorCache:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from citeloom.documents import Category, Chunk, split_chunk_id, text_hash
-from citeloom.models.embedding import Vector
-from citeloom.stores.chroma import MAX_PAGE, ChromaFolder, VectorStoreError
-from citeloom.stores.home import Home
+from ..documents import Category, Chunk, split_chunk_id, text_hash
+from ..models.embeddings.protocol import Vector
+from .chroma import MAX_PAGE, ChromaFolder, VectorStoreError
+from .home import Home
 
 _NAMES = ("content", "summaries", "notes")
 
@@ -65,7 +65,7 @@ class VectorStore(ChromaFolder):
     def _put(self, name: str, records: Mapping[str, _Record]) -> None:
         """Write records, all or none of a page of them for whoever opens the folder meanwhile.
 
-        No vector is replaced in place, which would cut its neighbours off (see `stores/reach.py`).
+        No vector is replaced in place, which would cut its neighbours off (see `stores/exact_search.py`).
         """
         with self.held():
             self._put_held(name, records)

@@ -1,14 +1,14 @@
 """What the agent may do, and the retrieval under it."""
 
-from citeloom.tools.evidence import EvidenceLimits, Found, Searched, search_evidence
-from citeloom.tools.requests import TOOL_SPECS, ToolRequestError, parse_request
-from citeloom.tools.retrieval import Hit, Retrieval, retrieve
-from citeloom.tools.scope import Scope
+from .evidence_search import EvidenceLimits, FoundEvidence, Searched, search_evidence
+from .retrieval import Hit, Retrieval, retrieve
+from .scope import Scope
+from .tool_schemas import TOOL_SPECS, ToolRequestError, parse_request
 
 __all__ = [
     "TOOL_SPECS",
     "EvidenceLimits",
-    "Found",
+    "FoundEvidence",
     "Hit",
     "Retrieval",
     "Scope",

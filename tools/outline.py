@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from citeloom.documents import Chunk, Section
-from citeloom.stores.library import Library
-from citeloom.tools.assembly import Passage, merge_chunks
+from ..documents import Chunk, Section
+from ..stores.library import Library
+from .context_windows import Passage, merge_chunks
 
 
 @dataclass(frozen=True, slots=True)

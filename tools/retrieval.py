@@ -13,14 +13,14 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from citeloom.config import RetrievalMode
-from citeloom.models.embedding import Vector
-from citeloom.models.reranker import Reranker
-from citeloom.models.roles import Candidate
-from citeloom.stores.library import Library
-from citeloom.tools.papers import matching_sentence
-from citeloom.tools.reranking import PairScorer, pool_of, reranked
-from citeloom.tools.scope import Scope
+from ..config import RetrievalMode
+from ..models.embeddings.protocol import Vector
+from ..models.embeddings.reranker import Reranker
+from ..roles.protocols import Candidate
+from ..stores.library import Library
+from .paper_search import matching_sentence
+from .reranking import PairScorer, pool_of, reranked
+from .scope import Scope
 
 Fusion = Literal["score", "rank"]
 Ranking = list[tuple[str, float]]

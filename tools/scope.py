@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from citeloom.documents import Category, Paper
-from citeloom.documents.categories import said_outright
-from citeloom.errors import InputError
+from ..documents import Category, Paper
+from ..documents.categories import said_outright
+from ..errors import InputError
 
 if TYPE_CHECKING:
-    from citeloom.stores.library import Library
+    from ..stores.library import Library
 
 
 def require_words(query: str) -> None:

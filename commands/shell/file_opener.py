@@ -8,8 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from citeloom.commands.shell.lines import on_terminal
-from citeloom.program import command
+from ...program import command
+from .input import on_terminal
 
 # A program that fails does so at once; one that is still there shows the file.
 _PATIENCE = 3.0  # seconds

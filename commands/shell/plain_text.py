@@ -6,11 +6,11 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from citeloom.commands.shell.context import Shell
-from citeloom.commands.shell.state import NotNowError
+from .shell import Shell
+from .state import NotNowError
 
 if TYPE_CHECKING:
-    from citeloom.stores.library import Library
+    from ...stores.library import Library
 
 _MOST_WORDS: Final = 2  # longer lines are questions, whatever they say and in whichever language
 _ASKING: Final = frozenset("what which who whom whose when where why how is are was were does do did can could".split())
@@ -25,8 +25,8 @@ async def require_question(shell: Shell, text: str) -> None:
     words = text.split()
     if len(words) > _MOST_WORDS or not text.isascii() or "?" in text or words[0].casefold() in _ASKING:
         return
-    bench = await shell.workbench()
-    unknown = await asyncio.to_thread(_unknown_words, bench.library, words)
+    session = await shell.session()
+    unknown = await asyncio.to_thread(_unknown_words, session.library, words)
     if unknown:
         named = " and ".join(f"'{word}'" for word in unknown)
         verb = "occurs" if len(unknown) == 1 else "occur"
@@ -38,7 +38,7 @@ async def require_question(shell: Shell, text: str) -> None:
 
 def _unknown_words(library: Library, words: list[str]) -> list[str]:
     """Those of the words that are in no passage, title, author, year or key."""
-    from citeloom.stores.fulltext import FullTextError
+    from ...stores.fulltext import FullTextError
 
     terms = {word: library.fulltext.analyze(word) for word in words}
     try:

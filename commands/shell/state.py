@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from citeloom.commands.shell.language import CommandName
-from citeloom.errors import InputError
+from ...errors import InputError
+from .parser import CommandName
 
 StateName = Literal["initial", "listed", "sem-search", "research", "section"]
 DraftKind = Literal["sem-search", "research", "section"]
@@ -36,7 +36,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ShellDraft:
     """What `save` writes: markdown, and for an answer or a section its whole record."""
 
     kind: DraftKind
@@ -50,7 +50,7 @@ class ShellState:
 
     last_query_set: tuple[Listed, ...] = ()
     selected_paper: str | None = None
-    draft: Draft | None = None
+    draft: ShellDraft | None = None
     original_query: str = ""
     paused: str = ""
 
@@ -75,7 +75,7 @@ class Drafted:
     """`sem-search`, `research`, `section`, `improve` or a follow-up question gave something to save."""
 
     papers: tuple[Listed, ...]
-    draft: Draft
+    draft: ShellDraft
     query: str
 
 
@@ -87,7 +87,7 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
-class Paused:
+class PausedCommand:
     """The work was interrupted and is kept; `line` goes on with it."""
 
     line: str
@@ -103,7 +103,7 @@ class Unchanged:
     """The command says something and changes nothing."""
 
 
-Outcome = PapersListed | Drafted | Selected | Paused | FoundNothing | Unchanged
+Outcome = PapersListed | Drafted | Selected | PausedCommand | FoundNothing | Unchanged
 
 INITIAL: Final = ShellState()
 
@@ -122,7 +122,7 @@ def after(state: ShellState, outcome: Outcome) -> ShellState:
             return ShellState(papers, draft=draft, original_query=query)
         case Selected(key):
             return replace(state, selected_paper=key)
-        case Paused(line):
+        case PausedCommand(line):
             return replace(state, paused=line)
         case FoundNothing():
             return replace(state, paused="")

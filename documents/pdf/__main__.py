@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from citeloom.documents.pdf.reading import PdfRefusedError, read_pdf
+from .reader import PdfRefusedError, read_pdf
 
 _MEMORY = 4 << 30  # bytes of address space
 

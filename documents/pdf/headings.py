@@ -11,10 +11,10 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from citeloom.documents.categories import plain_title, said_outright
-from citeloom.documents.model import Category
-from citeloom.documents.pdf.grids import CAPTION
-from citeloom.documents.pdf.pieces import LARGER, NUMBERED, Piece, looks_like_heading
+from ..categories import plain_title, said_outright
+from ..types import Category
+from .page_blocks import LARGER, NUMBERED, Piece, looks_like_heading
+from .table_detection import CAPTION
 
 _LONGEST_HEADING = 220  # characters
 _HEADING_WORDS = 30

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from citeloom.documents.pdf.grids import take_tables, take_wide_tables
-from citeloom.documents.pdf.mending import damaged_words, joined, with_words
-from citeloom.documents.pdf.pages import Page, Run, Table
+from .dehyphenation import damaged_words, joined, with_words
+from .pages import Page, Table, TextRun
+from .table_detection import take_tables, take_wide_tables
 
 _WORD_GAP = 0.16  # times the letter size: less is no gap
 _COLUMN_GAP = 0.7  # times the letter size: less does not part two columns
@@ -73,7 +73,7 @@ def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
     return list(_by_columns(tables, gutter))
 
 
-def _sides(parts: Sequence[list[Run]], gutter: float) -> tuple[list[list[Run]], ...]:
+def _sides(parts: Sequence[list[TextRun]], gutter: float) -> tuple[list[list[TextRun]], ...]:
     """What stands left of the gutter, right of it, and across."""
     left = [part for part in parts if max(run.right for run in part) <= gutter]
     right = [part for part in parts if part[0].x >= gutter]
@@ -85,10 +85,10 @@ def _table_line(number: int, table: Table) -> Line:
     return Line(number, table.x, table.y, table.x + table.width, 0.0, False, table.markdown, table=True)
 
 
-def _rows(runs: Sequence[Run]) -> list[list[Run]]:
+def _rows(runs: Sequence[TextRun]) -> list[list[TextRun]]:
     """Runs on one base line, from left to right; a raised or lowered number joins the line it touches."""
-    rows: list[list[Run]] = []
-    heads: list[Run] = []
+    rows: list[list[TextRun]] = []
+    heads: list[TextRun] = []
     for run in sorted(runs, key=lambda run: (-run.size, -run.y, run.x)):
         best = None
         for index in range(len(heads) - 1, -1, -1):
@@ -108,12 +108,12 @@ def _rows(runs: Sequence[Run]) -> list[list[Run]]:
     return [sorted(row, key=lambda run: run.x) for _, row in ordered]
 
 
-def _touches(run: Run, row: Sequence[Run]) -> bool:
+def _touches(run: TextRun, row: Sequence[TextRun]) -> bool:
     room = row[0].size
     return any(other.x - room < run.right and run.x < other.right + room for other in row)
 
 
-def _gutter(page: Page, rows: Sequence[Sequence[Run]]) -> float | None:
+def _gutter(page: Page, rows: Sequence[Sequence[TextRun]]) -> float | None:
     """Where the page is parted into two columns; None when it has one."""
     middle = [page.width * step / 200 for step in range(80, 121, 2)]
     at = min(middle, key=lambda place: sum(_crosses(part, place) for row in rows for part in _parted(row, place)))
@@ -128,11 +128,11 @@ def _gutter(page: Page, rows: Sequence[Sequence[Run]]) -> float | None:
     return at if 2 * wide > sum(map(len, sides)) else None
 
 
-def _crosses(part: Sequence[Run], at: float) -> bool:
+def _crosses(part: Sequence[TextRun], at: float) -> bool:
     return part[0].x < at < max(run.right for run in part)
 
 
-def _parted(row: Sequence[Run], at: float) -> list[list[Run]]:
+def _parted(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
     """The row cut at `at` if there is room for it, else whole."""
     left = [run for run in row if run.x + run.width / 2 < at]
     right = [run for run in row if run.x + run.width / 2 >= at]
@@ -159,7 +159,7 @@ def _by_columns(lines: Sequence[Line], gutter: float) -> Iterator[Line]:
     yield from (*left, *right)
 
 
-def _line(number: int, runs: Sequence[Run], lost: bool) -> Line:
+def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:
     """Runs from left to right as one line, with a space at each gap that is one."""
     weight: Counter[float] = Counter()
     text = ""
@@ -176,7 +176,7 @@ def _line(number: int, runs: Sequence[Run], lost: bool) -> Line:
     return Line(number, runs[0].x, low, right, round(size, 1), bold, words, code=code)
 
 
-def _gap(before: Run, run: Run) -> float:
+def _gap(before: TextRun, run: TextRun) -> float:
     """The room between two runs in letter sizes, bold letters taken for as narrow as plain ones."""
     gap = (run.x - before.right) / run.size
     return gap / _BOLD if before.bold and run.bold else gap

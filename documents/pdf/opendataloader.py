@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from citeloom.documents.pdf.headings import (
+from .dehyphenation import Hyphens, lost_ligatures, plain, with_words, words_made_whole
+from .headings import (
     DEEPEST,
     TITLE_PAGES,
     begins_text,
@@ -23,11 +24,10 @@ from citeloom.documents.pdf.headings import (
     numbered_level,
     reads_as_heading,
 )
-from citeloom.documents.pdf.lines import ON_PAGES, is_number, without_numbers
-from citeloom.documents.pdf.mending import Hyphens, lost_ligatures, plain, with_words, words_made_whole
-from citeloom.documents.pdf.pages import LEAST_ROWS, LONGEST_CELL, table_markdown
-from citeloom.documents.pdf.pieces import LARGER, Piece
-from citeloom.documents.pdf.structure import PdfText, is_scale, put_together
+from .lines import ON_PAGES, is_number, without_numbers
+from .page_blocks import LARGER, Piece
+from .pages import LEAST_ROWS, LONGEST_CELL, table_markdown
+from .structure import PdfText, is_scale, put_together
 
 _BOLD = re.compile(r"bold|black|heavy", re.IGNORECASE)
 _ONE_WIDTH = re.compile(r"mono(?!type)|courier|consol|(?<!uni)code|typewriter|cmtt", re.IGNORECASE)

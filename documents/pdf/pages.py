@@ -19,7 +19,7 @@ LONGEST_CELL = 200  # characters; what the library takes for a table with such c
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """Text in one font; `y` is the lower edge."""
 
     x: float
@@ -52,7 +52,7 @@ class Table:
     height: float
     markdown: str
 
-    def holds(self, run: Run) -> bool:
+    def holds(self, run: TextRun) -> bool:
         """Whether the run lies inside."""
         center = run.x + run.width / 2
         return self.x - 1 <= center <= self.x + self.width + 1 and self.y - 1 <= run.middle <= self.y + self.height + 1
@@ -64,7 +64,7 @@ class Page:
 
     width: float
     height: float
-    runs: tuple[Run, ...]
+    runs: tuple[TextRun, ...]
     tables: tuple[Table, ...]
     pictures: int
 
@@ -72,7 +72,7 @@ class Page:
 def read_page(document: Any, number: int) -> Page:
     """The page `number` (0, 1 ...) of an open document; raises what the parser raises."""
     runs = tuple(
-        Run(x, y, width, height, span.font_size or height, bool(span.is_bold), bool(span.is_monospace), text)
+        TextRun(x, y, width, height, span.font_size or height, bool(span.is_bold), bool(span.is_monospace), text)
         for span in document.extract_spans(number)
         if (text := _clean(span.text)).strip()
         for x, y, width, height in [span.bbox]
@@ -92,7 +92,7 @@ def _pictures(document: Any, number: int) -> int:
         return 0
 
 
-def _size(document: Any, number: int, runs: Sequence[Run]) -> tuple[float, float]:
+def _size(document: Any, number: int, runs: Sequence[TextRun]) -> tuple[float, float]:
     """Width and height of a page; of what is on it where the file is damaged and does not say."""
     try:
         page = document[number]  # the document's own media box takes fifty times as long

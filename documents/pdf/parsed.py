@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from citeloom.documents.front_matter import FrontMatter
-from citeloom.documents.markdown import Heading, ParsedPaper, assemble
-from citeloom.documents.pdf.structure import PdfText
+from ..front_matter import FrontMatter
+from ..markdown import Heading, ParsedPaper, assemble
+from .structure import PdfText
 
 
 def parsed_pdf(read: PdfText) -> ParsedPaper:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from citeloom.documents.markdown import BlockKind, Span
-from citeloom.documents.pdf.grids import CAPTION
-from citeloom.documents.pdf.headings import find_title, levelled
-from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.mending import Hyphens, plain
-from citeloom.documents.pdf.pieces import ENDS, SMALLER, Piece, body_size, gathered, written
+from ..markdown import BlockKind, Span
+from .dehyphenation import Hyphens, plain
+from .headings import find_title, levelled
+from .lines import Line
+from .page_blocks import ENDS, SMALLER, Piece, body_size, gathered, written
+from .table_detection import CAPTION
 
 _NUMBER = re.compile(r"[-−–+]?\d[\d.,]*%?")
 

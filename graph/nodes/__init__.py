@@ -1,10 +1,10 @@
 """The steps of a run, of a section or a question; each function is called as its node."""
 
-from citeloom.graph.nodes.agent import after_guard, agent, guard, tools
-from citeloom.graph.nodes.asking import one_paper, read, route, survey, to_track
-from citeloom.graph.nodes.rendering import render
-from citeloom.graph.nodes.searching import default_queries, gather, plan_needs, to_agent_or_generate
-from citeloom.graph.nodes.writing import check, generate, repair, to_repair_or_render
+from .agent import after_guard, agent, guard, tools
+from .render import render
+from .route_question import one_paper, read, route, survey, to_track
+from .search import default_queries, gather, plan_needs, to_agent_or_generate
+from .write import check, generate, repair, to_repair_or_render
 
 __all__ = [
     "after_guard",

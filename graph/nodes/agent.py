@@ -10,51 +10,51 @@ from typing import Any, Literal, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from citeloom.documents import Chunk
-from citeloom.graph.briefs import brief_of, is_answerable, limits_of
-from citeloom.graph.events import evidence_found, progress
-from citeloom.graph.fitting import search_limits
-from citeloom.graph.gathering import needs_of, own_coverage, own_queries, passages_of, purpose_of
-from citeloom.graph.numbering import number_evidence
-from citeloom.graph.repeats import answered_before
-from citeloom.graph.state import QueryRecord, ResearchState, RunState, SectionState, Update
-from citeloom.graph.workbench import Workbench
-from citeloom.models.chat.presenting import beginning, coverage_lines, fenced
-from citeloom.models.concurrency import all_settled
-from citeloom.models.needs import Need, Purpose
-from citeloom.plurals import counted
-from citeloom.tools import Scope, Searched, ToolRequestError, parse_request
-from citeloom.tools.coverage import coverage
-from citeloom.tools.evidence import search_each
-from citeloom.tools.reading import Passages, read_introduction, read_papers, read_summaries, read_window
-from citeloom.tools.requests import (
+from ...documents import Chunk
+from ...models.concurrency import gather_all
+from ...plurals import counted
+from ...roles.chat.prompt_format import beginning, coverage_lines, fenced
+from ...roles.needs import Need, Purpose
+from ...tools import Scope, Searched, ToolRequestError, parse_request
+from ...tools.evidence_search import search_each
+from ...tools.library_tools import Passages, read_introduction, read_papers, read_summaries, read_window
+from ...tools.need_coverage import coverage
+from ...tools.tool_schemas import (
     COUNTED,
     ContextWindow,
     PaperIntroduction,
     Reading,
-    Request,
     SearchEvidence,
     SearchPapers,
+    ToolRequest,
 )
+from ..events import evidence_found, progress
+from ..evidence_ids import number_evidence
+from ..prompt_fitting import search_limits
+from ..repeated_queries import answered_before
+from ..role_inputs import brief_of, is_answerable, limits_of
+from ..session import Session
+from ..state import QueryRecord, ResearchState, RunState, SectionState, Update
+from ..state_conversion import needs_of, own_coverage, own_queries, passages_of, purpose_of
 
 BUDGET_USED = "Not carried out: the search budget is used up. Stop searching."
 
 _IN_VAIN = 3  # searches for a question that brought nothing, after which the library has no answer
 
 
-async def agent(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def agent(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """One turn of the planner; its opening messages are kept in the state, so that they never change."""
-    roles = await bench.roles(runtime)
-    brief, warnings = await brief_of(state, bench)
+    roles = await session.roles(runtime)
+    brief, warnings = await brief_of(state, session)
     known: list[BaseMessage] = list(state.get("messages", []))
     opening = [] if known else roles.open(brief)
-    answer = await roles.plan(await _with_texts([*opening, *known], bench), brief)
+    answer = await roles.plan(await _with_texts([*opening, *known], session), brief)
     asked = len(answer.tool_calls) + len(answer.invalid_tool_calls)
     runtime.stream_writer(progress("planning", f"planner asks for {asked} more" if asked else "planner has enough"))
     return {"messages": [*opening, answer], "agent_turns": 1, "warnings": warnings}
 
 
-async def guard(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """Let calls through while the budget allows; every other call is answered here, so that none stays open."""
     message = state["messages"][-1]
     refused: list[ToolMessage] = []
@@ -64,7 +64,7 @@ async def guard(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     mistakes = 0
     if not isinstance(message, AIMessage):
         return {"pending_calls": [], "searching": False}
-    within = await asyncio.to_thread(limits_of, state, bench.library)
+    within = await asyncio.to_thread(limits_of, state, session.library)
     for broken in message.invalid_tool_calls:
         mistakes += 1
         refused.append(_answer(broken.get("id"), f"The arguments are not JSON: {broken.get('error') or 'unreadable'}."))
@@ -77,7 +77,7 @@ async def guard(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
             continue
         earlier = _repeats(request, records, within)
         counted = call["name"] in COUNTED and earlier is None
-        if counted and used >= bench.settings.max_search_iterations:
+        if counted and used >= session.settings.max_search_iterations:
             refused.append(_answer(call["id"], BUDGET_USED))
             continue
         used += counted
@@ -85,20 +85,20 @@ async def guard(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
             records.append(_asked(request, within))
         allowed.append({"name": call["name"], "args": call["args"], "id": call["id"], "counted": counted})
     more: list[BaseMessage] = list(refused)
-    if not message.tool_calls and not mistakes and (left := _given_up_early(state, bench, used)):
+    if not message.tool_calls and not mistakes and (left := _given_up_early(state, session, used)):
         more.append(HumanMessage(left))
-    again = bool(mistakes or len(more) > len(refused)) and _may_go_on(state, bench, used)
+    again = bool(mistakes or len(more) > len(refused)) and _may_go_on(state, session, used)
     return {"messages": more if again or refused else [], "pending_calls": allowed, "searching": again}
 
 
-def _given_up_early(state: RunState, bench: Workbench, used: int) -> str:
+def _given_up_early(state: RunState, session: Session, used: int) -> str:
     """What a planner is reminded of, once, that stops before each need is met or was searched for twice."""
     reminded = sum(isinstance(message, HumanMessage) for message in state["messages"]) > 1
     left = [item for item in own_coverage(state) if item.status == "open"]
-    if reminded or not left or "agent" in bench.extractive or used >= bench.settings.max_search_iterations:
+    if reminded or not left or "agent" in session.extractive or used >= session.settings.max_search_iterations:
         return ""
     listed = "\n".join(f"{item.need.id}: {item.need.text}" for item in left)
-    return bench.prompts["planner_reminder"].render(needs=fenced(listed, "needs"))
+    return session.prompts["planner_reminder"].render(needs=fenced(listed, "needs"))
 
 
 def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
@@ -108,35 +108,35 @@ def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
     return "agent" if state.get("searching") else "generate"
 
 
-def _may_go_on(state: RunState, bench: Workbench, used: int) -> bool:
+def _may_go_on(state: RunState, session: Session, used: int) -> bool:
     """True while searches are left; turns are bounded too, since reading and repeating cost no search."""
-    budget = bench.settings.max_search_iterations
+    budget = session.settings.max_search_iterations
     custom = sum(record["origin"] == "custom" for record in own_queries(state))
-    if "question" in state and custom >= _IN_VAIN and not is_answerable(state, bench):
+    if "question" in state and custom >= _IN_VAIN and not is_answerable(state, session):
         return False
     return used < budget and state.get("agent_turns", 0) < 2 * budget + 2
 
 
-async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """Carry out the allowed calls together; ids and answers follow the order of the calls."""
-    roles = await bench.roles(runtime)
+    roles = await session.roles(runtime)
     purpose, known = purpose_of(state), state.get("read_chunks", [])
     calls = state["pending_calls"]
     requests = [parse_request(call["name"], call["args"]) for call in calls]
-    within = await asyncio.to_thread(limits_of, state, bench.library)
+    within = await asyncio.to_thread(limits_of, state, session.library)
     records, repeated = _told_apart(requests, _own_first(state), within)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
-    limits = await search_limits(bench, runtime, section=not question)
+    limits = await search_limits(session, runtime, section=not question)
 
     asked = {
         number: (_need_of(request, purpose), request.scope().narrowed(within))
         for number, request in enumerate(requests)
         if isinstance(request, SearchEvidence) and number in records
     }
-    searched = await search_each(bench.library, reader, purpose, list(asked.values()), limits, known=known)
+    searched = await search_each(session.library, reader, purpose, list(asked.values()), limits, known=known)
     fetched = [number for number, request in enumerate(requests) if not isinstance(request, SearchEvidence)]
-    passages = await all_settled(_read(cast(Reading, requests[number]), bench) for number in fetched)
+    passages = await gather_all(_read(cast(Reading, requests[number]), session) for number in fetched)
     outcomes = dict(zip(fetched, passages, strict=True))
     given = cast(ResearchState, state).get("evidence_ids", {})
     new, ids = number_evidence(state["evidence"], [search.found for search in searched], given)
@@ -163,7 +163,7 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
     made = sum(bool(call["counted"]) for call in calls)
     queries = [_of_section(record, state) for record in records.values()]
     if answers:
-        answers[-1] = _with_coverage(answers[-1], state, new, queries, bench, made)
+        answers[-1] = _with_coverage(answers[-1], state, new, queries, session, made)
     # What an earlier section of the paper asked already is from here on a search of this section too.
     earlier = [record for record in repeated.values() if _of_earlier_section(record, state)]
     # Its passages were counted there.
@@ -175,23 +175,23 @@ async def tools(state: RunState, runtime: Runtime[Any], bench: Workbench) -> Upd
         "read_chunks": list(dict.fromkeys(name for search in searched for name in search.read)),
         "searches_used": made,
         "pending_calls": [],
-        "searching": _may_go_on(state, bench, state.get("searches_used", 0) + made),
+        "searching": _may_go_on(state, session, state.get("searches_used", 0) + made),
     }
 
 
-async def _read(request: Reading, bench: Workbench) -> Passages:
+async def _read(request: Reading, session: Session) -> Passages:
     if isinstance(request, ContextWindow):
-        return await asyncio.to_thread(read_window, bench.library, request.chunk_id, request.window)
+        return await asyncio.to_thread(read_window, session.library, request.chunk_id, request.window)
     if isinstance(request, PaperIntroduction):
-        return await asyncio.to_thread(read_introduction, bench.library, request.key)
+        return await asyncio.to_thread(read_introduction, session.library, request.key)
     if isinstance(request, SearchPapers):
         asked = (request.query, request.min_year, request.max_year, request.page)
-        return await asyncio.to_thread(read_papers, bench.library, *asked)
-    return await read_summaries(bench.library, request.query)
+        return await asyncio.to_thread(read_papers, session.library, *asked)
+    return await read_summaries(session.library, request.query)
 
 
 def _told_apart(
-    requests: Sequence[Request], known: Sequence[QueryRecord], within: Scope
+    requests: Sequence[ToolRequest], known: Sequence[QueryRecord], within: Scope
 ) -> tuple[dict[int, QueryRecord], dict[int, QueryRecord]]:
     """By place among the requests: records of new searches, still without evidence, and for each repeated search
     the record of the one it repeats, which may be one of the same turn."""
@@ -241,19 +241,19 @@ def _with_coverage(
     state: RunState,
     new: Sequence[dict[str, Any]],
     queries: Sequence[QueryRecord],
-    bench: Workbench,
+    session: Session,
     made: int,
 ) -> ToolMessage:
     """The last answer of a turn ends with how each need stands now, and what is left of the budget."""
     ids = {name for record in (*own_queries(state), *queries) for name in record["evidence_ids"]}
     evidence = [record for record in (*state["evidence"], *new) if record["id"] in ids]
     now = coverage(needs_of(state), evidence, [*own_queries(state), *queries])
-    left = max(0, bench.settings.max_search_iterations - state.get("searches_used", 0) - made)
+    left = max(0, session.settings.max_search_iterations - state.get("searches_used", 0) - made)
     lines = "\n".join(coverage_lines(now))
     return answer.model_copy(update={"content": f"{answer.content}\n\n{lines}\nSearches left: {left}."})
 
 
-def _repeats(request: Request, records: Sequence[QueryRecord], within: Scope) -> QueryRecord | None:
+def _repeats(request: ToolRequest, records: Sequence[QueryRecord], within: Scope) -> QueryRecord | None:
     if not isinstance(request, SearchEvidence):
         return None
     return answered_before(request.query, request.scope().narrowed(within).as_dict(), records)
@@ -273,7 +273,7 @@ def _answer(call_id: str | None, text: str, chunk_ids: Sequence[str] = ()) -> To
     return ToolMessage(text, tool_call_id=call_id or "", artifact={"chunks": list(chunk_ids)} if chunk_ids else None)
 
 
-async def _with_texts(messages: Sequence[BaseMessage], bench: Workbench) -> list[BaseMessage]:
+async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list[BaseMessage]:
     """Messages as the model reads them: passages by id become their texts, which the state never holds."""
     wanted = [
         item
@@ -283,13 +283,13 @@ async def _with_texts(messages: Sequence[BaseMessage], bench: Workbench) -> list
     ]
     if not wanted:
         return list(messages)
-    chunks = await asyncio.to_thread(bench.library.chunks, list(dict.fromkeys(wanted)))
+    chunks = await asyncio.to_thread(session.library.chunks, list(dict.fromkeys(wanted)))
     by_id: dict[str, Chunk] = {chunk.id: chunk for chunk in chunks}
     shown: list[BaseMessage] = []
     for message in messages:
         if isinstance(message, ToolMessage) and message.artifact:
             parts = [by_id[item] for item in message.artifact["chunks"] if item in by_id]
-            shown.append(message.model_copy(update={"content": bench.show_passages(str(message.content), parts)}))
+            shown.append(message.model_copy(update={"content": session.show_passages(str(message.content), parts)}))
         else:
             shown.append(message)
     return shown

@@ -8,24 +8,17 @@ from typing import Any, Final, Literal
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from citeloom.citations.references import References
-from citeloom.citations.whole_paper import whole_paper
-from citeloom.experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
-from citeloom.graph.briefs import chunks_shown
-from citeloom.graph.events import progress
-from citeloom.graph.input_check import require_given
-from citeloom.graph.nodes.rendering import (
-    FinishedText,
-    Page,
-    finished_text,
-    laid_out,
-    page_record,
-    references_of,
-)
-from citeloom.graph.state import PaperInput, SectionState, Update, WrittenSection
-from citeloom.graph.tried import coverage_in_all
-from citeloom.graph.workbench import Workbench
-from citeloom.plurals import counted
+from ...citations.export.whole_paper import whole_paper
+from ...citations.references import References
+from ...experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
+from ...plurals import counted
+from ..completeness import coverage_in_all
+from ..events import progress
+from ..input_check import require_given
+from ..role_inputs import chunks_shown
+from ..session import Session
+from ..state import PaperInput, SectionState, Update, WrittenSection
+from .render import FinishedText, RenderedPage, finished_text, layout_page, page_record, references_of
 
 # What a section sums up is written before it.
 WRITING_ORDER: Final[tuple[SectionKind, ...]] = (
@@ -46,7 +39,7 @@ PAPER_ORDER: Final[tuple[SectionKind, ...]] = (
 )
 
 
-async def begin(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def begin(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
     """Check the input for all six sections and begin anew: a thread that is given another paper forgets the first.
 
     Raises `ExperimentError` for a field of the wrong type or one that a section cannot do without.
@@ -65,7 +58,7 @@ async def begin(state: SectionState, runtime: Runtime[Any], bench: Workbench) ->
     }
 
 
-async def keep(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def keep(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
     """Store the finished section, and turn to the next."""
     kind = state["section"]
     written: WrittenSection = {
@@ -76,8 +69,8 @@ async def keep(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> 
         "warnings": state["warnings"],
         "offered": state["offered"],
         "needs": state.get("needs", []),
-        "read": chunks_shown(state, bench),
-        "spent": await bench.usage(bench.run_id(runtime)),
+        "read": chunks_shown(state, session),
+        "spent": await session.usage(session.run_id(runtime)),
     }
     done = [*state["written"], written]
     runtime.stream_writer(progress("kept", f"{kind} is written", done=len(done), total=len(WRITING_ORDER)))
@@ -89,14 +82,14 @@ def to_next_or_assemble(state: SectionState) -> Literal["default_queries", "asse
     return "default_queries" if len(state["written"]) < len(WRITING_ORDER) else "assemble"
 
 
-async def assemble(state: SectionState, runtime: Runtime[Any], bench: Workbench) -> Update:
+async def assemble(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
     """The finished paper: one text, one list of references, no sentence twice."""
-    result = await rendered_paper(state, bench)
+    result = await rendered_paper(state, session)
     runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
     return {"text": result["text"], "result": result}
 
 
-async def rendered_paper(state: SectionState, bench: Workbench) -> dict[str, Any]:
+async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any]:
     """The paper's record in the citation style of the settings; takes no model call.
 
     Which of two equal sentences stays is decided in the order of writing, which key has which number in that of the
@@ -105,23 +98,23 @@ async def rendered_paper(state: SectionState, bench: Workbench) -> dict[str, Any
     finished: dict[SectionKind, FinishedText] = {}
     for written in state["written"]:
         earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}
-        finished[written["section"]] = await finished_text(_as_it_was(state, written), bench, earlier)
+        finished[written["section"]] = await finished_text(_as_it_was(state, written), session, earlier)
     read = {written["section"]: written["read"] for written in state["written"]}
-    pages: list[Page] = []
+    pages: list[RenderedPage] = []
     numbering: tuple[str, ...] = ()
     for kind in PAPER_ORDER:
-        pages.append(await laid_out(finished[kind], bench, read=read[kind], before=numbering))
+        pages.append(await layout_page(finished[kind], session, read=read[kind], before=numbering))
         numbering = pages[-1].shown.numbering
     cited = {paper.key: paper for page in pages for paper in page.papers}
     papers = [cited[key] for key in numbering]
-    references = await references_of(papers, numbering, bench.settings.cite_style, bench)
+    references = await references_of(papers, numbering, session.settings.cite_style, session)
     spent = _spent_on(state)
     sections = [
-        {**page_record(page, References(references.entries), bench), "usage": spent[kind]}
+        {**page_record(page, References(references.entries), session), "usage": spent[kind]}
         for kind, page in zip(PAPER_ORDER, pages, strict=True)
     ]
     title = finished["abstract"].brief.experiment.paper_concept.title
-    whole = whole_paper(title, sections, state["evidence"], papers, references, bench.notice)
+    whole = whole_paper(title, sections, state["evidence"], papers, references, session.notice)
     return {**whole, "coverage": coverage_in_all(section["coverage"] for section in sections)}
 
 

@@ -22,9 +22,9 @@ def corpus_library(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -
     The first session embeds them (2-3 minutes), the next ones take the vectors from `.cache/`.
     """
     # Imported here, so that the fast tests do not wait for a database.
-    from citeloom.models.local_embedding import LocalEmbedding
+    from citeloom.ingestion.ingest import ingest
+    from citeloom.models.embeddings.local import LocalEmbedding
     from citeloom.stores.home import Home
-    from citeloom.stores.ingest import ingest
     from citeloom.stores.library import Library
     from citeloom.stores.vector_cache import VectorCache
 

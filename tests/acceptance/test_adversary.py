@@ -22,13 +22,13 @@ import pytest
 from citeloom.config import Settings
 from citeloom.errors import CiteloomError
 from citeloom.experiment import SECTION_KINDS, load_experiment
-from citeloom.graph.requests import SectionRequest
-from citeloom.graph.run import run_section
-from citeloom.graph.saving import save_section
-from citeloom.graph.workbench import Workbench
-from citeloom.models.connections import close_connections
-from citeloom.models.journal import Journal
+from citeloom.graph.session import Session
+from citeloom.models.http.client import close_connections
+from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
+from citeloom.runs.execution import run_section
+from citeloom.runs.output_files import save_section
+from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.library import Library
 from tests.support.adversary import FOREIGN_KEYS, Adversary, honest_verdicts
 from tests.support.openai_server import FakeOpenAI, Json, Raw
@@ -115,11 +115,11 @@ async def all_runs(library: Library, journal: Journal, base_url: str, folder: Pa
             top_k_initial=4,
             score_threshold=dice.choice([0.0, 0.3]),
         )
-        bench = Workbench(settings, library.home, library, journal, prompts)
+        session = Session(settings, library.home, library, journal, prompts)
         request = SectionRequest(SECTION_KINDS[seed % len(SECTION_KINDS)], experiment)
         async with turn:
             try:
-                finished = await run_section(request, bench)
+                finished = await run_section(request, session)
                 return Ended(seed, await save_section(finished.record, folder / str(seed)), None)
             except Exception as error:  # noqa: BLE001  # which error it is, is for the test to judge
                 return Ended(seed, None, error)

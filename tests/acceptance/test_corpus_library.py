@@ -8,11 +8,11 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.documents.bibliography import parse_bibliography
-from citeloom.models.needs import Need
-from citeloom.stores.doctor import examine
+from citeloom.ingestion.doctor import examine
+from citeloom.roles.needs import Need
 from citeloom.stores.library import Library
-from citeloom.tools.routing import Route, route
-from citeloom.tools.windows import propose_windows
+from citeloom.tools.questions.routing import Route, route
+from citeloom.tools.window_search import propose_windows
 from tests.support.nearest import nearest
 
 

@@ -12,13 +12,13 @@ import pytest
 from citeloom.config import Settings
 from citeloom.documents import Category
 from citeloom.experiment import SECTION_KINDS, load_experiment
-from citeloom.graph.requests import SectionRequest
-from citeloom.graph.run import run_section, state_values
-from citeloom.graph.saving import save_section
-from citeloom.graph.workbench import Workbench
-from citeloom.models.concurrency import run_to_end
-from citeloom.models.journal import Journal
+from citeloom.graph.session import Session
+from citeloom.models.concurrency import run_async
+from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
+from citeloom.runs.execution import run_section, state_values
+from citeloom.runs.output_files import save_section
+from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.openai_server import FakeOpenAI
@@ -45,17 +45,17 @@ def test_all_sections_with_an_agent_that_searches(
     home = Home(tmp_path / "home").prepare()
     exp = load_experiment(shared_dir / "experiments" / f"{experiment}.json")
     with Journal.open(home.journal) as journal:
-        bench = Workbench(settings, home, corpus_library, journal, PromptLibrary())
+        session = Session(settings, home, corpus_library, journal, PromptLibrary())
 
         async def write(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-            finished = await run_section(SectionRequest(kind, exp), bench)
+            finished = await run_section(SectionRequest(kind, exp), session)
             record = await save_section(finished.record, tmp_path)
             return record, await state_values(home, record["thread_id"])
 
         async def write_all() -> list[tuple[dict[str, Any], dict[str, Any]]]:
             return [await write(kind) for kind in SECTION_KINDS]
 
-        written = run_to_end(write_all())
+        written = run_async(write_all())
     for record, state in written:
         check_section(record, corpus_library, written_by_models=True)
         check_files(record, tmp_path)
@@ -86,9 +86,9 @@ def test_the_agent_may_look_at_everything(
     home = Home(tmp_path / "home").prepare()
     exp = load_experiment(shared_dir / "experiments" / "edge_prior_baseline.json")
     with Journal.open(home.journal) as journal:
-        bench = Workbench(settings, home, corpus_library, journal, PromptLibrary())
+        session = Session(settings, home, corpus_library, journal, PromptLibrary())
         request = SectionRequest("introduction", exp)
-        record = run_to_end(run_section(request, bench)).record
+        record = run_async(run_section(request, session)).record
     check_section({**record, "files": {}}, corpus_library, written_by_models=True)
     state = asyncio.run(state_values(home, record["thread_id"]))
     (custom,) = [query for query in state["queries"] if query["origin"] == "custom"]

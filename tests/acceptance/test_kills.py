@@ -86,17 +86,17 @@ def template(server: KillingServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def undisturbed(server: KillingServer, template: Path, tmp_path_factory: pytest.TempPathFactory) -> Written:
-    bench = Bench(server, template, tmp_path_factory.mktemp("undisturbed"))
-    done = bench.give("only")
+    session = Bench(server, template, tmp_path_factory.mktemp("undisturbed"))
+    done = session.give("only")
     assert done.code == 0, done.err
-    written = bench.written("only")
-    assert written.calls == bench.committed() > 20
+    written = session.written("only")
+    assert written.calls == session.committed() > 20
     assert len({citation["key"] for citation in written.record["citations"]}) == len(THREE)
     return written
 
 
 @pytest.fixture
-def bench(server: KillingServer, template: Path, undisturbed: Written, tmp_path: Path) -> Bench:
+def session(server: KillingServer, template: Path, undisturbed: Written, tmp_path: Path) -> Bench:
     return Bench(server, template, tmp_path)
 
 
@@ -107,75 +107,75 @@ def same_section(one: Written, other: Written) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_killed_run_pays_again_for_nothing_but_what_was_under_way(
-    seed: int, bench: Bench, undisturbed: Written
+    seed: int, session: Bench, undisturbed: Written
 ) -> None:
     dice = random.Random(seed)
     # One moment in each twentieth of the run, by turns before and after an answer.
     number = min(undisturbed.calls, math.ceil((seed + dice.random()) / SEEDS * undisturbed.calls))
-    killed = bench.give_and_kill(Moment("first", dice.choice(["asked", "answered"]), number))
+    killed = session.give_and_kill(Moment("first", dice.choice(["asked", "answered"]), number))
     assert killed.code == -signal.SIGKILL, killed.err
-    committed = bench.committed()
-    resumed = bench.give("second")
+    committed = session.committed()
+    resumed = session.give("second")
     assert resumed.code == 0, resumed.err
-    written = bench.written("first", "second")
-    under_way = bench.server.asked["first"] - committed
+    written = session.written("first", "second")
+    under_way = session.server.asked["first"] - committed
     # A call is under way until its answer is on disk, which is a moment longer than its connection is in use.
     assert 0 <= under_way <= 2 * CONCURRENCY
-    assert bench.server.asked["second"] == undisturbed.calls - committed
+    assert session.server.asked["second"] == undisturbed.calls - committed
     assert written.calls <= undisturbed.calls + under_way
     same_section(written, undisturbed)
 
 
-def test_killed_again_and_again_a_run_still_ends_with_the_same_section(bench: Bench, undisturbed: Written) -> None:
+def test_killed_again_and_again_a_run_still_ends_with_the_same_section(session: Bench, undisturbed: Written) -> None:
     """Every attempt is killed at its fifth request; each must have moved the run on."""
     keys: list[str] = []
     for attempt in range(undisturbed.calls):
         keys.append(f"attempt-{attempt}")
-        before = bench.committed()
-        done = bench.give_and_kill(Moment(keys[-1], "answered", 2 * CONCURRENCY + 1))
+        before = session.committed()
+        done = session.give_and_kill(Moment(keys[-1], "answered", 2 * CONCURRENCY + 1))
         if done.code == 0:
             break
         assert done.code == -signal.SIGKILL, done.err
-        assert bench.committed() > before
+        assert session.committed() > before
     assert 3 < len(keys) < undisturbed.calls
-    written = bench.written(*keys)
+    written = session.written(*keys)
     assert written.calls <= undisturbed.calls + (len(keys) - 1) * 2 * CONCURRENCY
     same_section(written, undisturbed)
 
 
-def test_the_same_command_twice_makes_no_call_the_second_time(bench: Bench, undisturbed: Written) -> None:
-    assert bench.give("first").code == 0
-    again = bench.give("second")
+def test_the_same_command_twice_makes_no_call_the_second_time(session: Bench, undisturbed: Written) -> None:
+    assert session.give("first").code == 0
+    again = session.give("second")
     assert again.code == 0
-    assert bench.server.asked["second"] == 0
+    assert session.server.asked["second"] == 0
     assert "finished earlier" in again.err
-    same_section(bench.written("first", "second"), undisturbed)
+    same_section(session.written("first", "second"), undisturbed)
 
 
-def test_fresh_makes_its_calls_anew_and_is_resumed_when_it_is_killed(bench: Bench, undisturbed: Written) -> None:
-    assert bench.give("first").code == 0
+def test_fresh_makes_its_calls_anew_and_is_resumed_when_it_is_killed(session: Bench, undisturbed: Written) -> None:
+    assert session.give("first").code == 0
     chat = undisturbed.record["usage"]["llm_calls"]
-    assert bench.give("anew", "--fresh").code == 0
-    assert bench.server.asked["anew"] == chat  # vectors belong to the library, and are never asked for again
-    committed = bench.committed()
-    killed = bench.give_and_kill(Moment("killed", "answered", chat // 2), "--fresh")
+    assert session.give("anew", "--fresh").code == 0
+    assert session.server.asked["anew"] == chat  # vectors belong to the library, and are never asked for again
+    committed = session.committed()
+    killed = session.give_and_kill(Moment("killed", "answered", chat // 2), "--fresh")
     assert killed.code == -signal.SIGKILL
-    kept = bench.committed() - committed
+    kept = session.committed() - committed
     assert kept > 0
-    resumed = bench.give("resumed", "--fresh")
+    resumed = session.give("resumed", "--fresh")
     assert resumed.code == 0, resumed.err
-    assert bench.server.asked["resumed"] == chat - kept
-    written = bench.written()
+    assert session.server.asked["resumed"] == chat - kept
+    written = session.written()
     assert written.record["citations"] == undisturbed.record["citations"]
     assert written.record["usage"]["llm_calls"] == chat
 
 
-def test_two_equal_commands_at_once_pay_once(bench: Bench, undisturbed: Written) -> None:
+def test_two_equal_commands_at_once_pay_once(session: Bench, undisturbed: Written) -> None:
     """The first is held at its fifth request until the second has said that it waits."""
-    reached, go_on = gate(bench.server, "first", 5)
-    first = start(*bench.command(), cwd=bench.folder, settings=bench.settings("first"))
+    reached, go_on = gate(session.server, "first", 5)
+    first = start(*session.command(), cwd=session.folder, settings=session.settings("first"))
     assert reached()
-    second = start(*bench.command("--out", "other"), cwd=bench.folder, settings=bench.settings("second"))
+    second = start(*session.command("--out", "other"), cwd=session.folder, settings=session.settings("second"))
     assert second.stderr is not None
     said = []
     for line in second.stderr:
@@ -186,10 +186,10 @@ def test_two_equal_commands_at_once_pay_once(bench: Bench, undisturbed: Written)
     other, done = finish(second), finish(first)
     assert (done.code, other.code) == (0, 0), done.err + "".join(said) + other.err
     assert any("under way in another process" in line for line in said)
-    assert bench.server.asked["second"] == 0
+    assert session.server.asked["second"] == 0
     assert "finished earlier" in other.err
-    same_section(bench.written("first", "second"), undisturbed)
-    texts = [(bench.folder / folder / "discussion.md").read_text(encoding="utf-8") for folder in ("out", "other")]
+    same_section(session.written("first", "second"), undisturbed)
+    texts = [(session.folder / folder / "discussion.md").read_text(encoding="utf-8") for folder in ("out", "other")]
     assert texts[0] == texts[1]
 
 
@@ -199,20 +199,28 @@ def gate(server: KillingServer, key: str, number: int) -> tuple[Callable[[], boo
     return lambda: held.wait(timeout=120), open_.set
 
 
-def test_a_killed_run_is_listed_and_resumed_by_its_id(bench: Bench, undisturbed: Written) -> None:
+def test_a_killed_run_is_listed_and_resumed_by_its_id(session: Bench, undisturbed: Written) -> None:
     """The id alone is enough: the settings are kept with the run, only the keys are not."""
-    settings = bench.settings("first")
+    settings = session.settings("first")
     chosen = ("--model", settings.pop("CHAT_MODEL"), "--base-url", settings.pop("CHAT_BASE_URL"))
-    bench.server.at = Moment("first", "asked", undisturbed.calls // 2)
-    bench.server.victim = start(*bench.command(*chosen), cwd=bench.folder, settings=settings)
-    assert finish(bench.server.victim).code == -signal.SIGKILL
-    (listed,) = run("runs", "list", "--json", "--home", bench.home, cwd=bench.folder, settings=settings).json
+    session.server.at = Moment("first", "asked", undisturbed.calls // 2)
+    session.server.victim = start(*session.command(*chosen), cwd=session.folder, settings=settings)
+    assert finish(session.server.victim).code == -signal.SIGKILL
+    (listed,) = run("runs", "list", "--json", "--home", session.home, cwd=session.folder, settings=settings).json
     assert listed["status"] == "killed"
-    asked = bench.server.asked["first"]
+    asked = session.server.asked["first"]
     assert re.fullmatch(r"discussion-[0-9a-f]{16}", listed["thread_id"])
     resumed = run(
-        "runs", "resume", listed["thread_id"], "--out", "out", "--home", bench.home, cwd=bench.folder, settings=settings
+        "runs",
+        "resume",
+        listed["thread_id"],
+        "--out",
+        "out",
+        "--home",
+        session.home,
+        cwd=session.folder,
+        settings=settings,
     )
     assert resumed.code == 0, resumed.err
-    assert bench.server.asked["first"] - asked <= undisturbed.calls // 2 + 2 * CONCURRENCY
-    same_section(bench.written("first"), undisturbed)
+    assert session.server.asked["first"] - asked <= undisturbed.calls // 2 + 2 * CONCURRENCY
+    same_section(session.written("first"), undisturbed)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from citeloom.config import Settings
-from citeloom.documents.quoting import shown_quote
-from citeloom.graph.research_run import ResearchRequest, run_research
-from citeloom.graph.workbench import open_workbench
+from citeloom.documents.quote_display import shown_quote
+from citeloom.graph.session import open_session
+from citeloom.runs.research import ResearchRequest, run_research
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.questions import LabelledQuestion, labelled_questions
@@ -29,9 +29,9 @@ def answers(corpus_library: Library, tmp_path_factory: pytest.TempPathFactory) -
     shutil.copytree(corpus_library.home.root, home)
 
     async def ask() -> Answers:
-        with open_workbench(Settings(), Home(Path(home)), create=False) as bench:
+        with open_session(Settings(), Home(Path(home)), create=False) as session:
             return [
-                (item, (await run_research(ResearchRequest(item.question), bench)).record)
+                (item, (await run_research(ResearchRequest(item.question), session)).record)
                 for item in labelled_questions()
             ]
 

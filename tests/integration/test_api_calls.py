@@ -17,7 +17,7 @@ from citeloom.api.conversation import AskOptions
 from citeloom.api.library import OpenOptions
 from citeloom.api.questions import ResearchCallOptions
 from citeloom.api.writing import WritingCallOptions
-from citeloom.graph.workbench import Workbench
+from citeloom.graph.session import Session
 from tests.support.sample_library import EXPERIMENT, index_samples
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ QUESTION = "How well are scores calibrated?"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from citeloom.models.local_embedding import LocalEmbedding
+    from citeloom.models.embeddings.local import LocalEmbedding
 
     return index_samples(tmp_path_factory.mktemp("api") / "home", LocalEmbedding()).root
 
@@ -61,7 +61,7 @@ def test_a_program_that_never_closes_its_library_ends_without_a_word(home: Path)
     assert (done.returncode, done.stderr) == (0, "") and int(done.stdout) > 0
 
 
-def calls() -> dict[str, Callable[[Workbench], Any]]:
+def calls() -> dict[str, Callable[[Session], Any]]:
     return {
         "ingest": lambda lib: citeloom.ingest(lib, []),
         "search": lambda lib: citeloom.search(lib, "scores"),
@@ -117,13 +117,13 @@ def test_a_conversation_over_a_library_that_was_closed_says_so(home: Path) -> No
         (lambda lib: citeloom.search(lib, "scores", years=(2020, 2010)), "2020"),
     ],
 )
-def test_a_wrong_argument_is_one_error_that_names_the_choices(library: Workbench, call: Any, said: str) -> None:
+def test_a_wrong_argument_is_one_error_that_names_the_choices(library: Session, call: Any, said: str) -> None:
     with pytest.raises(CiteloomError, match=said) as raised:
         call(library)
     assert "\n" not in str(raised.value) and raised.value.exit_code == 2
 
 
-def test_a_single_string_is_taken_where_a_list_is(library: Workbench, tmp_path: Path) -> None:
+def test_a_single_string_is_taken_where_a_list_is(library: Session, tmp_path: Path) -> None:
     key = "varga2021calibration"
     by_string = citeloom.search(library, "scores", papers=key, categories="results")
     assert by_string == citeloom.search(library, "scores", papers=[key], categories=["results"]) != []
@@ -155,7 +155,7 @@ def test_a_single_string_is_taken_where_a_list_is(library: Workbench, tmp_path: 
     ],
 )
 def test_the_library_comes_first_and_the_old_order_is_taken_with_a_warning(
-    library: Workbench, old: Any, new: Any, recwarn: pytest.WarningsRecorder
+    library: Session, old: Any, new: Any, recwarn: pytest.WarningsRecorder
 ) -> None:
     expected = new(library)
     assert not [item for item in recwarn if item.category is DeprecationWarning]
@@ -163,7 +163,7 @@ def test_the_library_comes_first_and_the_old_order_is_taken_with_a_warning(
         assert old(library) == expected
 
 
-def test_a_typo_in_an_option_is_an_error(library: Workbench) -> None:
+def test_a_typo_in_an_option_is_an_error(library: Session) -> None:
     with pytest.raises(TypeError, match="min_yaer"):
         citeloom.research(library, QUESTION, min_yaer=2000)  # type: ignore[call-arg]
 

@@ -14,7 +14,7 @@ from citeloom import ingest, open_library, search
 from citeloom.config import Settings
 from citeloom.documents import Chunk
 from citeloom.errors import ConfigurationError, InputError
-from citeloom.graph.workbench import Workbench
+from citeloom.graph.session import Session
 
 BIB = "@article{ada2020, title={Looms and Engines}, author={Lovelace, Ada}, year={2020}, doi={10.1234/loom}}\n"
 
@@ -37,45 +37,45 @@ class TwoPages(BaseLoader):
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
+def session(tmp_path: Path) -> Iterator[Session]:
     with open_library(tmp_path / "home", settings=Settings()) as opened:
         yield opened
 
 
-def chunks_of(bench: Workbench, key: str) -> list[Chunk]:
-    store = bench.library.store
+def chunks_of(session: Session, key: str) -> list[Chunk]:
+    store = session.library.store
     found = store.get_chunks(sorted(name for name in store.chunk_ids() if name.startswith(f"{key}:")))
     return [stored.chunk for stored in found.values()]
 
 
-def test_pages_of_one_source_are_one_paper_with_its_pages(bench: Workbench, tmp_path: Path) -> None:
+def test_pages_of_one_source_are_one_paper_with_its_pages(session: Session, tmp_path: Path) -> None:
     bib = tmp_path / "library.bib"
     bib.write_text(BIB, encoding="utf-8")
-    report = ingest(bench, [TwoPages()], bib)
+    report = ingest(session, [TwoPages()], bib)
     assert (report["papers_added"], report["refused"]) == (1, [])
-    paper = bench.library.paper("ada2020")
+    paper = session.library.paper("ada2020")
     assert (paper.title, paper.year, paper.pages, paper.source) == (
         "Looms and Engines",
         2020,
         2,
         "/somewhere/ada2020.pdf",
     )
-    assert {chunk.page for chunk in chunks_of(bench, "ada2020") if "engine number 3 " in chunk.text} == {2}
-    assert ingest(bench, [TwoPages()], bib)["papers_unchanged"] == 1
+    assert {chunk.page for chunk in chunks_of(session, "ada2020") if "engine number 3 " in chunk.text} == {2}
+    assert ingest(session, [TwoPages()], bib)["papers_unchanged"] == 1
 
 
-def test_documents_without_pages_and_with_metadata_of_their_own(bench: Workbench) -> None:
+def test_documents_without_pages_and_with_metadata_of_their_own(session: Session) -> None:
     web = Document(prose("web"), metadata={"source": "https://example.org/a/page.html?x=1", "title": "A page"})
     named = Document(prose("note"), metadata={"key": "grace2021", "author": "Grace Hopper; Jean Bartik"})
-    assert ingest(bench, [web, named])["papers_added"] == 2
-    assert bench.library.paper("page").title == "A page"
-    assert bench.library.paper("grace2021").authors == ("Grace Hopper", "Jean Bartik")
-    assert chunks_of(bench, "page")[0].page is None
+    assert ingest(session, [web, named])["papers_added"] == 2
+    assert session.library.paper("page").title == "A page"
+    assert session.library.paper("grace2021").authors == ("Grace Hopper", "Jean Bartik")
+    assert chunks_of(session, "page")[0].page is None
 
 
-def test_what_names_no_paper_or_holds_nothing_is_refused(bench: Workbench) -> None:
+def test_what_names_no_paper_or_holds_nothing_is_refused(session: Session) -> None:
     good = Document(prose("good"), metadata={"source": "good.txt"})
-    report = ingest(bench, [good, Document(prose("lost")), Document(" \0", metadata={"source": "blank.txt"})])
+    report = ingest(session, [good, Document(prose("lost")), Document(" \0", metadata={"source": "blank.txt"})])
     assert report["papers_added"] == 1
     assert [(item["path"], item["reason"]) for item in report["refused"]] == [
         ("document 1", "has neither 'key' nor 'source' in its metadata"),
@@ -83,24 +83,24 @@ def test_what_names_no_paper_or_holds_nothing_is_refused(bench: Workbench) -> No
     ]
 
 
-def test_files_and_documents_together(bench: Workbench, tmp_path: Path) -> None:
+def test_files_and_documents_together(session: Session, tmp_path: Path) -> None:
     file = tmp_path / "one.md"
     file.write_text(f"# One\n\n{prose('file')}", encoding="utf-8")
-    assert ingest(bench, [file, Document(prose("two"), metadata={"source": "two.txt"})])["papers_added"] == 2
+    assert ingest(session, [file, Document(prose("two"), metadata={"source": "two.txt"})])["papers_added"] == 2
 
 
-def test_anything_else_is_a_clear_error(bench: Workbench) -> None:
+def test_anything_else_is_a_clear_error(session: Session) -> None:
     with pytest.raises(ConfigurationError, match="Cannot ingest a int"):
-        ingest(bench, [7])  # type: ignore[list-item]
+        ingest(session, [7])  # type: ignore[list-item]
     with pytest.raises(InputError, match="No path was given"):
-        ingest(bench, [])
+        ingest(session, [])
 
 
-def test_search_from_python_refuses_what_is_not_there(bench: Workbench, tmp_path: Path) -> None:
+def test_search_from_python_refuses_what_is_not_there(session: Session, tmp_path: Path) -> None:
     bib = tmp_path / "library.bib"
     bib.write_text(BIB.replace("year=", "journal={Journal of Looms}, year="), encoding="utf-8")
-    ingest(bench, [TwoPages()], bib)
-    assert {hit["key"] for hit in search(bench, "engine", venue="looms", categories=["Methods"])} == {"ada2020"}
+    ingest(session, [TwoPages()], bib)
+    assert {hit["key"] for hit in search(session, "engine", venue="looms", categories=["Methods"])} == {"ada2020"}
     refused: list[tuple[str, dict[str, Any]]] = [
         (" ?", {}),
         ("engine", {"venue": "Nature"}),
@@ -109,11 +109,13 @@ def test_search_from_python_refuses_what_is_not_there(bench: Workbench, tmp_path
     ]
     for query, limits in refused:
         with pytest.raises(InputError):
-            search(bench, query, **limits)
+            search(session, query, **limits)
 
 
-def test_a_search_has_the_words_of_a_paper_as_they_are_so_that_spans_count_in_them(bench: Workbench) -> None:
-    ingest(bench, Document(f"For a<b, `<script>alert(1)</script>` ran. {prose('tag')}", metadata={"source": "tag.md"}))
-    (hit, *_) = search(bench, "script alert ran tag", k=1)
-    (chunk,) = bench.library.chunks([hit["chunk_id"]])
+def test_a_search_has_the_words_of_a_paper_as_they_are_so_that_spans_count_in_them(session: Session) -> None:
+    ingest(
+        session, Document(f"For a<b, `<script>alert(1)</script>` ran. {prose('tag')}", metadata={"source": "tag.md"})
+    )
+    (hit, *_) = search(session, "script alert ran tag", k=1)
+    (chunk,) = session.library.chunks([hit["chunk_id"]])
     assert hit["text"] == chunk.text and "<script>alert(1)</script>" in hit["text"] and "&lt;" not in hit["text"]

@@ -8,16 +8,24 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from citeloom.citations.findings import Finding
+from citeloom.citations.checks.findings import Finding
 from citeloom.citations.markers import sentences
-from citeloom.documents import captions, furniture, passage_parts, plain_text, readable, readable_tables, windows
-from citeloom.graph import repairing
-from citeloom.models import answer_bytes, event_stream, safe_answer
-from citeloom.models.chat import judge, presenting_passages, reader, support_answer
-from citeloom.models.errors import BrokenAnswerError, ServerRefusalError
-from citeloom.models.extractive import needs as section_needs
-from citeloom.models.needs import Need, NeedCoverage
-from citeloom.models.roles import CitedClaim
+from citeloom.documents import (
+    boilerplate,
+    captions,
+    numbered_sentences,
+    passage_parts,
+    strip_markup,
+    table_rows,
+    windows,
+)
+from citeloom.graph import sentence_repairs
+from citeloom.models.http import response_body, response_validation, sse
+from citeloom.models.http.failures import BrokenAnswerError, ServerRefusalError
+from citeloom.roles.chat import judge, judge_output, prompt_passages, reader
+from citeloom.roles.extractive import planners as section_needs
+from citeloom.roles.needs import Need, NeedCoverage
+from citeloom.roles.protocols import CitedClaim
 from tests.support.reader_company import PIECE, PLAIN, SOURCES, chunk, paper, source
 
 Reader = Callable[[str], object]
@@ -40,11 +48,11 @@ class _Response:
 
 def _streamed(body: str) -> None:
     async def all_of(response: Any) -> None:
-        async for _ in event_stream.answer_pieces(response, answer):
+        async for _ in sse.answer_pieces(response, answer):
             pass
         answer.whole()
 
-    answer = event_stream.StreamedAnswer()
+    answer = sse.StreamedResponse()
     _refusable(lambda: asyncio.run(all_of(_Response(body.encode("utf-8", "replace"), {}))))
 
 
@@ -70,7 +78,9 @@ def _whole_answer(text: str) -> None:
     message = {"content": text, "refusal": text, "tool_calls": [call] * 3}
     usage = {"prompt_tokens": text, "completion_tokens": text}
     _refusable(
-        lambda: safe_answer.answer_of({"choices": [{"message": message, "finish_reason": text}], "usage": usage})
+        lambda: response_validation.answer_of(
+            {"choices": [{"message": message, "finish_reason": text}], "usage": usage}
+        )
     )
 
 
@@ -82,17 +92,15 @@ def _judged(text: str) -> None:
     list(judge._lines(asked, letters))
     for item in asked:
         for passage in item.passages.values():
-            presenting_passages.present_numbered(passage.source, passage.sentences, "passage A")
+            prompt_passages.present_numbered(passage.source, passage.sentences, "passage A")
     said = {"does": text, "sentences": text}
     judge._usable({text: {}, "P1": {text: said, "A": said, "verdict": text, "reason": text}}, asked, letters)
 
 
 def _verdict(text: str) -> None:
-    passages = {"A": support_answer.Passage.of(source(text), 900)}
+    passages = {"A": judge_output.JudgedPassage.of(source(text), 900)}
     said = {"reason": text, f"passage {text}": {}, "verdict": "supported", "A": {"does": "supports", "sentences": text}}
-    _refusable(
-        lambda: support_answer.verdicts_from(support_answer.verdict_model(("A",)).model_validate(said), passages)
-    )
+    _refusable(lambda: judge_output.verdicts_from(judge_output.verdict_model(("A",)).model_validate(said), passages))
 
 
 def _reading(text: str) -> None:
@@ -104,7 +112,7 @@ def _reading(text: str) -> None:
 
 def _presented(text: str) -> object:
     window = windows.Window(paper(text), (chunk(text),), (chunk(text).id,), (0.7,))
-    return presenting_passages.present_windows([window])
+    return prompt_passages.present_windows([window])
 
 
 def need(text: str) -> NeedCoverage:
@@ -118,32 +126,32 @@ def _repaired(answer: Callable[[str, str], str]) -> Reader:
     def repair(text: str) -> object:
         records = [Finding("unsupported", "Say less.", (item.start, item.end)).as_dict() for item in sentences(text)]
         attempt = {"draft": {"text": text, "truncated": False}, "findings": records}
-        failing = repairing.failing_sentences(attempt, SOURCES)  # type: ignore[arg-type]
-        edits = repairing.edits_of(text, failing, [answer(text, item.shown.text) for item in failing], PLAIN)
-        return repairing.apply_edits(text, edits)
+        failing = sentence_repairs.failing_sentences(attempt, SOURCES)  # type: ignore[arg-type]
+        edits = sentence_repairs.edits_of(text, failing, [answer(text, item.shown.text) for item in failing], PLAIN)
+        return sentence_repairs.apply_edits(text, edits)
 
     return repair
 
 
 PASSAGES: Final[Mapping[str, Reader]] = {
-    "readable_units": lambda text: readable.readable_units(chunk(text).text),
-    "readable_units, of a caption": lambda text: readable.readable_units(chunk(f"Figure 2. {text}").text),
-    "readable_units, of a list": lambda text: readable.readable_units(chunk(f"- {text}\n- {text}").text),
+    "readable_units": lambda text: numbered_sentences.readable_units(chunk(text).text),
+    "readable_units, of a caption": lambda text: numbered_sentences.readable_units(chunk(f"Figure 2. {text}").text),
+    "readable_units, of a list": lambda text: numbered_sentences.readable_units(chunk(f"- {text}\n- {text}").text),
     "parts_of, of a passage": lambda text: list(passage_parts.parts_of(text)),
-    "plain_text": plain_text.plain_text,
-    "plain_formula": plain_text.plain_formula,
-    "plain_text, a formula": lambda text: plain_text.plain_text(f"$${text}$$"),
+    "plain_text": strip_markup.plain_text,
+    "plain_formula": strip_markup.plain_formula,
+    "plain_text, a formula": lambda text: strip_markup.plain_text(f"$${text}$$"),
     "caption_kind": captions.caption_kind,
     "caption_label": captions.caption_label,
     "cut_caption": lambda text: captions.cut_caption(chunk(text).text, 0, len(text)),
     "panel_starts": captions.panel_starts,
     "is_panelled": lambda text: captions.is_panelled(f"(A) One. (B) Two. {text}"),
-    "is_furniture": furniture.is_furniture,
-    "is_reference": furniture.is_reference,
-    "is_lone_heading": furniture.is_lone_heading,
-    "shown_table": lambda text: readable_tables.shown_table(text, text, below=True),
-    "shown_table, rows": lambda text: readable_tables.shown_table(f"| {text[:40]} |\n" * 2_000, text, below=False),
-    "shown_table, in HTML": lambda text: readable_tables.shown_table(f"<table><tr><td>{text}", "", below=False),
+    "is_furniture": boilerplate.is_furniture,
+    "is_reference": boilerplate.is_reference,
+    "is_lone_heading": boilerplate.is_lone_heading,
+    "shown_table": lambda text: table_rows.shown_table(text, text, below=True),
+    "shown_table, rows": lambda text: table_rows.shown_table(f"| {text[:40]} |\n" * 2_000, text, below=False),
+    "shown_table, in HTML": lambda text: table_rows.shown_table(f"<table><tr><td>{text}", "", below=False),
     "present_windows": _presented,
 }
 ANSWERS: Final[Mapping[str, Reader]] = {
@@ -151,9 +159,9 @@ ANSWERS: Final[Mapping[str, Reader]] = {
     "a stream, in lines of data": lambda text: _streamed(f"data: {text}\n\ndata:{text}"),
     "a stream, of text": lambda text: _streamed(_events(text, lambda piece: {"content": piece})),
     "a stream, of a call": lambda text: _streamed(_events(text, _a_call)),
-    "json_of": lambda text: _refusable(lambda: answer_bytes.json_of(text.encode("utf-8", "replace"))),
+    "json_of": lambda text: _refusable(lambda: response_body.json_of(text.encode("utf-8", "replace"))),
     "answer_of": _whole_answer,
-    "token_count": safe_answer.token_count,
+    "token_count": response_validation.token_count,
     "what a judge is shown": _judged,
     "verdicts_from": _verdict,
     "PassageReading": _reading,

@@ -17,16 +17,16 @@ from typing import Any, Final
 from citeloom.config import Settings
 from citeloom.errors import PausedError
 from citeloom.experiment import SECTION_KINDS, load_experiment
-from citeloom.graph.requests import SectionRequest
-from citeloom.graph.run import run_section
-from citeloom.graph.workbench import Workbench
-from citeloom.models.connections import close_connections
-from citeloom.models.errors import EndpointRefusedError
-from citeloom.models.journal import Journal
+from citeloom.graph.session import Session
+from citeloom.models.http.client import close_connections
+from citeloom.models.http.failures import EndpointRefusedError
+from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
+from citeloom.runs.execution import run_section
+from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.runs import RunRegister
+from citeloom.stores.run_registry import RunRegister
 from tests.support.openai_server import FakeOpenAI, Fault, Json, Status
 from tests.support.protocol_answers import envelope, request_hash
 from tests.support.sample_library import EXPERIMENT
@@ -119,11 +119,11 @@ async def _each(runs: list[Run], library: Library, journal: Journal, server: Fau
             top_k_initial=3,
             score_threshold=0.1,
         )
-        bench = Workbench(settings, library.home, library, journal, prompts)
+        session = Session(settings, library.home, library, journal, prompts)
         request = SectionRequest(SECTION_KINDS[seed % len(SECTION_KINDS)], experiment)
         async with turn:
             try:
-                run.record = (await run_section(request, bench)).record
+                run.record = (await run_section(request, session)).record
                 run.ends.append(None)
             except Exception as error:  # noqa: BLE001  # which error it is, is for the test to judge
                 run.ends.append(error)

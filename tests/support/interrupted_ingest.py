@@ -18,10 +18,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from citeloom.stores import indexing
+from citeloom.ingestion import indexing
+from citeloom.ingestion.ingest import ingest
 from citeloom.stores.fulltext import FullText
 from citeloom.stores.home import Home
-from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
 from citeloom.stores.vectors import VectorStore
 from tests.support.word_embedding import WordEmbedding

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from citeloom.cli import main
-from citeloom.models import journal
-from citeloom.stores.runs import RunRegister
+from citeloom.models.journal import journal
+from citeloom.stores.run_registry import RunRegister
 
 
 class Count:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from citeloom.config import Price
-from citeloom.models.budget import Budget, Limits
-from citeloom.models.journal import Journal
-from citeloom.models.records import CallRecord, Hold, Outcome, RunScope
+from citeloom.models.journal.budget import Budget, BudgetLimits
+from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
 
 PAYLOAD = json.dumps({"content": "a reading of some length " * 12})
 
@@ -27,14 +27,14 @@ PAYLOAD = json.dumps({"content": "a reading of some length " * 12})
 async def write(journal: Journal, name: str, thread: int, calls: int) -> None:
     """Calls of one thread, each reserved, answered, committed, and looked up once more."""
     scope = RunScope(name)
-    budget = Budget(Limits(tokens=10**12), {"m": Price(input=1.0)}, journal, name)
+    budget = Budget(BudgetLimits(tokens=10**12), {"m": Price(input=1.0)}, journal, name)
     for number in range(calls):
         record = CallRecord(f"{name}-{thread}-{number}", "chat", "http://host/v1", "m")
         hold = Hold(name, record, 1, 1000, 500)
 
-        async def answer(hold: Hold = hold) -> Outcome:
+        async def answer(hold: Hold = hold) -> CallResult:
             async with budget.reserved(hold):
-                return Outcome(PAYLOAD, 100, 40, hold)
+                return CallResult(PAYLOAD, 100, 40, hold)
 
         replay = await journal.once(record, scope, answer)
         budget.settle(hold, (100, 40))

@@ -39,10 +39,10 @@ async def ask_in_turn(base_url: str, journal: Path, questions: Sequence[str]) ->
     from langchain_core.messages import HumanMessage
 
     from citeloom.config import Settings
-    from citeloom.models.connections import close_connections
-    from citeloom.models.endpoint import chat_caller
-    from citeloom.models.journal import Journal
-    from citeloom.models.records import RunScope
+    from citeloom.models.factory import chat_caller
+    from citeloom.models.http.client import close_connections
+    from citeloom.models.journal.journal import Journal
+    from citeloom.models.journal.records import RunScope
 
     settings = Settings(chat_model="some-model", chat_base_url=base_url)
     with Journal.open(journal) as opened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from citeloom.documents import Chunk
-from citeloom.models.embedding import Vector
+from citeloom.models.embeddings.protocol import Vector
 from citeloom.stores.library import Library
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from citeloom.documents import Chunk, Evidence
-from citeloom.documents.sentences import sentence_spans
+from citeloom.text.sentences import sentence_spans
 
 _BEGUN: dict[str, Any] = {
     "messages": [],

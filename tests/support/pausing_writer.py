@@ -16,10 +16,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
+from citeloom.ingestion.ingest import ingest
 from citeloom.stores.catalog import Catalog
 from citeloom.stores.fulltext import FullText
 from citeloom.stores.home import Home
-from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
 from citeloom.stores.vectors import VectorStore
 from tests.support.word_embedding import WordEmbedding

@@ -6,7 +6,7 @@ from typing import Final
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment
-from citeloom.models.briefs import Source
+from citeloom.roles.inputs import Source
 
 PLAIN: Final = "Node degree explains most of the edges of the network [E1]. It is a strong baseline in 2 of 3 cases."
 KEYS: Final = ("himmelstein2017systematic", "lee2020")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from citeloom.citations import render
+from citeloom.citations.checks.support_findings import support_findings
 from citeloom.citations.marking import marks_of
-from citeloom.citations.support import support_findings
 from citeloom.config import CitationStyle
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.models.briefs import Source
-from citeloom.models.roles import Verdict, VerdictLabel
+from citeloom.roles.inputs import Source
+from citeloom.roles.protocols import Verdict, VerdictLabel
 
 BEFORE = "Earlier work looked at networks only. "
 QUOTE = "Node degree explains most of the edges."

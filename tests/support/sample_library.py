@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from citeloom.models.embedding import EmbeddingModel
+from citeloom.ingestion.ingest import ingest
+from citeloom.models.embeddings.protocol import EmbeddingModel
 from citeloom.stores.home import Home
-from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
 from tests.support.cli_process import ROOT
 

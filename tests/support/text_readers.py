@@ -15,36 +15,29 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
 from citeloom import key_trust
-from citeloom.citations import (
+from citeloom.citations import citation_styles, html_escaping, markers, marking, references
+from citeloom.citations.checks import (
     absence,
-    checks,
-    copied,
-    coverage,
-    export,
-    flagged,
-    folding,
-    foreign,
-    formats,
-    inert,
-    instructions,
-    markers,
-    marking,
-    names,
+    author_year_patterns,
+    citation_coverage,
+    copied_text,
+    draft_checks,
+    foreign_citations,
+    injection_flags,
+    injection_patterns,
+    number_parsing,
+    number_tracing,
     number_words,
-    numbers,
-    quantities,
-    quotations,
-    references,
-    repeated,
-    report_text,
-    styles,
-    support,
+    repeated_sentences,
+    support_findings,
+    unicode_folding,
 )
-from citeloom.citations.findings import Finding
+from citeloom.citations.checks.findings import Finding
+from citeloom.citations.export import files, pandoc_formats, report_html
+from citeloom.citations.marker_stream import MarkerStream
 from citeloom.citations.markers import CitedSentence
-from citeloom.citations.streaming import MarkerStream
-from citeloom.commands import printable, search_view
-from citeloom.commands.shell import language
+from citeloom.commands import escaping, search_view
+from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
     authors,
@@ -54,45 +47,49 @@ from citeloom.documents import (
     chunking,
     conversion,
     front_matter,
+    heading_translations,
     markdown,
-    metadata,
     notes,
-    other_languages,
-    plain_headings,
-    quoting,
-    scripts,
-    sentences,
-    wording,
+    paper_metadata,
+    quote_display,
+    unmarked_headings,
 )
+from citeloom.documents.pdf import dehyphenation as pdf_mending
 from citeloom.documents.pdf import headings as pdf_headings
 from citeloom.documents.pdf import lines as pdf_lines
-from citeloom.documents.pdf import mending as pdf_mending
 from citeloom.errors import CiteloomError
-from citeloom.graph import queries, repeats
-from citeloom.models import errors
-from citeloom.models.briefs import EarlierSection
-from citeloom.models.chat import answers, presenting, presenting_passages, streamed_answer, streamed_prose, structured
-from citeloom.models.chat.presenting_experiment import present_experiment
-from citeloom.models.extractive import (
+from citeloom.graph import default_queries, repeated_queries
+from citeloom.ingestion import langchain_documents
+from citeloom.models.http import failures
+from citeloom.roles.chat import (
+    clean_output,
+    prompt_format,
+    prompt_passages,
+    stream_answer_filter,
+    stream_section_filter,
+    structured_output,
+)
+from citeloom.roles.chat.prompt_experiment import present_experiment
+from citeloom.roles.extractive import (
     answerer,
-    attributable,
-    plans,
-    question_planner,
-    quotable,
-    rewriting,
-    shares,
-    subjects,
-    terms,
+    attributable_sentences,
+    paper_outline,
+    planners,
+    quotable_sentences,
+    rewriter,
+    section_outlines,
     themes,
 )
-from citeloom.models.roles import Draft
-from citeloom.stores import given_documents
-from citeloom.tools import asking, authorship, coined, naming, pairing, routing, scope
+from citeloom.roles.inputs import EarlierSection
+from citeloom.roles.protocols import Draft
+from citeloom.text import normalize, question_subject, sentences, words
+from citeloom.tools import contradiction_candidates, scope
+from citeloom.tools.questions import author_mentions, paper_mentions, routing, unique_terms, validation
 from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
 from tests.support.user_readers import USERS
 
-QUESTION: Final = asking._MOST_CHARACTERS  # what is longer is refused as a question
+QUESTION: Final = validation._MOST_CHARACTERS  # what is longer is refused as a question
 
 
 def _streamed(text: str) -> None:
@@ -161,7 +158,7 @@ def _papers(text: str) -> list[Paper]:
 
 def _given(text: str) -> object:
     given = Document(text, metadata={"key": "a2020", "author": text, "title": text, "doi": text})
-    return given_documents.read_given(given_documents.Given("a2020", (given,)), _bibliography(""))
+    return langchain_documents.read_given(langchain_documents.Given("a2020", (given,)), _bibliography(""))
 
 
 def _themed(text: str) -> object:
@@ -169,59 +166,67 @@ def _themed(text: str) -> object:
 
 
 def _render(style: Any) -> Reader:
-    return lambda text: styles.render(text, SOURCES, style)
+    return lambda text: citation_styles.render(text, SOURCES, style)
 
 
 def _linked(text: str) -> object:
     step = max(10, len(text) // 2_000)
-    links = [report_text.Link("number", n, at, at + 5) for n, at in enumerate(range(0, len(text) - 5, step))]
-    return report_text.section_html(text, report_text.standing_apart(text, links))
+    links = [report_html.Link("number", n, at, at + 5) for n, at in enumerate(range(0, len(text) - 5, step))]
+    return report_html.section_html(text, report_html.standing_apart(text, links))
 
 
 CITATIONS: Final[Mapping[str, Reader]] = {
-    "fold": folding.fold,
+    "fold": unicode_folding.fold,
     "normalise_markers": markers.normalise_markers,
     "sentences": markers.sentences,
     "sentences_with_markers": markers.sentences_with_markers,
     "marker_ids": markers.marker_ids,
     "marker_groups": markers.marker_groups,
-    "find_foreign": lambda text: foreign.find_foreign(text, known_keys=KEYS, allowed_text=PLAIN),
-    "find_foreign, allowed": lambda text: foreign.find_foreign(f"{PLAIN} (Lee, 2020) [12]", allowed_text=text),
-    "neutralise": lambda text: checks.neutralise(text, SOURCES, EXPERIMENT.words(), known_keys=KEYS),
-    "neutralise, of an experiment": lambda text: checks.neutralise(f"{PLAIN} [12] (Lee, 2020)", SOURCES, text),
-    "check_draft": lambda text: checks.check_draft(
+    "find_foreign": lambda text: foreign_citations.find_foreign(text, known_keys=KEYS, allowed_text=PLAIN),
+    "find_foreign, allowed": lambda text: foreign_citations.find_foreign(
+        f"{PLAIN} (Lee, 2020) [12]", allowed_text=text
+    ),
+    "replace_invalid_citations": lambda text: draft_checks.replace_invalid_citations(
+        text, SOURCES, EXPERIMENT.words(), known_keys=KEYS
+    ),
+    "replace_invalid_citations, of an experiment": lambda text: draft_checks.replace_invalid_citations(
+        f"{PLAIN} [12] (Lee, 2020)", SOURCES, text
+    ),
+    "check_draft": lambda text: draft_checks.check_draft(
         Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": PLAIN}
     ),
-    "check_draft, an answer": lambda text: checks.check_draft(
+    "check_draft, an answer": lambda text: draft_checks.check_draft(
         Draft(text), SOURCES, kind="answer", experiment=EXPERIMENT
     ),
-    "check_draft, of a source": lambda text: checks.check_draft(
+    "check_draft, of a source": lambda text: draft_checks.check_draft(
         Draft(PLAIN), (source(text),), kind="discussion", experiment=EXPERIMENT
     ),
-    "check_draft, of an experiment": lambda text: checks.check_draft(
+    "check_draft, of an experiment": lambda text: draft_checks.check_draft(
         Draft(PLAIN), SOURCES, kind="discussion", experiment=experiment(text)
     ),
-    "check_draft, after a section": lambda text: checks.check_draft(
+    "check_draft, after a section": lambda text: draft_checks.check_draft(
         Draft(PLAIN), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": text}
     ),
-    "copied_runs": lambda text: copied.copied_runs(text, SOURCES, PLAIN),
-    "copied_runs, of itself": lambda text: copied.copied_runs(text, (source(text),), PLAIN),
-    "uncited_sentences": lambda text: coverage.uncited_sentences(text, PLAIN),
-    "unsupported_findings": coverage.unsupported_findings,
-    "balance_findings": lambda text: coverage.balance_findings(text, SOURCES),
-    "quoted_spans": quotations.quoted_spans,
-    "claimed_numbers": quantities.claimed_numbers,
-    "given_numbers": quantities.given_numbers,
-    "trace_numbers": lambda text: numbers.trace_numbers(text, SOURCES, EXPERIMENT),
-    "trace_numbers, of a source": lambda text: numbers.trace_numbers(PLAIN, (source(text),), EXPERIMENT),
-    "split_authors": names.split_authors,
-    "only_dates": lambda text: names.only_dates(text, ""),
-    "NamedSource.is_named": lambda text: names.NamedSource.of(SOURCES[0].paper).is_named([text], True, "2017"),
-    "wording": repeated.wording,
-    "repeated_findings": lambda text: repeated.repeated_findings(text, {"methods": text}),
-    "without_repeats": lambda text: repeated.without_repeats(text, {"methods": PLAIN}),
-    "cited_claims": lambda text: support.cited_claims(text, SOURCES),
-    "pairs_of_absence": lambda text: support.pairs_of_absence(text, SOURCES),
+    "copied_runs": lambda text: copied_text.copied_runs(text, SOURCES, PLAIN),
+    "copied_runs, of itself": lambda text: copied_text.copied_runs(text, (source(text),), PLAIN),
+    "uncited_sentences": lambda text: citation_coverage.uncited_sentences(text, PLAIN),
+    "unsupported_findings": citation_coverage.unsupported_findings,
+    "balance_findings": lambda text: citation_coverage.balance_findings(text, SOURCES),
+    "quoted_spans": copied_text.quoted_spans,
+    "claimed_numbers": number_parsing.claimed_numbers,
+    "given_numbers": number_parsing.given_numbers,
+    "trace_numbers": lambda text: number_tracing.trace_numbers(text, SOURCES, EXPERIMENT),
+    "trace_numbers, of a source": lambda text: number_tracing.trace_numbers(PLAIN, (source(text),), EXPERIMENT),
+    "split_authors": author_year_patterns.split_authors,
+    "only_dates": lambda text: author_year_patterns.only_dates(text, ""),
+    "NamedSource.is_named": lambda text: author_year_patterns.NamedSource.of(SOURCES[0].paper).is_named(
+        [text], True, "2017"
+    ),
+    "wording": repeated_sentences.wording,
+    "repeated_findings": lambda text: repeated_sentences.repeated_findings(text, {"methods": text}),
+    "without_repeats": lambda text: repeated_sentences.without_repeats(text, {"methods": PLAIN}),
+    "cited_claims": lambda text: support_findings.cited_claims(text, SOURCES),
+    "pairs_of_absence": lambda text: support_findings.pairs_of_absence(text, SOURCES),
     "absence_findings": lambda text: absence.absence_findings(text, [text]),
     "states_only_absence": lambda text: absence.states_only_absence(CitedSentence(text, 0, len(text), ("E1",))),
     "numbers in words": _numbers_in_words,
@@ -230,28 +235,28 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "MarkerStream": _streamed,
     **{f"render, {style}": _render(style) for style in ("key", "pandoc", "locator", "numeric", "latex")},
     "section_html": _linked,
-    "reference_html": report_text.reference_html,
-    "shown_text": report_text.shown_text,
-    "suspicious": instructions.suspicious,
-    "flag_sources": lambda text: flagged.flag_sources([source("x", paper=paper(text))]),
+    "reference_html": report_html.reference_html,
+    "shown_text": report_html.shown_text,
+    "suspicious": injection_patterns.suspicious,
+    "flag_sources": lambda text: injection_flags.flag_sources([source("x", paper=paper(text))]),
     "plain_reference": lambda text: references.plain_reference(paper(text)),
     "an entry for pandoc": lambda text: references._mended(f"@misc{{a,\n{text}\n}}"),
     "a reference of pandoc": lambda text: references._readable(text, paper("x"), own_style=True),
-    "_escaped, for pandoc": formats._escaped,
-    "_escaped, a formula for pandoc": lambda text: formats._escaped(f"${text.strip()}$"),
-    "a manuscript for pandoc": lambda text: formats.manuscript(text, [], title=text),
-    "slug": export.slug,
-    "without_title": lambda text: export.without_title(text, "Results"),
-    "comment": lambda text: export.comment([text]),
+    "_escaped, for pandoc": pandoc_formats._escaped,
+    "_escaped, a formula for pandoc": lambda text: pandoc_formats._escaped(f"${text.strip()}$"),
+    "a manuscript for pandoc": lambda text: pandoc_formats.manuscript(text, [], title=text),
+    "slug": files.slug,
+    "without_title": lambda text: files.without_title(text, "Results"),
+    "comment": lambda text: files.comment([text]),
 }
 
 DOCUMENTS: Final[Mapping[str, Reader]] = {
     "parse_markdown": markdown.parse_markdown,
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
-    "describe": _of_a_file(lambda text: metadata.describe(Path("a.md"), markdown.parse_markdown(text), None)),
-    "extractive_summary": lambda text: metadata.extractive_summary(markdown.parse_markdown(text)),
-    "made_entry": lambda text: metadata.made_entry(paper(text)),
-    "key_of": _of_a_file(lambda text: metadata.key_of(Path(f"{text}.md".replace("/", "")))),
+    "describe": _of_a_file(lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), None)),
+    "extractive_summary": lambda text: paper_metadata.extractive_summary(markdown.parse_markdown(text)),
+    "made_entry": lambda text: paper_metadata.made_entry(paper(text)),
+    "key_of": _of_a_file(lambda text: paper_metadata.key_of(Path(f"{text}.md".replace("/", "")))),
     "sentence_spans": _of_a_file(sentences.sentence_spans),
     "make_note": _of_a_file(lambda text: notes.make_note(f"a{text}", lambda part: len(part) // 4 + 1)),
     "read_front_matter": front_matter.read_front_matter,
@@ -270,11 +275,11 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "plain_title": categories.plain_title,
     "opens_letters": categories.opens_letters,
     "place": lambda text: categories.place(text, 1),
-    "in_english": other_languages.in_english,
-    "plain_heading": plain_headings.plain_heading,
-    "headings_among": lambda text: list(plain_headings.headings_among(text.split("\n"))),
-    "is_latin": scripts.is_latin,
-    "plain_wording": wording.plain_wording,
+    "in_english": heading_translations.in_english,
+    "plain_heading": unmarked_headings.plain_heading,
+    "headings_among": lambda text: list(unmarked_headings.headings_among(text.split("\n"))),
+    "is_latin": normalize.is_latin,
+    "plain_wording": normalize.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
     "lists_references": pdf_headings.lists_references,
     "begins_text": pdf_headings.begins_text,
@@ -292,68 +297,76 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
 }
 
 MODELS: Final[Mapping[str, Reader]] = {
-    "prose": lambda text: answers.prose(AIMessage(text)),
-    "answer_text": lambda text: answers.answer_text(AIMessage(text)),
-    "answer_alone": lambda text: streamed_answer.answer_alone(Draft(text)),
-    "StreamedProse": lambda text: _heard(streamed_prose.StreamedProse(_Deaf()), text),
-    "StreamedAnswer": lambda text: _heard(streamed_answer.StreamedAnswer(_Deaf()), text),
-    "json_objects": lambda text: list(structured.json_objects(text)),
-    "server_message": errors.server_message,
-    "fenced": lambda text: presenting.fenced(text, "a"),
-    "shortened": lambda text: presenting.shortened(text, 900),
-    "without_markers": presenting.without_markers,
+    "prose": lambda text: clean_output.prose(AIMessage(text)),
+    "answer_text": lambda text: clean_output.answer_text(AIMessage(text)),
+    "answer_alone": lambda text: stream_answer_filter.answer_alone(Draft(text)),
+    "StreamedProse": lambda text: _heard(stream_section_filter.StreamedProse(_Deaf()), text),
+    "StreamedAnswer": lambda text: _heard(stream_answer_filter.AnswerFilter(_Deaf()), text),
+    "json_objects": lambda text: list(structured_output.json_objects(text)),
+    "server_message": failures.server_message,
+    "fenced": lambda text: prompt_format.fenced(text, "a"),
+    "shortened": lambda text: prompt_format.shortened(text, 900),
+    "without_markers": prompt_format.without_markers,
     "present_experiment": lambda text: present_experiment(experiment(text), "discussion", 900),
-    "present_earlier": lambda text: presenting.present_earlier([EarlierSection("results", text)], "conclusion"),
-    "present_evidence": lambda text: presenting.present_evidence([need(text)], [source(text)]),
-    "present_findings": lambda text: presenting.present_findings([need(text)], [source(text, paper=paper(text))]),
-    "show_passages": lambda text: presenting_passages.show_passages(text, [chunk(text)]),
-    "present_paper": lambda text: presenting.present_paper(paper(text), text),
+    "present_earlier": lambda text: prompt_format.present_earlier([EarlierSection("results", text)], "conclusion"),
+    "present_evidence": lambda text: prompt_format.present_evidence([need(text)], [source(text)]),
+    "present_findings": lambda text: prompt_format.present_findings([need(text)], [source(text, paper=paper(text))]),
+    "show_passages": lambda text: prompt_passages.show_passages(text, [chunk(text)]),
+    "present_paper": lambda text: prompt_format.present_paper(paper(text), text),
     "a title in an answer": lambda text: answerer._title(source(paper=paper(text))),
-    "quotable_passages": quotable.quotable_passages,
-    "quotable_passages, attributed": lambda text: quotable.quotable_passages(text, attributed=True),
-    "is_quotable": quotable.is_quotable,
-    "is_quotable, attributed": lambda text: quotable.is_quotable(text, attributed=True),
-    "shown_quote": lambda text: quoting.shown_quote(text, len(text) // 3, len(text) // 2),
-    "without_pointers": quoting.without_pointers,
-    "attributable_passages": attributable.attributable_passages,
-    "tells_of_doing": attributable.tells_of_doing,
-    "words_of": terms.words_of,
+    "quotable_passages": quotable_sentences.quotable_passages,
+    "quotable_passages, attributed": lambda text: quotable_sentences.quotable_passages(text, attributed=True),
+    "is_quotable": quotable_sentences.is_quotable,
+    "is_quotable, attributed": lambda text: quotable_sentences.is_quotable(text, attributed=True),
+    "shown_quote": lambda text: quote_display.shown_quote(text, len(text) // 3, len(text) // 2),
+    "without_pointers": quote_display.without_pointers,
+    "attributable_passages": attributable_sentences.attributable_passages,
+    "tells_of_doing": attributable_sentences.tells_of_doing,
+    "words_of": words.words_of,
     "experiment_themes": _themed,
-    "plans.sentences": plans.sentences,
-    "plans.plain": plans.plain,
-    "plans.paragraphs": lambda text: [plans.paragraphs(kind, experiment(text)) for kind in ("results", "discussion")],
-    "share_of": lambda text: [shares.share_of(kind, experiment(text), ()) for kind in ("discussion", "abstract")],
-    "subject_of": lambda text: subjects.subject_of(text[:QUESTION]),
-    "subject_words": lambda text: subjects.subject_words(text[:QUESTION]),
-    "stand_alone": lambda text: rewriting.stand_alone(text[:QUESTION], "How does node degree bias edges?"),
-    "stand_alone, after": lambda text: rewriting.stand_alone("Why does it?", text[:QUESTION]),
-    "parts_of": lambda text: question_planner.parts_of(text[:QUESTION]),
+    "plans.sentences": section_outlines.sentences,
+    "plans.plain": section_outlines.plain,
+    "plans.paragraphs": lambda text: [
+        section_outlines.paragraphs(kind, experiment(text)) for kind in ("results", "discussion")
+    ],
+    "share_of": lambda text: [
+        paper_outline.share_of(kind, experiment(text), ()) for kind in ("discussion", "abstract")
+    ],
+    "subject_of": lambda text: question_subject.subject_of(text[:QUESTION]),
+    "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),
+    "stand_alone": lambda text: rewriter.stand_alone(text[:QUESTION], "How does node degree bias edges?"),
+    "stand_alone, after": lambda text: rewriter.stand_alone("Why does it?", text[:QUESTION]),
+    "parts_of": lambda text: planners.parts_of(text[:QUESTION]),
 }
 
 TOOLS: Final[Mapping[str, Reader]] = {
-    "named_papers": lambda text: naming.named_papers(text[:QUESTION], _papers("On degree")),
-    "named_papers, of a library": lambda text: naming.named_papers("What does Lee (2020) say?", _papers(text)),
-    "papers_by_author": lambda text: authorship.papers_by_author(text[:QUESTION], _papers("On degree")),
-    "papers_by_author, of a library": lambda text: authorship.papers_by_author("What does Lee say?", _papers(text)),
+    "named_papers": lambda text: paper_mentions.named_papers(text[:QUESTION], _papers("On degree")),
+    "named_papers, of a library": lambda text: paper_mentions.named_papers("What does Lee (2020) say?", _papers(text)),
+    "papers_by_author": lambda text: author_mentions.papers_by_author(text[:QUESTION], _papers("On degree")),
+    "papers_by_author, of a library": lambda text: author_mentions.papers_by_author(
+        "What does Lee say?", _papers(text)
+    ),
     "route": lambda text: routing.route(text[:QUESTION], _papers("On degree")),
     "asked_categories": lambda text: routing.asked_categories(text[:QUESTION], about_a_paper=True, alone=True),
-    "coined_names": lambda text: coined.coined_names(text[:QUESTION]),
-    "_can_claim": pairing._can_claim,
-    "plain_question": lambda text: _said(asking.plain_question, text),
+    "coined_names": lambda text: unique_terms.coined_names(text[:QUESTION]),
+    "_can_claim": contradiction_candidates._can_claim,
+    "plain_question": lambda text: _said(validation.plain_question, text),
     "require_words": lambda text: _said(scope.require_words, text),
     "category_named": lambda text: _said(scope.category_named, text),
-    "default_queries": lambda text: queries.default_queries("discussion", experiment(text), lambda t: len(t) // 4),
-    "code_subject": queries.code_subject,
-    "log_subject": queries.log_subject,
-    "answered_before": lambda text: repeats.answered_before(text, {}, []),
+    "default_queries": lambda text: default_queries.default_queries(
+        "discussion", experiment(text), lambda t: len(t) // 4
+    ),
+    "code_subject": default_queries.code_subject,
+    "log_subject": default_queries.log_subject,
+    "answered_before": lambda text: repeated_queries.answered_before(text, {}, []),
     "Experiment.words": lambda text: experiment(text).words(),
     "Experiment.leaves": lambda text: experiment(text).leaves(),
     "shown_address": key_trust.shown_address,
-    "printable.shown": printable.shown,
-    "printable.one_line": printable.one_line,
-    "inert": inert.inert,
+    "printable.shown": escaping.shown,
+    "printable.one_line": escaping.one_line,
+    "inert": html_escaping.inert,
     "search_view.shown": search_view.shown,
-    "shell line": language.parse,
+    "shell line": parser.parse,
 }
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from citeloom.citations import claimless, figures, own_citations, verifying
-from citeloom.documents import field_blocks, literal_markers
-from citeloom.graph import planned_needs
+from citeloom.citations import user_citations, verification
+from citeloom.citations.checks import claimless
+from citeloom.citations.export import figures
+from citeloom.documents import field_blocks, marker_escaping
+from citeloom.graph import needs_filter
 from citeloom.models import context_size
-from citeloom.models.chat import reading_answer
-from citeloom.models.needs import Need
+from citeloom.roles.chat import reader_output
+from citeloom.roles.needs import Need
 from tests.support.reader_company import EXPERIMENT, PLAIN, experiment, paper
 
 Reader = Callable[[str], object]
@@ -23,7 +25,7 @@ def _need(text: str) -> Need:
 
 def _read(text: str) -> object:
     finding = {"statement": text, "sentences": text, "need": text, "score": text}
-    return reading_answer.PassageReading.model_validate({"findings": [finding]}, strict=False)
+    return reader_output.PassageReading.model_validate({"findings": [finding]}, strict=False)
 
 
 def _refusable(text: str) -> None:
@@ -36,15 +38,15 @@ def _refusable(text: str) -> None:
 USERS: Final[Mapping[str, Reader]] = {
     "question_spans": claimless.question_spans,
     "figure_lines": lambda text: figures.figure_lines([{"number": 1, "caption": text, "file": "a.figure-1.png"}]),
-    "citing_statements": lambda text: own_citations.citing_statements(experiment(text)),
-    "own_citations": lambda text: own_citations.own_citations(PLAIN, experiment(text), [paper()]),
-    "with_literal_markers": lambda text: own_citations.with_literal_markers(text, PLAIN),
-    "numbers that are verified": lambda text: verifying._agree(text, "0.5", exact=False),
+    "citing_statements": lambda text: user_citations.citing_statements(experiment(text)),
+    "own_citations": lambda text: user_citations.own_citations(PLAIN, experiment(text), [paper()]),
+    "with_literal_markers": lambda text: user_citations.with_literal_markers(text, PLAIN),
+    "numbers that are verified": lambda text: verification._agree(text, "0.5", exact=False),
     "field blocks": field_blocks.blocks,
-    "as_text": literal_markers.as_text,
-    "as_written": literal_markers.as_written,
-    "without_stand_ins": literal_markers.without_stand_ins,
-    "without_own_results": lambda text: planned_needs.without_own_results([_need(text)], EXPERIMENT),
+    "as_text": marker_escaping.as_text,
+    "as_written": marker_escaping.as_written,
+    "without_stand_ins": marker_escaping.without_stand_ins,
+    "without_own_results": lambda text: needs_filter.without_own_results([_need(text)], EXPERIMENT),
     "refused_size": context_size.refused_size,
     "reading_answer": _refusable,
 }

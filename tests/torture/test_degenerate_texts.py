@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from citeloom.citations import folding, markers
+from citeloom.citations import markers
+from citeloom.citations.checks import unicode_folding
 from citeloom.documents import field_blocks
-from citeloom.models.extractive import plans
+from citeloom.roles.extractive import section_outlines
 from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.text_readers import READERS
 
@@ -19,7 +20,15 @@ _WHOLE = 8.0  # of all checks of a draft, one after the other, and of a paper cu
 _FLOOR = 0.3  # below which growth is not measured
 _GROWTH = 2.5  # at most, when the length doubles
 WHOLE = (
-    *("check_draft", "neutralise", "copied_runs", "repeated_findings", "without_repeats", "render", "trace_numbers"),
+    *(
+        "check_draft",
+        "replace_invalid_citations",
+        "copied_runs",
+        "repeated_findings",
+        "without_repeats",
+        "render",
+        "trace_numbers",
+    ),
     *("MarkerStream", "suspicious", "flag_sources", "section_html", "chunk_paper", "describe", "parse_", "leave_out"),
     *("front matter", "read_front", "author_names", "readable", "quotable", "attributable", "experiment_themes"),
     *("repairing", "read_given", "readable_units"),
@@ -28,7 +37,7 @@ WHOLE = (
 
 
 def _cpu(name: str, text: str) -> float:
-    for kept in (folding.fold, markers._sentences, field_blocks._blocks, plans.plain):
+    for kept in (unicode_folding.fold, markers._sentences, field_blocks._blocks, section_outlines.plain):
         kept.cache_clear()  # which would answer what was measured before
     gc.disable()  # which goes through all that other tests have left, too, at moments of its own
     try:

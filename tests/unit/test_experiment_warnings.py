@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.experiment import (
-    ExperimentError,
-    experiment_warnings,
-    near_fields,
-    parse_experiment,
-    require_fields,
-)
+from citeloom.experiment import ExperimentError, experiment_warnings, near_fields, parse_experiment, require_fields
 
 GOOD: dict[str, Any] = {
     "paper_concept": {"title": "Priors", "description": "Node degree predicts edges."},

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.commands.going_on import command_again
+from citeloom.commands.resume_hint import resume_command
 from citeloom.errors import PausedError
-from citeloom.models.budget import BudgetReachedError
+from citeloom.models.journal.budget import BudgetReachedError
 
 
 def test_the_command_as_it_was_given() -> None:
     given = ["cli.py", "discussion", "--exp", "my exp.json", "--fresh"]
-    assert command_again(given, PausedError("busy")) == "python cli.py discussion --exp 'my exp.json' --fresh"
-    assert command_again(["/somewhere/bin/citeloom", "abstract"]) == "citeloom abstract"
+    assert resume_command(given, PausedError("busy")) == "python cli.py discussion --exp 'my exp.json' --fresh"
+    assert resume_command(["/somewhere/bin/citeloom", "abstract"]) == "citeloom abstract"
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ def test_the_command_as_it_was_given() -> None:
 )
 def test_the_limit_that_was_reached_is_raised(given: list[str]) -> None:
     error = BudgetReachedError("reached", flag="--max-calls", enough=20)
-    assert command_again(given, error) == "python cli.py discussion --json --max-calls 20"
+    assert resume_command(given, error) == "python cli.py discussion --json --max-calls 20"

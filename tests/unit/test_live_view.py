@@ -8,7 +8,7 @@ from rich.console import Console
 
 from citeloom.commands.live_view import LiveRunView, RunView
 from citeloom.graph.events import progress
-from citeloom.models.records import Usage
+from citeloom.models.journal.records import Usage
 
 
 def test_the_view_tells_stage_searches_evidence_calls_tokens_and_cost() -> None:

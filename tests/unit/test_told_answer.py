@@ -6,8 +6,8 @@ import io
 
 import pytest
 
+from citeloom.commands.answer_stream import AnswerStreamView, WrappedText
 from citeloom.commands.live_view import RunProgress
-from citeloom.commands.told_answer import ToldAnswer, WrappedText
 from citeloom.graph.events import Event, progress
 
 
@@ -36,7 +36,7 @@ def token(text: str) -> Event:
 
 def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_shown_escaped() -> None:
     out = io.StringIO()
-    told = ToldAnswer(RunProgress(lambda event: out.write(f"<{event['text']}>\n") and None), out)
+    told = AnswerStreamView(RunProgress(lambda event: out.write(f"<{event['text']}>\n") and None), out)
     for event in (progress("writing", "writing"), token("Seeds\x1b[2J"), token(" matter"), progress("checked", "fine")):
         told(event)
     assert out.getvalue() == "<writing>\n\nSeeds\\x1b[2J matter\n<fine>\n"
@@ -46,7 +46,7 @@ def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_shown_escape
 
 def test_what_was_void_counts_not_as_told() -> None:
     out = io.StringIO()
-    told = ToldAnswer(RunProgress(lambda _: None), out)
+    told = AnswerStreamView(RunProgress(lambda _: None), out)
     for event in (token("Seed"), Event.__args__[4](source="citeloom", kind="restarted"), token("Seeds matter.")):
         told(event)
     told.end()
@@ -55,7 +55,7 @@ def test_what_was_void_counts_not_as_told() -> None:
 
 
 def test_without_a_terminal_no_draft_is_shown() -> None:
-    told = ToldAnswer(RunProgress(lambda _: None), None)
+    told = AnswerStreamView(RunProgress(lambda _: None), None)
     told(token("Seeds matter."))
     assert not told.has_told({"text": "Seeds matter."})
     assert not told.told_something

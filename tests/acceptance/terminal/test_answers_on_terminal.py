@@ -146,7 +146,7 @@ def test_ctrl_c_in_the_middle_of_an_answer_and_kill_lose_nothing(
 
 
 def _conversations(home: Path) -> list[str]:
-    from citeloom.stores.conversations import ConversationRegister
+    from citeloom.stores.conversation_registry import ConversationRegister
     from citeloom.stores.home import Home
 
     return [entry.thread_id for entry in ConversationRegister(Home(home).runs).all()]

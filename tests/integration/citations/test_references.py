@@ -11,7 +11,7 @@ from citeloom.citations import SectionDocument, build_references, render, write_
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.documents.bibliography import parse_bibliography, read_bibliography
 from citeloom.errors import InputError
-from citeloom.models.briefs import Source
+from citeloom.roles.inputs import Source
 
 ODD = r"""
 @article{se2020, title = {{Graphs \& {$x^2$} of_it}}, year = 2020, journal = {J},

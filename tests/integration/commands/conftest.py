@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.cli import main
-from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.models.embeddings.local import LocalEmbedding
 from tests.support.cli_process import Finished
 from tests.support.openai_server import FakeOpenAI
 from tests.support.sample_library import EXPERIMENT, index_samples

@@ -16,7 +16,7 @@ PATIENCE = 60.0  # seconds, which neither text is read in
 COMMAND = """\
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from citeloom.stores import sources
+from citeloom.ingestion import sources
 parse = sources.parse_markdown
 def heard(text):
     print("reading a paper", file=sys.stderr, flush=True)

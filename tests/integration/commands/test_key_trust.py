@@ -10,9 +10,9 @@ import pytest
 from citeloom.config import OPENAI_BASE_URL, load_settings
 from citeloom.errors import ConfigurationError
 from citeloom.graph.context import SectionContext, settings_of
-from citeloom.graph.identity import settings_of_run
 from citeloom.key_trust import is_loopback, shown_address, user_configuration
-from citeloom.models.endpoint import chat_model
+from citeloom.models.factory import chat_model
+from citeloom.runs.fingerprint import settings_of_run
 from tests.integration.commands.conftest import Citeloom
 from tests.support.openai_server import FakeOpenAI
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from citeloom import Conversation, open_library, research, write_section
-from citeloom.citations import export
+from citeloom.citations.export import files
 from tests.integration.commands.conftest import Citeloom
 
 MINE = "My own words.\n"
@@ -109,7 +109,7 @@ def test_a_format_that_is_not_of_this_run_is_named(write: Any, tmp_path: Path, m
     write("discussion", "--format", "docx", "--format", "html")
     out = tmp_path / "out"
     (out / "discussion.docx").write_text(MINE, "utf-8")
-    from citeloom.citations import formats
+    from citeloom.citations.export import pandoc_formats as formats
 
     monkeypatch.setitem(formats._WRITERS, "html", "no-such-writer")  # type: ignore[index]
     done = write("discussion", "--cite-style", "pandoc")
@@ -126,7 +126,7 @@ def test_a_half_written_set_of_our_own_is_not_taken_for_an_edit(
 ) -> None:  # fmt: skip
     write("discussion")
     calls = 0
-    real = export.write_atomically
+    real = files.write_atomically
 
     def dying(path: Path, content: str | bytes) -> None:
         nonlocal calls
@@ -136,7 +136,7 @@ def test_a_half_written_set_of_our_own_is_not_taken_for_an_edit(
         real(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(export, "write_atomically", dying)
+        patch.setattr(files, "write_atomically", dying)
         given = ("--exp", exp, "--home", home, "--out", tmp_path / "out")
         citeloom("discussion", *given, "--cite-style", "pandoc")
     done = write("discussion", "--cite-style", "numeric")

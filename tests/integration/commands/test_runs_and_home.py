@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.citations.styles import Citation
+from citeloom.citations.citation_styles import Citation
 from citeloom.commands.sections import PURPOSES
 from citeloom.experiment import SECTION_KINDS
 from tests.integration.commands.conftest import Citeloom

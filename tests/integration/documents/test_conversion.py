@@ -8,7 +8,7 @@ import pytest
 
 from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
-from citeloom.documents.model import Category
+from citeloom.documents.types import Category
 
 SOURCE = """\
 ---

@@ -20,8 +20,8 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from citeloom import open_library
-from citeloom.models.journal import Journal
-from citeloom.models.records import RunScope
+from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.records import RunScope
 from tests.support.openai_server import FakeOpenAI
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,8 +14,8 @@ import pytest
 
 from citeloom import awrite_paper, awrite_section, open_library, write_section
 from citeloom.config import Settings
-from citeloom.graph.workbench import open_workbench
-from citeloom.models.connections import close_connections
+from citeloom.graph.session import open_session
+from citeloom.models.http.client import close_connections
 from citeloom.stores.home import Home
 from tests.support.openai_server import FakeOpenAI, completion
 from tests.support.protocol_answers import envelope
@@ -149,8 +149,8 @@ async def test_a_model_neither_drops_nor_borrows_what_the_user_cites(
 
     server.behaviour = behave
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, max_retries=0, score_threshold=0.0)
-    with open_workbench(settings, Home(home)) as bench:
-        record = await awrite_section(bench, "discussion", exp, out=tmp_path / "out", formats=("tex",))
+    with open_session(settings, Home(home)) as session:
+        record = await awrite_section(session, "discussion", exp, out=tmp_path / "out", formats=("tex",))
     await close_connections()
     text = record["text"]
     assert all(text.count(words) == 1 for words in OWN)
@@ -171,9 +171,9 @@ async def test_an_abstract_names_what_it_leaves_to_other_sections_and_a_paper_le
 
     server.behaviour = behave
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, max_retries=0, score_threshold=0.0)
-    with open_workbench(settings, Home(home)) as bench:
-        abstract = await awrite_section(bench, "abstract", exp)
-        paper = await awrite_paper(bench, exp)
+    with open_session(settings, Home(home)) as session:
+        abstract = await awrite_section(session, "abstract", exp)
+        paper = await awrite_paper(session, exp)
     await close_connections()
     (told,) = [warning for warning in abstract["warnings"] if "left to the other sections" in warning]
     assert all(words in told for words in OWN)

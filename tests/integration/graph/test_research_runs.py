@@ -16,12 +16,12 @@ import citeloom
 from citeloom.config import Settings
 from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.graph.research_graph import build_research_graph, research_graph
-from citeloom.graph.research_run import ResearchRequest, run_research
-from citeloom.graph.run import state_values
-from citeloom.graph.workbench import Workbench, open_workbench
-from citeloom.models.connections import close_connections
+from citeloom.graph.session import Session, open_session
+from citeloom.models.http.client import close_connections
+from citeloom.runs.execution import state_values
+from citeloom.runs.research import ResearchRequest, run_research
 from citeloom.stores.home import Home
-from citeloom.stores.runs import RunRegister
+from citeloom.stores.run_registry import RunRegister
 from tests.support.judging_model import failing_sentences
 from tests.support.older_runs import begun_before_needs, found_before_needs
 from tests.support.openai_server import FakeOpenAI, Json, Raw
@@ -29,7 +29,7 @@ from tests.support.protocol_answers import completion, envelope, markers, readin
 from tests.support.scripted_agent import ScriptedAgent
 
 QUESTION = "How does temperature scaling change the calibration for new wearers?"
-Opened = Callable[..., Workbench]
+Opened = Callable[..., Session]
 
 
 class Librarian:
@@ -85,20 +85,20 @@ def server() -> Iterator[FakeOpenAI]:
 
 
 @pytest.fixture
-async def bench(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
+async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
     """Opens the sample library with the chat model of the server and these settings."""
     with ExitStack() as stack:
 
-        def open_(**settings: Any) -> Workbench:
+        def open_(**settings: Any) -> Session:
             given = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0, **settings}
-            return stack.enter_context(open_workbench(Settings(**given), Home(home)))
+            return stack.enter_context(open_session(Settings(**given), Home(home)))
 
         yield open_
     await close_connections()
 
 
-async def answered(bench: Workbench, question: str = QUESTION, **limits: Any) -> dict[str, Any]:
-    return (await run_research(ResearchRequest(question, **limits), bench)).record
+async def answered(session: Session, question: str = QUESTION, **limits: Any) -> dict[str, Any]:
+    return (await run_research(ResearchRequest(question, **limits), session)).record
 
 
 def shown(body: Json) -> str:
@@ -115,10 +115,10 @@ def passages_in(body: Json) -> str:
 
 
 async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_or_section(
-    bench: Opened, server: FakeOpenAI
+    session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = model = Librarian("Scaling helps new wearers [E1]. So does a second model [E2].")
-    opened = bench()
+    opened = session()
     record = await answered(opened)
     assert record["answered"] and record["route"]["track"] == "survey"
     assert [citation["evidence_id"] for citation in record["citations"]] == ["E1", "E2"]
@@ -138,90 +138,92 @@ async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_o
     assert all(QUESTION in shown(body) for body in model.reading), "passages are read for the question"
 
 
-async def test_nothing_in_the_library_is_said_so_and_costs_no_writer(bench: Opened, server: FakeOpenAI) -> None:
+async def test_nothing_in_the_library_is_said_so_and_costs_no_writer(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian(score=0.1)
-    record = await answered(bench(), "How do perovskite cells degrade?")
+    record = await answered(session(), "How do perovskite cells degrade?")
     assert record["answered"] is False
     assert record["citations"] == record["references"] == [] and model.writing == []
     assert "does not answer" in record["text"] and "Searched:" in record["text"]
     assert "How do perovskite cells degrade?" in record["text"]
 
 
-async def test_passages_that_only_share_the_field_are_no_answer(bench: Opened, server: FakeOpenAI) -> None:
+async def test_passages_that_only_share_the_field_are_no_answer(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian(score=0.4)
-    record = await answered(bench(), "How is the weather on Mars?")
+    record = await answered(session(), "How is the weather on Mars?")
     assert record["answered"] is False and model.writing == []
 
 
-async def test_a_writer_that_declines_is_believed(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_writer_that_declines_is_believed(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian("NOT ANSWERED.")
-    record = await answered(bench())
+    record = await answered(session())
     assert record["answered"] is False and record["citations"] == [] and len(model.writing) == 1
     assert "does not answer" in record["text"]
 
 
 async def test_an_answer_out_of_the_models_own_knowledge_does_not_reach_the_reader(
-    bench: Opened, server: FakeOpenAI
+    session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = Librarian(*["Paris is the capital of France, as everyone knows."] * 3)
-    record = await answered(bench())
+    record = await answered(session())
     assert record["answered"] is False and "Paris" not in record["text"]
 
 
-async def test_a_statement_without_a_source_is_repaired_or_marked(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_statement_without_a_source_is_repaired_or_marked(session: Opened, server: FakeOpenAI) -> None:
     bare = "Scaling helps new wearers [E1]. Paris is the capital of France."
     server.behaviour = model = Librarian(bare, "Scaling helps new wearers [E1].")
-    assert "Paris" not in (await answered(bench()))["text"] and len(model.writing) == 2
+    assert "Paris" not in (await answered(session()))["text"] and len(model.writing) == 2
     server.behaviour = Librarian(bare, bare)
-    record = await answered(bench(), fresh=True)
+    record = await answered(session(), fresh=True)
     assert "Paris is the capital of France [citation needed]." in record["text"]
     assert any("Paris" in warning for warning in record["warnings"])
-    strict = await answered(bench(strict=True))
+    strict = await answered(session(strict=True))
     assert strict["thread_id"] == record["thread_id"] and "Paris" not in strict["text"]
     assert "Scaling helps new wearers" in strict["text"]
 
 
-async def test_numbers_are_those_of_the_question_or_of_the_source(bench: Opened, server: FakeOpenAI) -> None:
+async def test_numbers_are_those_of_the_question_or_of_the_source(session: Opened, server: FakeOpenAI) -> None:
     text = "Of 7 wearers 123.4 were better [E1]."
     server.behaviour = Librarian(text, text, text)
-    record = await answered(bench(), "What does calibration do for 7 wearers?")
+    record = await answered(session(), "What does calibration do for 7 wearers?")
     (finding,) = [item for item in record["findings"] if item["rule"] == "number-not-found"]
     assert "123.4" in finding["message"] and "question" in finding["message"]
 
 
-async def test_the_agent_searches_on_for_a_survey_unless_it_is_left_out(bench: Opened, server: FakeOpenAI) -> None:
+async def test_the_agent_searches_on_for_a_survey_unless_it_is_left_out(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian(needs=("whether scaling helps",))
-    assert (await answered(bench()))["route"]["track"] == "survey"
+    assert (await answered(session()))["route"]["track"] == "survey"
     assert len(model.planning) == 1 and "[met" in shown(model.planning[0]), "it sees what is covered"
     for settings, limits in (({}, {"single_shot": True}), ({"max_search_iterations": 0}, {})):
         server.behaviour = left_out = Librarian(needs=("whether scaling helps",))
-        assert (await answered(bench(**settings), fresh=True, **limits))["answered"]
+        assert (await answered(session(**settings), fresh=True, **limits))["answered"]
         assert left_out.planning == []
 
 
-async def test_the_agent_is_left_out_where_one_paper_meets_each_need(bench: Opened, server: FakeOpenAI) -> None:
+async def test_the_agent_is_left_out_where_one_paper_meets_each_need(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian(needs=("what seeds do",))
-    await answered(bench(), question="What of seeds?", papers=("okafor2022ensembles",))
+    await answered(session(), question="What of seeds?", papers=("okafor2022ensembles",))
     assert model.planning == []
     server.behaviour = unmet = Librarian(needs=("what seeds do", "what they cost"))
-    await answered(bench(), question="What of seeds?", papers=("okafor2022ensembles",), fresh=True)
+    await answered(session(), question="What of seeds?", papers=("okafor2022ensembles",), fresh=True)
     assert unmet.planning, "nothing was found for the second need"
 
 
-async def test_an_agent_that_stops_early_is_reminded_once_of_the_needs_left(bench: Opened, server: FakeOpenAI) -> None:
+async def test_an_agent_that_stops_early_is_reminded_once_of_the_needs_left(
+    session: Opened, server: FakeOpenAI
+) -> None:
     server.behaviour = model = Librarian(needs=("whether scaling helps", "what it costs to calibrate"))
-    assert (await answered(bench()))["answered"]
+    assert (await answered(session()))["answered"]
     first, second = model.planning
     assert len(second["messages"]) == len(first["messages"]) + 2
     reminder = str(second["messages"][-1]["content"])
     assert "N2: what it costs to calibrate" in reminder and "whether scaling helps" not in reminder
 
 
-async def test_the_tools_answers_end_with_what_is_covered_and_what_is_left(bench: Opened, server: FakeOpenAI) -> None:
+async def test_the_tools_answers_end_with_what_is_covered_and_what_is_left(session: Opened, server: FakeOpenAI) -> None:
     tried = ("minutes of labelled data", "effort of a new wearer", "price of a calibration")
     agent = ScriptedAgent(*[[("search_evidence", {"query": query, "need": "N2"})] for query in tried])
     server.behaviour = model = Librarian(needs=("whether scaling helps", "what it costs"), agent=agent)
-    record = await answered(bench(max_search_iterations=4))
+    record = await answered(session(max_search_iterations=4))
     said = [answer.rpartition("\n\n")[2].splitlines() for answer in agent.answers()]
     assert [lines[-1] for lines in said] == [f"Searches left: {left}." for left in (3, 2, 1)]
     for place, lines in enumerate(said):
@@ -235,13 +237,13 @@ async def test_the_tools_answers_end_with_what_is_covered_and_what_is_left(bench
     assert record["answered"]
 
 
-async def test_no_chunk_is_read_twice_however_often_the_agent_asks(bench: Opened, server: FakeOpenAI) -> None:
+async def test_no_chunk_is_read_twice_however_often_the_agent_asks(session: Opened, server: FakeOpenAI) -> None:
     near = ["temperature scaling of new wearers", "calibration of wearers by scaling", "scaling of temperatures"]
     turn = [("search_evidence", {"query": query}) for query in near]
     again = [("search_evidence", {"query": f"{query} on held out people"}) for query in near]
     agent = ScriptedAgent(turn, again)
     server.behaviour = model = Librarian(needs=("whether scaling helps",), agent=agent)
-    opened = bench(read_tokens=800, window_tokens=300, max_search_iterations=6)
+    opened = session(read_tokens=800, window_tokens=300, max_search_iterations=6)
     record = await answered(opened)
     state = await state_values(opened.home, record["thread_id"])
     assert state["searches_used"] == 6
@@ -250,11 +252,11 @@ async def test_no_chunk_is_read_twice_however_often_the_agent_asks(bench: Opened
     assert len(shown_first) == len(set(shown_first)) > 2
 
 
-async def test_what_the_agent_finds_is_traced_to_its_own_search(bench: Opened, server: FakeOpenAI) -> None:
+async def test_what_the_agent_finds_is_traced_to_its_own_search(session: Opened, server: FakeOpenAI) -> None:
     query = "wrist accelerometers placed by tape"
     agent = ScriptedAgent([("search_evidence", {"query": query, "need": "N1"})])
     server.behaviour = Librarian(needs=("whether scaling helps",), agent=agent)
-    opened = bench(read_tokens=500, window_tokens=300)
+    opened = session(read_tokens=500, window_tokens=300)
     record = await answered(opened)
     state = await state_values(opened.home, record["thread_id"])
     searches = {query["query"]: set(query["evidence_ids"]) for query in state["queries"]}
@@ -264,10 +266,10 @@ async def test_what_the_agent_finds_is_traced_to_its_own_search(bench: Opened, s
 
 
 async def test_needs_that_are_garbled_twice_are_made_by_rules(
-    bench: Opened, server: FakeOpenAI, caplog: pytest.LogCaptureFixture
+    session: Opened, server: FakeOpenAI, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.behaviour = model = Librarian(needs=())
-    opened = bench()
+    opened = session()
     with caplog.at_level("WARNING"):
         record = await answered(opened)
     state = await state_values(opened.home, record["thread_id"])
@@ -279,13 +281,13 @@ async def test_needs_that_are_garbled_twice_are_made_by_rules(
 
 @pytest.mark.parametrize("at", ["one_paper", "survey", "read", "agent"])
 async def test_a_question_begun_before_needs_were_planned_is_finished(
-    at: str, bench: Opened, server: FakeOpenAI
+    at: str, session: Opened, server: FakeOpenAI
 ) -> None:
     """The old graph had no needs in its state, and chunks with their cosines where windows are now."""
     server.behaviour = Librarian()
-    opened = bench()
+    opened = session()
 
-    async def provide(_: object) -> Workbench:
+    async def provide(_: object) -> Session:
         return opened
 
     graph = build_research_graph(provide).compile(checkpointer=InMemorySaver())
@@ -311,11 +313,11 @@ async def test_a_question_begun_before_needs_were_planned_is_finished(
 
 
 async def test_the_agents_searches_stay_within_the_limits_and_are_read_for_the_question(
-    bench: Opened, server: FakeOpenAI
+    session: Opened, server: FakeOpenAI
 ) -> None:
     asked = ("search_evidence", {"query": "label noise in sensors", "papers": ["tanaka2023position"]})
     server.behaviour = agent = ScriptedAgent([asked, ("search_papers", {"query": "seeds"})])
-    opened = bench(score_threshold=1.0)
+    opened = session(score_threshold=1.0)
     record = await answered(opened, papers=("okafor2022ensembles",))
     state = await state_values(opened.home, record["thread_id"])
     assert agent.planning, "nothing was found, so the planner is asked"
@@ -325,10 +327,10 @@ async def test_the_agents_searches_stay_within_the_limits_and_are_read_for_the_q
 
 
 async def test_the_same_question_again_costs_nothing_and_another_limit_is_another_run(
-    bench: Opened, server: FakeOpenAI
+    session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = Librarian()
-    opened = bench()
+    opened = session()
     first = await run_research(ResearchRequest(QUESTION), opened)
     calls = server.calls()
     again = await run_research(ResearchRequest(f"  {QUESTION}\n"), opened)
@@ -338,16 +340,16 @@ async def test_the_same_question_again_costs_nothing_and_another_limit_is_anothe
     assert other.record["thread_id"] != first.record["thread_id"]
 
 
-async def test_a_finished_answer_is_shown_in_another_style_without_a_call(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_finished_answer_is_shown_in_another_style_without_a_call(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Librarian()
-    record = await answered(bench())
+    record = await answered(session())
     calls = server.calls()
-    by_key = await answered(bench(cite_style="key-page"))
+    by_key = await answered(session(cite_style="key-page"))
     assert by_key["thread_id"] == record["thread_id"] and server.calls() == calls
     assert "[1]" in record["text"] and ", section" in by_key["text"]
 
 
-async def test_a_question_that_was_paused_goes_on_without_asking_twice(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_question_that_was_paused_goes_on_without_asking_twice(session: Opened, server: FakeOpenAI) -> None:
     model = Librarian()
 
     def failing(body: Json) -> Any:
@@ -355,17 +357,17 @@ async def test_a_question_that_was_paused_goes_on_without_asking_twice(bench: Op
 
     server.behaviour = failing
     with pytest.raises(PausedError):
-        await answered(bench())
-    (run,) = RunRegister(bench().home.runs).all()
+        await answered(session())
+    (run,) = RunRegister(session().home.runs).all()
     assert (run.section, run.status) == ("research", "paused")
     read = len(model.reading)
     server.behaviour = model
-    record = await answered(bench())
+    record = await answered(session())
     assert record["thread_id"] == run.thread_id and record["answered"]
     assert len(model.reading) == read, "no passage was read twice"
 
 
-async def test_a_question_that_was_killed_while_it_was_answered_goes_on(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_question_that_was_killed_while_it_was_answered_goes_on(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian()
     reached = asyncio.Event()
 
@@ -373,20 +375,20 @@ async def test_a_question_that_was_killed_while_it_was_answered_goes_on(bench: O
         if event.get("stage") == "writing":
             reached.set()
 
-    running = asyncio.create_task(run_research(ResearchRequest(QUESTION), bench(), on_event=show))
+    running = asyncio.create_task(run_research(ResearchRequest(QUESTION), session(), on_event=show))
     await reached.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     read = len(model.reading)
     told: list[str] = []
-    again = await run_research(ResearchRequest(QUESTION), bench(), on_notice=told.append)
+    again = await run_research(ResearchRequest(QUESTION), session(), on_notice=told.append)
     assert again.record["answered"] and not again.finished_earlier
     assert len(model.reading) == read and any("Going on with run" in line for line in told)
 
 
 async def test_a_listener_that_fails_does_not_leave_a_run_that_cannot_be_gone_on_with(
-    bench: Opened, server: FakeOpenAI
+    session: Opened, server: FakeOpenAI
 ) -> None:
     server.behaviour = Librarian()
 
@@ -395,8 +397,8 @@ async def test_a_listener_that_fails_does_not_leave_a_run_that_cannot_be_gone_on
             raise RuntimeError("nobody listens")
 
     with pytest.raises(RuntimeError):
-        await run_research(ResearchRequest(QUESTION), bench(), on_event=fail)
-    again = await run_research(ResearchRequest(QUESTION), bench())
+        await run_research(ResearchRequest(QUESTION), session(), on_event=fail)
+    again = await run_research(ResearchRequest(QUESTION), session())
     assert again.record["answered"] and again.record["citations"]
 
 
@@ -409,17 +411,17 @@ async def test_a_listener_that_fails_does_not_leave_a_run_that_cannot_be_gone_on
     ],
 )
 async def test_limits_that_hold_nothing_leave_no_run(
-    bench: Opened, server: FakeOpenAI, limits: dict[str, Any], said: str
+    session: Opened, server: FakeOpenAI, limits: dict[str, Any], said: str
 ) -> None:
-    opened = bench()
+    opened = session()
     with pytest.raises(InputError, match=said):
         await answered(opened, **limits)
     assert RunRegister(opened.home.runs).all() == [] and server.calls() == 0
 
 
-async def test_years_keep_papers_out_of_the_answer(bench: Opened, server: FakeOpenAI) -> None:
+async def test_years_keep_papers_out_of_the_answer(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian()
-    opened = bench()
+    opened = session()
     record = await answered(opened, min_year=2021)
     years = {opened.library.paper(item["key"]).year for item in record["evidence"]}
     assert years and min(year or 0 for year in years) >= 2021
@@ -434,9 +436,9 @@ async def test_as_a_subgraph_the_question_is_all_that_it_needs(home: Path, monke
     assert build_research_graph().nodes.keys() >= {"route", "one_paper", "survey", "read", "agent", "guard", "tools"}
 
 
-async def test_recalled_evidence_keeps_its_id_and_stands_apart(bench: Opened, server: FakeOpenAI) -> None:
+async def test_recalled_evidence_keeps_its_id_and_stands_apart(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Librarian("Scaling helps [E1].")
-    opened = bench()
+    opened = session()
     first = await answered(opened)
     recalled = [item for item in first["evidence"] if item["id"] in {c["evidence_id"] for c in first["citations"]}]
     turn = {"question": QUESTION, "answer": "Scaling helps [E1]."}
@@ -477,7 +479,7 @@ def test_from_python_the_question_is_asked_with_and_without_a_loop(home: Path, t
 
 def test_both_run_kinds_are_told_apart_in_the_register(home: Path) -> None:
     async def ask() -> str:
-        with open_workbench(Settings(), Home(home)) as opened:
+        with open_session(Settings(), Home(home)) as opened:
             return str((await answered(opened, "How do seeds move the score?"))["thread_id"])
 
     thread = asyncio.run(ask())
@@ -485,12 +487,12 @@ def test_both_run_kinds_are_told_apart_in_the_register(home: Path) -> None:
     assert RunRegister(Home(home).runs).get(thread).title == "How do seeds move the score?"
 
 
-async def test_a_thread_that_is_asked_again_judges_anew(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_thread_that_is_asked_again_judges_anew(session: Opened, server: FakeOpenAI) -> None:
     """What was judged of one answer is no verdict on the next, though sentence and id may be alike."""
     server.behaviour = Librarian()
-    opened = bench()
+    opened = session()
 
-    async def provide(_: object) -> Workbench:
+    async def provide(_: object) -> Session:
         return opened
 
     graph = build_research_graph(provide).compile(checkpointer=InMemorySaver())

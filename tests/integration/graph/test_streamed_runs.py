@@ -14,15 +14,15 @@ import pytest
 from citeloom import Settings, aresearch, astream_research, astream_section, awrite_section
 from citeloom.errors import PausedError
 from citeloom.graph.events import DoneEvent, Event
-from citeloom.graph.workbench import Workbench, open_workbench
-from citeloom.models.connections import close_connections
+from citeloom.graph.session import Session, open_session
+from citeloom.models.http.client import close_connections
 from citeloom.stores.home import Home
 from tests.support.event_streams import Gate
 from tests.support.judging_model import answer_fields
 from tests.support.openai_server import FakeOpenAI, Fault, Json, Status
 from tests.support.protocol_answers import completion, envelope, markers, readings
 
-Opened = Callable[..., Workbench]
+Opened = Callable[..., Session]
 QUESTION = "How do random seeds change what a benchmark reports?"
 DRAFT = (
     "Seeds change the outcome of a benchmark more than many methods do{0}. The order in which examples are read matters"
@@ -55,11 +55,11 @@ def server() -> Iterator[FakeOpenAI]:
 
 
 @pytest.fixture
-async def bench(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
+async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
     """Opens the sample library with the chat model of the server and these settings."""
     with ExitStack() as stack:
 
-        def open_(**settings: Any) -> Workbench:
+        def open_(**settings: Any) -> Session:
             given: dict[str, Any] = {
                 "chat_model": "fake",
                 "chat_base_url": server.base_url,
@@ -68,7 +68,7 @@ async def bench(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
                 "answer_threshold": 0.0,
                 **settings,
             }
-            return stack.enter_context(open_workbench(Settings(**given), Home(home)))
+            return stack.enter_context(open_session(Settings(**given), Home(home)))
 
         yield open_
     await close_connections()
@@ -91,8 +91,8 @@ def the_end(events: list[Event]) -> DoneEvent:
     return last
 
 
-async def test_a_section_is_told_as_it_is_written(bench: Opened, server: FakeOpenAI, experiment: Any) -> None:
-    came = await told(astream_section(bench(), "discussion", experiment))
+async def test_a_section_is_told_as_it_is_written(session: Opened, server: FakeOpenAI, experiment: Any) -> None:
+    came = await told(astream_section(session(), "discussion", experiment))
     done = the_end(came)
     assert len(tokens(came)) > 20
     assert "".join(tokens(came)) == done["text"] == done["result"]["text"]
@@ -116,8 +116,8 @@ async def test_a_section_is_told_as_it_is_written(bench: Opened, server: FakeOpe
     assert done["result"]["references"][0]["text"] not in "".join(tokens(came))
 
 
-async def test_a_question_is_told_as_it_is_answered(bench: Opened, server: FakeOpenAI) -> None:
-    opened = bench()
+async def test_a_question_is_told_as_it_is_answered(session: Opened, server: FakeOpenAI) -> None:
+    opened = session()
     came = await told(astream_research(opened, QUESTION))
     done = the_end(came)
     assert len(tokens(came)) > 20
@@ -133,9 +133,9 @@ async def test_a_question_is_told_as_it_is_answered(bench: Opened, server: FakeO
     assert server.calls() == calls
 
 
-async def test_a_text_that_the_checks_changed_is_told_to_differ(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_text_that_the_checks_changed_is_told_to_differ(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes(DRAFT + " Others agree (Jones et al., 2021) [E99].")
-    came = await told(astream_research(bench(max_repairs=0), QUESTION))
+    came = await told(astream_research(session(max_repairs=0), QUESTION))
     done = the_end(came)
     draft = "".join(tokens(came))
     assert draft.endswith("Others agree (Jones et al., 2021) [citation needed].")
@@ -144,18 +144,18 @@ async def test_a_text_that_the_checks_changed_is_told_to_differ(bench: Opened, s
     assert done["text"].startswith(draft[:60])
 
 
-async def test_a_repair_is_not_told_as_tokens(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_repair_is_not_told_as_tokens(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes("Nobody knows [E99].", repaired=DRAFT)
-    came = await told(astream_research(bench(), QUESTION))
+    came = await told(astream_research(session(), QUESTION))
     done = the_end(came)
     assert "".join(tokens(came)) == "Nobody knows [citation needed]."
     assert done["differs"]
     assert done["text"].startswith("Seeds change the outcome")
 
 
-async def test_a_question_that_is_declined_streams_nothing(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_question_that_is_declined_streams_nothing(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes("NOT ANSWERED")
-    came = await told(astream_research(bench(), QUESTION))
+    came = await told(astream_research(session(), QUESTION))
     done = the_end(came)
     assert tokens(came) == []
     assert done["differs"]
@@ -163,7 +163,7 @@ async def test_a_question_that_is_declined_streams_nothing(bench: Opened, server
     assert done["result"]["citations"] == []
 
 
-async def test_a_draft_whose_stream_breaks_off_begins_anew(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_draft_whose_stream_breaks_off_begins_anew(session: Opened, server: FakeOpenAI) -> None:
     broken: list[Fault] = ["cut"]
 
     def behaviour(body: Json) -> Json | Fault | None:
@@ -172,7 +172,7 @@ async def test_a_draft_whose_stream_breaks_off_begins_anew(bench: Opened, server
         return writes(DRAFT)(body)
 
     server.behaviour = behaviour
-    came = await told(astream_research(bench(), QUESTION))
+    came = await told(astream_research(session(), QUESTION))
     kinds = [event["kind"] for event in came]
     assert kinds.count("restarted") == 1
     assert "token" in kinds[: kinds.index("restarted")]
@@ -180,16 +180,16 @@ async def test_a_draft_whose_stream_breaks_off_begins_anew(bench: Opened, server
     assert "".join(tokens(came)) == the_end(came)["text"]
 
 
-async def test_without_a_chat_model_the_draft_comes_at_once(bench: Opened) -> None:
-    came = await told(astream_research(bench(chat_model="extractive"), QUESTION))
+async def test_without_a_chat_model_the_draft_comes_at_once(session: Opened) -> None:
+    came = await told(astream_research(session(chat_model="extractive"), QUESTION))
     assert len(tokens(came)) > 0
     assert the_end(came)["text"].startswith(tokens(came)[0][:20])
 
 
 async def test_a_stream_that_is_closed_pauses_the_run_and_loses_only_the_call_in_flight(
-    bench: Opened, server: FakeOpenAI
+    session: Opened, server: FakeOpenAI
 ) -> None:
-    opened = bench()
+    opened = session()
     server.gate = Gate(after=12)
     async with aclosing(astream_research(opened, QUESTION)) as stream:
         async for event in stream:
@@ -206,9 +206,9 @@ async def test_a_stream_that_is_closed_pauses_the_run_and_loses_only_the_call_in
 
 
 async def test_who_asks_for_what_is_under_way_waits_and_is_told_the_end(
-    bench: Opened, server: FakeOpenAI, experiment: Any
+    session: Opened, server: FakeOpenAI, experiment: Any
 ) -> None:
-    opened = bench()
+    opened = session()
     first, second = await asyncio.gather(
         told(astream_section(opened, "discussion", experiment)),
         told(astream_section(opened, "discussion", experiment)),
@@ -217,34 +217,34 @@ async def test_who_asks_for_what_is_under_way_waits_and_is_told_the_end(
     assert len([body for body in server.requests if body.get("stream")]) == 1
 
 
-async def test_a_budget_that_is_reached_ends_the_stream_with_its_error(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_budget_that_is_reached_ends_the_stream_with_its_error(session: Opened, server: FakeOpenAI) -> None:
     with pytest.raises(PausedError, match="--max-calls"):
-        await told(astream_research(bench(max_calls=2), QUESTION))
+        await told(astream_research(session(max_calls=2), QUESTION))
     assert server.calls() == 2
 
 
-async def test_what_never_comes_is_told_as_an_error_after_a_restart(bench: Opened, server: FakeOpenAI) -> None:
+async def test_what_never_comes_is_told_as_an_error_after_a_restart(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = lambda body: "cut" if body.get("stream") else writes(DRAFT)(body)
     came: list[Event] = []
     with pytest.raises(PausedError):
-        async for event in astream_research(bench(max_retries=0), QUESTION):
+        async for event in astream_research(session(max_retries=0), QUESTION):
             came.append(event)
     assert came[-1]["kind"] == "restarted"
 
 
-async def test_a_callback_hears_the_same_events_and_gets_the_result(bench: Opened, experiment: Any) -> None:
+async def test_a_callback_hears_the_same_events_and_gets_the_result(session: Opened, experiment: Any) -> None:
     came: list[Event] = []
-    record = await awrite_section(bench(), "discussion", experiment, on_event=came.append)
+    record = await awrite_section(session(), "discussion", experiment, on_event=came.append)
     assert "".join(tokens(came)) == record["text"]
     assert "done" not in {event["kind"] for event in came}
     answered: list[Event] = []
-    answer = await aresearch(bench(), QUESTION, on_event=answered.append)
+    answer = await aresearch(session(), QUESTION, on_event=answered.append)
     assert "".join(tokens(answered)) == answer["text"]
 
 
-async def test_a_server_that_is_busy_is_waited_for_before_the_first_token(bench: Opened, server: FakeOpenAI) -> None:
+async def test_a_server_that_is_busy_is_waited_for_before_the_first_token(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes(DRAFT)
     server.failures = [Status(503, retry_after="0")]
-    came = await told(astream_research(bench(), QUESTION))
+    came = await told(astream_research(session(), QUESTION))
     assert "restarted" not in {event["kind"] for event in came}
     assert not the_end(came)["differs"]

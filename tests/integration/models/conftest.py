@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.models.endpoint import _dialect
-from citeloom.models.journal import Journal
+from citeloom.models.factory import _dialect
+from citeloom.models.journal.journal import Journal
 from tests.support.fake_clock import FakeClock
 
 
@@ -28,6 +28,6 @@ async def _no_connection_left() -> AsyncIterator[None]:
     # A port may be given out again: what was learned about the server behind it is not for the next test.
     _dialect.forget()
     yield
-    from citeloom.models.connections import close_connections
+    from citeloom.models.http.client import close_connections
 
     await close_connections()

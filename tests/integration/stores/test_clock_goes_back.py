@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base import id as ids
 
 from citeloom.stores.checkpoints import open_checkpoints
-from citeloom.stores.runs import Run, RunRegister
+from citeloom.stores.run_registry import RunRecord, RunRegister
 
 STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=str)
 
@@ -18,7 +18,7 @@ STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=s
 @STEPS
 def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     now = 1_900_000_000.0
-    monkeypatch.setattr("citeloom.stores.runs.time.time", lambda: now)
+    monkeypatch.setattr("citeloom.stores.run_registry.time.time", lambda: now)
     register = RunRegister(tmp_path / "runs.sqlite")
     for name in ("first", "second", "third"):
         begun = _begin(register, name)
@@ -27,7 +27,7 @@ def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytes
             assert found is not None and found.thread_id == begun.thread_id
 
 
-def _begin(register: RunRegister, name: str) -> Run:
+def _begin(register: RunRegister, name: str) -> RunRecord:
     return register.begin(
         thread_id=name,
         fingerprint="mark",

@@ -9,8 +9,8 @@ import pytest
 
 from citeloom.documents.chunking import chunk_paper
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
-from citeloom.documents.model import Category, Chunk
-from citeloom.documents.sentences import sentence_spans
+from citeloom.documents.types import Category, Chunk
+from citeloom.text.sentences import sentence_spans
 from tests.support.word_embedding import WordEmbedding
 
 

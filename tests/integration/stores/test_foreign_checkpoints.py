@@ -30,8 +30,8 @@ from langgraph.checkpoint.serde.jsonplus import (
 from langgraph.types import Interrupt, Overwrite, Send
 
 from citeloom.errors import WRONG_INPUT
+from citeloom.sqlite import DamagedFileError
 from citeloom.stores.checkpoints import open_checkpoints
-from citeloom.stores.damage import DamagedFileError
 from examples.embed_as_subgraph import PLAIN_VALUES
 
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from citeloom.stores.checkpoints import open_checkpoints
-from citeloom.stores.conversations import ConversationRegister
-from citeloom.stores.runs import RunRegister
+from citeloom.stores.conversation_registry import ConversationRegister
+from citeloom.stores.run_registry import RunRegister
 
 AT_ONCE = 12
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents.markdown import parse_markdown
-from citeloom.documents.sentences import sentence_spans
-from citeloom.models.local_embedding import LocalEmbedding
+from citeloom.ingestion.ingest import ingest
+from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.stores.home import Home
-from citeloom.stores.ingest import ingest
 from citeloom.stores.library import Library
 from citeloom.stores.vector_cache import VectorCache
+from citeloom.text.sentences import sentence_spans
 from tests.conftest import ROOT
 from tests.support.nearest import nearest
 

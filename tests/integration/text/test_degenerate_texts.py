@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.citations import checks, foreign
-from citeloom.documents import chunking, markdown, other_languages
+from citeloom.citations.checks import draft_checks, foreign_citations
+from citeloom.documents import chunking, heading_translations, markdown
 from citeloom.experiment import Experiment
-from citeloom.models.extractive import needs
-from citeloom.models.roles import Draft
+from citeloom.roles.extractive import planners
+from citeloom.roles.protocols import Draft
 from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.reader_company import SOURCES
 from tests.support.text_readers import READERS
@@ -45,18 +45,18 @@ def test_a_reader_is_done_with_a_degenerate_text_at_once(name: str) -> None:
 
 
 NAMED = {
-    "4,000 dashes, a library of 500 keys": lambda: foreign.find_foreign(
+    "4,000 dashes, a library of 500 keys": lambda: foreign_citations.find_foreign(
         "-" * 4_000, known_keys=[f"smith{year}deep" for year in range(1500, 2000)]
     ),
-    "16 kB of digits, a library of 500 keys": lambda: foreign.find_foreign(
+    "16 kB of digits, a library of 500 keys": lambda: foreign_citations.find_foreign(
         "1" * 16_000, known_keys=[f"smith{year}deep" for year in range(1500, 2000)]
     ),
     "a megabyte of parentheses": lambda: chunking.chunk_paper(
         "a", markdown.parse_markdown("(" * 1_000_000), lambda texts: [len(text) for text in texts]
     ),
-    "a heading of 100 kB of blanks": lambda: other_languages.in_english(" " * 100_000),
-    "100 kB of numbers as a need": lambda: needs.searchable("1 " * 50_000),
-    "2 MB of results": lambda: checks.check_draft(
+    "a heading of 100 kB of blanks": lambda: heading_translations.in_english(" " * 100_000),
+    "100 kB of numbers as a need": lambda: planners.searchable("1 " * 50_000),
+    "2 MB of results": lambda: draft_checks.check_draft(
         Draft("The baseline explains 72.5% of the edges (Lee, 2020) [12]."),
         SOURCES,
         kind="discussion",
@@ -74,7 +74,7 @@ def test_every_key_of_a_library_is_found_wherever_it_is_glued() -> None:
     keys = ("smith2021deep", "Özil_2020")
     text = "As SMITH2021deep-x and preözil_2020 say, smith2021deepsmith2021deep."
 
-    found = [text[item.start : item.end] for item in foreign.find_foreign(text, known_keys=keys)]
+    found = [text[item.start : item.end] for item in foreign_citations.find_foreign(text, known_keys=keys)]
 
     assert found == ["SMITH2021deep-x", "preözil_2020", "smith2021deepsmith2021deep"]
 
@@ -90,25 +90,25 @@ ROOMS = ("api", "citations", "commands", "documents", "graph", "models", "prompt
 
 # Modules with patterns that no reader reaches, and why none has to.
 ELSEWHERE = {
-    "citations/csl.py": "reads the styles of the extra",
+    "citations/csl_styles.py": "reads the styles of the extra",
     "commands/shell/plain_text.py": "reads a line of the shell of two words at most",
-    "models/chat/needs.py": "reads the line that counts the library",
+    "roles/chat/needs_planner.py": "reads the line that counts the library",
     "program.py": "reads help texts of its own",
-    "citations/report_view.py": "replaces single line breaks of passages",
+    "citations/export/report_model.py": "replaces single line breaks of passages",
     "documents/pandoc.py": "reads names of variables of the environment",
     "documents/blocks.py": "reached through parse_markdown",
     "graph/conversation_graph.py": "reads a question, of 4,000 characters at most",
-    "models/conversation.py": "reads what is committed to the journal",
-    "models/dialect.py": "reads a message that was shortened",
-    "models/weights.py": "reads its own package",
-    "models/extractive/matching.py": "reads passages of at most 30 words",
-    "models/extractive/answer_kinds.py": "reads a question, of 4,000 characters at most, and passages of 45 words",
-    "models/extractive/question_reader.py": "reads a question, of 4,000 characters at most",
+    "models/journal/serialization.py": "reads what is committed to the journal",
+    "models/http/capabilities.py": "reads a message that was shortened",
+    "models/embeddings/bundled_weights.py": "reads its own package",
+    "roles/extractive/source_matching.py": "reads passages of at most 30 words",
+    "roles/extractive/answer_kinds.py": "reads a question, of 4,000 characters at most, and passages of 45 words",
+    "roles/extractive/readers.py": "reads a question, of 4,000 characters at most",
     "experiment.py": "reached through the Experiment of the readers",
-    "stores/opendataloader.py": "reads what the program java of this machine says of its version",
+    "ingestion/opendataloader_process.py": "reads what the program java of this machine says of its version",
     "prompts/loader.py": "reads prompt files of the package and the user",
-    "commands/shell/screen.py": "reads addresses of a shown answer",
-    "commands/shell/keeping.py": "reads a question, of 4,000 characters at most",
+    "commands/shell/display.py": "reads addresses of a shown answer",
+    "commands/shell/file_commands.py": "reads a question, of 4,000 characters at most",
 }
 
 

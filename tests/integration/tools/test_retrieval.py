@@ -12,12 +12,12 @@ from citeloom.config import RetrievalMode
 from citeloom.documents import Category
 from citeloom.documents.windows import Window
 from citeloom.errors import InputError
-from citeloom.models.local_embedding import LocalEmbedding
-from citeloom.models.needs import Need, Purpose
-from citeloom.models.roles import PassageFinding
+from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.roles.needs import Need, Purpose
+from citeloom.roles.protocols import PassageFinding
 from citeloom.stores.library import Library
 from citeloom.tools import EvidenceLimits, Retrieval, Scope, retrieve, search_evidence
-from citeloom.tools.papers import PAGE_SIZE, matching_sentence, search_papers
+from citeloom.tools.paper_search import PAGE_SIZE, matching_sentence, search_papers
 from tests.support.sample_library import index_samples
 
 RERANKED = Retrieval(rerank=0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.models.briefs import Source
+from citeloom.roles.inputs import Source
 
 
 def make_source(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citeloom.citations import render
-from citeloom.citations.findings import Finding, Rule
+from citeloom.citations.checks.findings import Finding, Rule
 from citeloom.citations.marking import MARKS, leave_out, marked_sentences, marks_of
 from citeloom.config import CitationStyle
 from tests.unit.citations.samples import make_source

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.commands.shell.language import NotUnderstood, Request, parse
-from citeloom.commands.shell.lines import suggestions
+from citeloom.commands.shell.input import suggestions
+from citeloom.commands.shell.parser import NotUnderstood, ShellRequest, parse
 from citeloom.commands.shell.state import Listed
 
 
@@ -31,7 +31,7 @@ from citeloom.commands.shell.state import Listed
     ],
 )
 def test_commands(line: str, command: str, argument: str) -> None:
-    assert parse(line) == Request(command, argument)  # type: ignore[arg-type]
+    assert parse(line) == ShellRequest(command, argument)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_commands(line: str, command: str, argument: str) -> None:
     ],
 )
 def test_plain_text_is_a_question(question: str) -> None:
-    assert parse(question) == Request("ask", question)
+    assert parse(question) == ShellRequest("ask", question)
 
 
 @pytest.mark.parametrize(

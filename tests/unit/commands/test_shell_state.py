@@ -6,18 +6,18 @@ from typing import get_args
 
 import pytest
 
-from citeloom.commands.shell.language import WORDS, CommandName
+from citeloom.commands.shell.parser import WORDS, CommandName
 from citeloom.commands.shell.state import (
     INITIAL,
-    Draft,
     Drafted,
     FoundNothing,
     Listed,
     NotNowError,
     Outcome,
     PapersListed,
-    Paused,
+    PausedCommand,
     Selected,
+    ShellDraft,
     ShellState,
     StateName,
     Unchanged,
@@ -27,9 +27,9 @@ from citeloom.commands.shell.state import (
 )
 
 PAPERS = (Listed(1, "adams2019"), Listed(2, "baker2020"))
-ANSWER = Draft("research", "An answer.", {"question": "What is it?"})
-PASSAGES = Draft("sem-search", "Passages.")
-SECTION = Draft("section", "A section.", {"section": "discussion"})
+ANSWER = ShellDraft("research", "An answer.", {"question": "What is it?"})
+PASSAGES = ShellDraft("sem-search", "Passages.")
+SECTION = ShellDraft("section", "A section.", {"section": "discussion"})
 
 STATES: dict[StateName, ShellState] = {
     "initial": INITIAL,
@@ -85,7 +85,7 @@ def test_looking_at_a_paper_keeps_the_list_and_the_draft(state: ShellState) -> N
 
 @every_state
 def test_a_pause_is_kept_beside_the_state_until_there_is_a_new_result(state: ShellState) -> None:
-    paused = after(state, Paused("research What is it?"))
+    paused = after(state, PausedCommand("research What is it?"))
     assert (paused.name, paused.paused) == (state.name, "research What is it?")
     require(paused, "resume")
     assert after(paused, PapersListed(NEW)).paused

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.documents.authors import family_name, in_text_name
-from citeloom.documents.model import Paper
+from citeloom.documents.types import Paper
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from citeloom.documents.bibliography import Bibliography, parse_bibliography, read_bibliography
 from citeloom.documents.markdown import parse_markdown
-from citeloom.documents.metadata import describe, key_of
+from citeloom.documents.paper_metadata import describe, key_of
 from citeloom.errors import InputError
 
 SOURCE = r"""

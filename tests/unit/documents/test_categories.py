@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents.categories import Placement, opens_letters, place
-from citeloom.documents.model import Category
+from citeloom.documents.types import Category
 
 # Labelled by what stands under them; their words alone do not tell.
 BEYOND_WORDS = {"Multiscale Graphical Lasso", "Spatial co-occurrence", "Project Overview"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from citeloom.documents.chunking import chunk_paper
 from citeloom.documents.markdown import parse_markdown
-from citeloom.documents.model import Chunk
+from citeloom.documents.types import Chunk
 
 
 def count_words(text: str) -> int:

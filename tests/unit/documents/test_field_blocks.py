@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.field_blocks import Block, blocks
+from citeloom.documents.field_blocks import FieldBlock, blocks
 
 TABLE = "| model | AP |\n|---|---|\n| a | 0.9 |"
 
 
-def kept(text: str) -> Block:
-    return Block("kept", text)
+def kept(text: str) -> FieldBlock:
+    return FieldBlock("kept", text)
 
 
-def paragraph(text: str) -> Block:
-    return Block("paragraph", text)
+def paragraph(text: str) -> FieldBlock:
+    return FieldBlock("paragraph", text)
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,11 @@ def paragraph(text: str) -> Block:
         (f"{TABLE}\nThat is all.", (kept(TABLE), paragraph("That is all."))),
         ("| model | AP |\n| a | 0.9 |", (kept(TABLE),)),
         ("| alone |", (paragraph("| alone |"),)),
-        ("# Setup\ntext\n\n### Deep", (Block("heading", "## Setup"), paragraph("text"), Block("heading", "#### Deep"))),
-        ("Setup\n-----\ntext", (Block("heading", "## Setup"), paragraph("text"))),
+        (
+            "# Setup\ntext\n\n### Deep",
+            (FieldBlock("heading", "## Setup"), paragraph("text"), FieldBlock("heading", "#### Deep")),
+        ),
+        ("Setup\n-----\ntext", (FieldBlock("heading", "## Setup"), paragraph("text"))),
         ("    indented prose", (paragraph("indented prose"),)),
         ("```\na - b\n\nc\n```", (kept("```\na - b\n\nc\n```"),)),
         ("> said\n> by others", (kept("> said\n> by others"),)),
@@ -40,7 +43,7 @@ def paragraph(text: str) -> Block:
         ("A\r\n\r\n- B\r\n- C", (paragraph("A"), kept("- B\n- C"))),
     ],
 )
-def test_each_kind_of_block_is_kept_as_what_it_is(text: str, expected: tuple[Block, ...]) -> None:
+def test_each_kind_of_block_is_kept_as_what_it_is(text: str, expected: tuple[FieldBlock, ...]) -> None:
     assert blocks(text) == expected
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citeloom.documents.markdown import parse_markdown
-from citeloom.documents.model import Category
-from citeloom.documents.plain_headings import plain_heading
+from citeloom.documents.types import Category
+from citeloom.documents.unmarked_headings import plain_heading
 
 PAPER = """\
 ---

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from citeloom.documents.pdf.grids import take_tables, take_wide_tables
 from citeloom.documents.pdf.lines import read_lines
-from citeloom.documents.pdf.pages import Page, Run
+from citeloom.documents.pdf.pages import Page, TextRun
+from citeloom.documents.pdf.table_detection import take_tables, take_wide_tables
 
 SIZE = 10.0
 LETTER = 5.0  # width
 
 
-def row(y: float, *cells: tuple[float, str]) -> list[Run]:
+def row(y: float, *cells: tuple[float, str]) -> list[TextRun]:
     """Cells at their left edges."""
-    return [Run(x, y, LETTER * len(text), SIZE, SIZE, False, False, text) for x, text in cells]
+    return [TextRun(x, y, LETTER * len(text), SIZE, SIZE, False, False, text) for x, text in cells]
 
 
-def table(top: float, x: float = 72.0) -> list[list[Run]]:
+def table(top: float, x: float = 72.0) -> list[list[TextRun]]:
     return [
         row(top, (x + 90, "Recall"), (x + 155, "Precision")),
         row(top - 12, (x, "BM25 "), (x + 90, "66.6 "), (x + 160, "40.4")),
@@ -80,7 +80,7 @@ def test_what_is_no_table() -> None:
 def test_a_table_across_two_columns_stays_whole_and_two_beside_each_other_apart() -> None:
     gutter = 300.0
 
-    def parted(runs: list[Run]) -> list[list[Run]]:
+    def parted(runs: list[TextRun]) -> list[list[TextRun]]:
         sides = [run for run in runs if run.x < gutter], [run for run in runs if run.x >= gutter]
         return [side for side in sides if side]
 

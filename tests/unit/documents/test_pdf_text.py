@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from citeloom.documents import Category, Chunk, Evidence
-from citeloom.documents.pdf.information import document_title
+from citeloom.documents.pdf.dehyphenation import Hyphens, damaged_words, joined, lost_ligatures, plain, with_words
 from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.mending import Hyphens, damaged_words, joined, lost_ligatures, plain, with_words
+from citeloom.documents.pdf.metadata import document_title
 from citeloom.documents.pdf.parsed import parsed_pdf
 from citeloom.documents.pdf.structure import structure
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from citeloom.graph import events
-from citeloom.graph.events import Event, Telling, progress
+from citeloom.graph.events import Event, EventRecorder, progress
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "events.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^`(\w+)`:.*?```json\n(.*?)\n```", PAGE, re.DOTALL | re.MULTILINE)
@@ -50,7 +50,7 @@ def token(text: str) -> Any:
 )
 def test_the_end_says_whether_the_draft_held(came: list[Any], text: str, differs: bool) -> None:
     heard: list[Any] = []
-    telling = Telling(heard.append)
+    telling = EventRecorder(heard.append)
     for event in (progress("writing", "writing"), *came):
         telling(event)
     telling.done({"text": text})

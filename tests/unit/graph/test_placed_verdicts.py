@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from citeloom.citations.report_view import deciding_words
-from citeloom.citations.styles import citation_of
+from citeloom.citations.citation_styles import citation_of
+from citeloom.citations.export.report_model import deciding_words
 from citeloom.documents import EvidenceSpan
 from citeloom.documents.evidence import text_hash
-from citeloom.graph.judging import still_placed
-from citeloom.models.briefs import PassageSentence, Source
-from citeloom.models.roles import DecidingSpan, Verdict
+from citeloom.graph.verdicts import still_placed
+from citeloom.roles.inputs import PassageSentence, Source
+from citeloom.roles.protocols import DecidingSpan, Verdict
 from tests.unit.citations.samples import make_source
 
 OWN = make_source("E1")

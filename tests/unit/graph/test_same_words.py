@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from citeloom.documents import Category, Chunk, Evidence, EvidenceSpan, Paper
-from citeloom.graph.briefs import passage_of
-from citeloom.graph.numbering import number_evidence
-from citeloom.models.needs import Need
-from citeloom.models.roles import PassageFinding
-from citeloom.tools import EvidenceLimits, Found
-from citeloom.tools.coverage import coverage
-from citeloom.tools.evidence import kept
+from citeloom.graph.evidence_ids import number_evidence
+from citeloom.graph.role_inputs import passage_of
+from citeloom.roles.needs import Need
+from citeloom.roles.protocols import PassageFinding
+from citeloom.tools import EvidenceLimits, FoundEvidence
+from citeloom.tools.evidence_search import kept
+from citeloom.tools.need_coverage import coverage
 
 FIRST = "Networks were permuted a thousand times with XSwap."
 SHARED = "Degree alone predicted most of the edges of nineteen networks."
@@ -31,10 +31,10 @@ BEFORE, AFTER = chunk(1, f"{FIRST} {SHARED}"), chunk(2, f"{SHARED} {LAST}")
 CUT = chunk(1, f"{FIRST} {SHARED[:-9]}")
 
 
-def found(holder: Chunk, words: str, need: str, score: float, statement: str = "It is so.") -> Found:
+def found(holder: Chunk, words: str, need: str, score: float, statement: str = "It is so.") -> FoundEvidence:
     start = holder.text.index(words)
     spans = ((holder, start, start + len(words)),)
-    return Found(PassageFinding(PAPER, statement, score, need, spans, 0.7), score, f"query for {need}")
+    return FoundEvidence(PassageFinding(PAPER, statement, score, need, spans, 0.7), score, f"query for {need}")
 
 
 def test_a_sentence_of_two_windows_is_one_finding_for_both_needs() -> None:

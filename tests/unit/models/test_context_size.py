@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from citeloom.models.context_size import UNLIMITED, WHOLE, ContextSize, Room, refused_size, shown_size, stated_size
-from citeloom.models.errors import ServerRefusalError, failure_of, server_message
+from citeloom.models.http.failures import ServerRefusalError, failure_of, server_message
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import tiktoken
 import tiktoken_ext.openai_public
 
 from citeloom.models import prompt_tokens
+from citeloom.models.journal.records import CallRecord, Hold
 from citeloom.models.prompt_tokens import DATA, count_tokens, counts_as_openai, sized
-from citeloom.models.records import CallRecord, Hold
 
 
 def words_encoding() -> tiktoken.Encoding:

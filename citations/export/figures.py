@@ -1,0 +1,153 @@
+"""The plots of an experiment that can be shown: images in the folder of its `exp.json`, and nothing from elsewhere.
+
+A path is a claim of whoever wrote the file, so it may not lead out of that folder, and what it names has to be an image
+by its first bytes before any of it goes into a document.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ...documents.marker_escaping import as_written
+from ...documents.regular_files import FileRefusedError, read_regular
+from ...experiment import PLOT_FILE, Experiment, Plot
+
+_MOST_BYTES: Final = 20_000_000
+_BITMAP: Final = frozenset({"md", "html", "tex", "docx"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of image: how it begins, its media type, and the formats of a result that can show it."""
+
+    begins: re.Pattern[bytes]
+    media: str
+    shown_in: frozenset[str]
+
+
+_JPEG: Final = _Kind(re.compile(rb"\xff\xd8\xff"), "image/jpeg", _BITMAP)
+_KINDS: Final[Mapping[str, _Kind]] = {
+    ".png": _Kind(re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", _BITMAP),
+    ".jpg": _JPEG,
+    ".jpeg": _JPEG,
+    ".svg": _Kind(
+        re.compile(
+            rb"(?:\xef\xbb\xbf)?\s*+(?:(?><\?xml[^>]*+>|<!--(?s:.{0,4000}?)-->"
+            rb"|<!DOCTYPE svg\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)\s*+){0,8}+<svg\b"
+        ),
+        "image/svg+xml",
+        frozenset({"md", "html"}),
+    ),
+    ".pdf": _Kind(re.compile(rb"%PDF-"), "application/pdf", frozenset({"tex"})),
+}
+_MEANING: Final = re.compile(r"[\\`*_\[\]<>@!#&$^~|]")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot that a text speaks of; `file` is what it is called beside the text, `path` where its image was found."""
+
+    number: int
+    caption: str
+    path: str
+    file: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the JSON output."""
+        return asdict(self)
+
+
+def with_plot_files(experiment: Experiment, folder: Path) -> Experiment:
+    """The experiment whose plots say where their image is, for those that have one in `folder`; blocks."""
+    return experiment.model_copy(update={"plots": [_found(plot, folder) for plot in experiment.plots]})
+
+
+def figures_in(text: str, experiment: Experiment, stem: str) -> list[Figure]:
+    """The plots that a text speaks of by number, as files that are called after `stem`."""
+    figures = []
+    for number, caption in experiment.figures():
+        plot = experiment.plots[number - 1]
+        path = str((plot.model_extra or {})[PLOT_FILE]) if isinstance(plot, Plot) else ""
+        if re.search(rf"\b[Ff]ig(?:ure|\.)?\s*{number}\b", text):
+            file = f"{stem}.figure-{number}{Path(path).suffix.lower()}"
+            figures.append(Figure(number, " ".join(caption.split()), path, file))
+    return figures
+
+
+def figure_lines(
+    figures: Sequence[Mapping[str, Any]], target: str = "md", images: Mapping[str, bytes] | None = None
+) -> str:
+    """The figures as markdown for a format, each with its caption below; with `images` their bytes in place of names.
+
+    Where the format cannot show the kind of an image, the caption tells its file instead.
+    """
+    blocks = []
+    for figure in figures:
+        name = f"Figure {figure['number']}"
+        caption = _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
+        said = f"{name}. {caption}".rstrip(". ") + "."
+        if _shows(target, figure["file"]):
+            address = figure["file"] if images is None else _as_address(figure["file"], images[figure["file"]])
+            blocks.append(f"![{name}]({address})\n\n{said}")
+        else:
+            blocks.append(f"{said} The image is [{figure['file']}]({figure['file']}).")
+    return "\n\n".join(blocks)
+
+
+def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Sequence[str]) -> list[str]:
+    """A line for each format of a result called `name` that cannot show a figure, with the file that holds it."""
+    return [
+        f"{name}.{target} cannot hold {figure_name}: {target} shows no {kind}; the image is {file}."
+        for target in formats
+        for figure in figures
+        for file, figure_name in [(figure["file"], f"Figure {figure['number']}")]
+        for kind in [Path(file).suffix[1:]]
+        if not _shows(target, file)
+    ]
+
+
+def images_of(figures: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
+    """The images by file name; one that has gone since, or is none any more, is left out; blocks."""
+    images = {figure["file"]: _image(Path(figure["path"])) for figure in figures}
+    return {file: image for file, image in images.items() if image}
+
+
+def _found(plot: Plot | str, folder: Path) -> Plot | str:
+    written = plot if isinstance(plot, str) else plot.path
+    bare = {} if isinstance(plot, str) else {k: v for k, v in plot.model_dump().items() if k != PLOT_FILE}
+    path = _inside(folder, written)
+    if path is None or not _image(path):
+        return plot if isinstance(plot, str) else Plot.model_validate(bare)
+    return Plot.model_validate({"path": written, **bare, PLOT_FILE: str(path)})
+
+
+def _inside(folder: Path, written: str) -> Path | None:
+    """The file that a path names, where it lies in the folder itself, whatever links lead to it."""
+    try:
+        root = folder.resolve()
+        path = (root / written).resolve()
+        return path if written and path.is_relative_to(root) and path.suffix.lower() in _KINDS else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _image(path: Path) -> bytes:
+    """The bytes of an image, none where there is no such image."""
+    try:
+        data = read_regular(path, _MOST_BYTES)
+    except (OSError, ValueError, FileRefusedError):
+        return b""
+    return data if _KINDS[path.suffix.lower()].begins.match(data) else b""
+
+
+def _shows(target: str, file: str) -> bool:
+    return target in _KINDS[Path(file).suffix].shown_in
+
+
+def _as_address(file: str, image: bytes) -> str:
+    return f"data:{_KINDS[Path(file).suffix].media};base64,{base64.b64encode(image).decode()}"

@@ -1,0 +1,210 @@
+"""The files of a finished section: `discussion.md`, `discussion.bib`, `discussion.json`.
+
+Each is written beside its place and then moved there: a kill leaves the old file or the new one, never half.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...documents import Evidence, Paper
+from ...errors import InputError
+from ..checks.findings import Finding
+from ..checks.number_tracing import NumberTrace
+from ..citation_styles import Citation
+from ..html_escaping import inert
+from ..references import Reference
+from ..user_citations import OwnCitation
+from .figures import Figure, figure_lines
+
+_SLUG_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SectionDocument:
+    """A rendered section with all that its files hold.
+
+    `papers` are the cited ones, `evidence` all that was gathered, `notice` one line on the mode, `title` the heading
+    where it is not the section's name; the spans of `findings` and `numbers` are in `text`.
+    """
+
+    thread_id: str
+    section: str
+    text: str
+    citations: Sequence[Citation] = ()
+    evidence: Sequence[Evidence] = ()
+    papers: Sequence[Paper] = ()
+    references: Sequence[Reference] = ()
+    findings: Sequence[Finding] = ()
+    numbers: Sequence[NumberTrace] = ()
+    left_out: Sequence[Mapping[str, Any]] = ()
+    own_citations: Sequence[OwnCitation] = ()
+    figures: Sequence[Figure] = ()
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    notice: str = ""
+    title: str = ""
+
+    def as_dict(self, files: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The section's JSON; `files` maps a format to the path of the file."""
+        return {
+            "thread_id": self.thread_id,
+            "section": self.section,
+            "text": self.text,
+            "citations": [citation.as_dict() for citation in self.citations],
+            "evidence": [item.as_dict() for item in self.evidence],
+            "references": [reference.as_dict() for reference in self.references],
+            "findings": [finding.as_dict() for finding in self.findings],
+            "numbers": [trace.as_dict(self.text) for trace in self.numbers],
+            "left_out": [dict(item) for item in self.left_out],
+            "own_citations": [citation.as_dict() for citation in self.own_citations],
+            "figures": [figure.as_dict() for figure in self.figures],
+            "usage": dict(self.usage),
+            "warnings": list(self.warnings),
+            "files": dict(files or {}),
+        }
+
+
+def markdown_document(document: SectionDocument) -> str:
+    """Heading, text and references; notice and warnings in a comment, unseen in the paper."""
+    title = document.title or section_title(document.section)
+    parts = [f"# {inert(title)}", inert(without_title(document.text, title))]
+    parts.append(figure_lines([figure.as_dict() for figure in document.figures]))
+    if document.references:
+        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in document.references))
+    parts.append(comment([document.notice, *document.warnings]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def comment(lines: Sequence[str]) -> str:
+    """Lines for who opens the file, unseen in the paper; empty when there are none."""
+    said = [" ".join(line.split()) for line in lines if line.strip()]
+    # Two hyphens would end the comment; a `>` without them does not.
+    body = re.sub(r"-(?=-)", "- ", "\n".join(said))
+    return f"<!--\n{body}\n-->" if said else ""
+
+
+def section_title(kind: str) -> str:
+    """The heading of a section of this kind."""
+    return kind.replace("_", " ").strip().capitalize()
+
+
+def without_title(text: str, title: str) -> str:
+    """The text without its first line where that is the heading, which the writer gave too."""
+    lines = text.strip().splitlines()
+    if lines and lines[0].lstrip("# ").strip(":* ").casefold() == title.casefold():
+        lines = lines[1:]
+    return "\n".join(lines).strip()
+
+
+def bibliography(papers: Sequence[Paper]) -> str:
+    """The entries of the cited papers as the user wrote them, each once, by key."""
+    unique = {paper.key: paper for paper in papers}
+    entries = [unique[key].bibtex.strip() for key in sorted(unique, key=lambda key: (key.casefold(), key))]
+    return "\n\n".join(entry for entry in entries if entry) + "\n"
+
+
+def prepare_folder(out_dir: Path) -> None:
+    """Make the folder for a section's files and prove that it can be written, before anything is paid for.
+
+    Raises InputError when it cannot.
+    """
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=out_dir, prefix=".citeloom-write-test-"):
+            pass
+    except OSError as error:
+        raise _not_writable(out_dir, error) from error
+
+
+def write_files(out_dir: Path, kind: str, document: SectionDocument) -> dict[str, str]:
+    """Write the three files named after `kind`; returns the path of each by format.
+
+    Raises InputError when the folder cannot be made or written.
+    """
+
+    def as_json(files: Mapping[str, str]) -> str:
+        return json.dumps(document.as_dict(files), ensure_ascii=False, indent=2) + "\n"
+
+    contents = {"md": markdown_document(document), "bib": bibliography(document.papers)}
+    return write_texts(out_dir, kind, contents, as_json)
+
+
+def write_texts(
+    out_dir: Path,
+    kind: str,
+    contents: Mapping[str, str | bytes],
+    as_json: Callable[[Mapping[str, str]], str],
+    note: Callable[[Collection[bytes]], None] = lambda _: None,
+) -> dict[str, str]:
+    """Write `contents` by suffix, and last the JSON, which names all files; returns their paths.
+
+    `note` is given all that is about to be written, before the first file is. Raises InputError when the folder cannot
+    be made or written.
+    """
+    stem = file_stem(kind)
+    paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, "json")}
+    files = {suffix: str(path) for suffix, path in paths.items()}
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        written = {suffix: as_bytes(text) for suffix, text in {**contents, "json": as_json(files)}.items()}
+        note(list(written.values()))
+        for suffix, content in written.items():
+            write_atomically(paths[suffix], content)
+    except OSError as error:
+        raise _not_writable(out_dir, error) from error
+    return files
+
+
+def file_stem(kind: str) -> str:
+    """What the files of a section are called, safe on every system."""
+    from pathvalidate import sanitize_filename
+
+    return sanitize_filename(kind, replacement_text="-", platform="universal").strip(". ") or "section"
+
+
+def slug(text: str) -> str:
+    """The first words of a text as a file name: letters and digits with hyphens between, at most 60 characters."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    name = ""
+    for word in words:
+        if name and len(name) + 1 + len(word) > _SLUG_LENGTH:
+            break
+        name = f"{name}-{word}" if name else word[:_SLUG_LENGTH]
+    return name or "answer"
+
+
+def _not_writable(out_dir: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{error.filename or out_dir}: cannot be written ({error.strerror or error}).",
+        help="Give another folder to --out.",
+    )
+
+
+def as_bytes(content: str | bytes) -> bytes:
+    """What a file holds of a text."""
+    # "replace": a lone surrogate in a model's answer must not lose the section.
+    return content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Replace a file by `content` in one step, on disk before the old one goes; raises OSError."""
+    written = as_bytes(content)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(written)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,186 @@
+"""A section as LaTeX, Word or HTML, by pandoc, with its citations as citations of that format.
+
+What pandoc reads is made here: the section's text, in which everything that could mean more than its characters is
+escaped, and our own citations. So a text that holds `\\input`, HTML, an image or another paper's `[@key]` stays text.
+This module blocks; call it in a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from ...documents.pandoc import PandocError, pandoc
+from ...errors import CiteloomError
+from ..citation_styles import PANDOC_KEY, CitationPlace, Rendered
+from ..csl_styles import read_style
+from ..user_citations import OwnCitation
+from .files import without_title
+
+Format = Literal["tex", "docx", "html"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+
+_SECONDS: Final = 120.0
+_MEGABYTES: Final = 1500
+# All that is read: no raw HTML or TeX, no attributes, no notes, no includes.
+_READER = (
+    "markdown_strict-raw_html-shortcut_reference_links-spaced_reference_links+citations+pipe_tables+tex_math_dollars"
+    "+all_symbols_escapable+backtick_code_blocks+intraword_underscores+lists_without_preceding_blankline"
+)
+_MATH = r"\$\$(?:[^$]+)\$\$|\$(?=\S)[^$\n]*[^\s$\\]\$(?!\d)"
+_KEPT = re.compile(rf"(?<!`)(?P<code>`++)[^`\n]+(?P=code)(?!`)|(?P<math>{_MATH})")
+_MEANING = re.compile(r"[\[\]@<&]")
+# Commands that read, write or define; a formula of a paper needs none.
+_UNSAFE = re.compile(
+    r"\\(?:input|include|openin|openout|read|write|immediate|[egx]?def|let|futurelet|csname|catcode|special|directlua"
+    r"|usepackage|require|newcommand|renewcommand|loop|output|jobname|scantokens|every|href|url|verb|lst|bibliography"
+    r"|end\s*\{document)",
+)
+_UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+_COMMAND = re.compile(
+    r"\\(?P<name>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]*\](?=\[))?(?:\[(?P<place>[^\[\]]*)\])?\{(?P<keys>[^{}]+)\}"
+)
+_BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
+_KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
+_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?)*\]")
+_IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
+
+
+class ExportError(CiteloomError):
+    """pandoc could not make a format; the section's other files are there."""
+
+    default_help = "The other files are written; give the command again without this --format."
+
+
+def manuscript(text: str, places: Sequence[CitationPlace], *, title: str) -> str:
+    """The section as pandoc should read it; `text` is rendered in pandoc's style, its citations at `places`."""
+    pieces: list[str] = []
+    done = 0
+    for place in sorted(places, key=lambda place: place.start):
+        # Straight marks around a section's title would be set as two closing ones.
+        citation = place.instead or re.sub(r'"([^"]*)"', r"“\1”", text[place.start : place.end])
+        pieces += [_escaped(text[done : place.start]), citation]
+        done = place.end
+    body = "".join([*pieces, _escaped(text[done:])])
+    return f"# {title}\n\n{without_title(body, title)}\n"
+
+
+def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None:
+    """The user's own citation as pandoc should read it; None where its words stay as they are.
+
+    Commands and keys become citations of the format, as far as the library holds them; prose is the user's own.
+    """
+    command = _COMMAND.fullmatch(citation.citation)
+    written = command or _BY_KEY.fullmatch(citation.citation)
+    keys = re.split(r"\s*,\s*", command["keys"].strip()) if command else _KEYS.findall(citation.citation)
+    if not written or not keys or not set(keys) <= set(citation.keys):
+        return None
+    named = [_at(key) for key in keys]
+    place = re.sub(r"[^\w .,-]+", " ", (command["place"] if command else "") or "").strip()
+    within = command is not None and command["name"].lower() in _IN_TEXT
+    bare = command is None and citation.citation[0] != "["
+    group = "; ".join(named) + (f", {place}" if place else "")
+    instead = named[0] if len(named) == 1 and not place and (within or bare) else f"[{group}]"
+    start, end = shown.span(citation.start, citation.end)
+    return CitationPlace(start, end, (), citation.citation if _PLAIN_GROUP.fullmatch(citation.citation) else instead)
+
+
+def convert(
+    source: str,
+    bibliography: str,
+    target: Format,
+    *,
+    csl: Path | None = None,
+    bibliography_name: str = "cited",
+    title: str = "",
+    cited_too: Sequence[str] = (),
+    notice: str = "",
+) -> bytes:
+    """The file of a format, from a manuscript and the `.bib` of what it cites; `title` is that of a whole paper.
+
+    `cited_too` are keys that stand in the references without a citation of ours, `notice` is said first: as a comment
+    in LaTeX, as a line of the text in the others.
+
+    LaTeX cites by `\\citep` from `bibliography_name`.bib, for the author's own style; with `csl` its citations and
+    references are written out, as they are in the other formats. Raises ExportError when pandoc refuses, and
+    InputError for a style that it is not shown.
+    """
+    options = ["--from", _READER, "--to", _WRITERS[target], "--standalone", "--wrap=none", *_CITED_BY[target]]
+    if title := " ".join(_UNPRINTED.sub("", title).split()):
+        options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
+    elif target == "html":
+        options.append("--metadata=pagetitle:Section")
+    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+        names = ("cited.bib", "section.md", "style.csl", "metadata.json")
+        cited, text, style, metadata = (Path(folder) / name for name in names)
+        cited.write_text(bibliography, encoding="utf-8")
+        text.write_text(_with_notice(source, notice, target), encoding="utf-8")
+        if cited_too:
+            metadata.write_text(json.dumps({"nocite": ", ".join(_at(key) for key in cited_too)}), encoding="utf-8")
+            options.append(f"--metadata-file={metadata}")
+        if target == "tex" and csl is None:
+            options += ["--natbib", f"--variable=bibliography:{bibliography_name}", "--variable=biblio-style:plainnat"]
+        else:
+            options += ["--citeproc", f"--bibliography={cited}", "--metadata=link-citations:true"]
+            options += ["--metadata=reference-section-title:References"]
+        if csl is not None:
+            # As it was checked, whatever becomes of the file.
+            style.write_text(read_style(csl), encoding="utf-8")
+            options.append(f"--csl={style}")
+        try:
+            made = pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
+        except (PandocError, OSError) as error:
+            raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
+    comment = f"% {' '.join(_UNPRINTED.sub('', notice).split())}\n" if notice and target == "tex" else ""
+    return comment.encode() + made
+
+
+def _with_notice(source: str, notice: str, target: Format) -> str:
+    """The manuscript behind the notice, where the format has no comment that a reader would find."""
+    said = _escaped(" ".join(notice.split()))
+    return f"*{said}*\n\n{source}" if said and target != "tex" else source
+
+
+def _at(key: str) -> str:
+    return f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
+
+
+_WRITERS: Final[Mapping[Format, str]] = {"tex": "latex", "docx": "docx", "html": "html"}
+_CITED_BY: Final[Mapping[Format, tuple[str, ...]]] = {
+    "tex": (),
+    "docx": (),
+    "html": ("--mathml",),
+}
+
+
+def _escaped(text: str) -> str:
+    """The text with nothing in it that pandoc would take for a citation, a link, an image or a tag."""
+    text = _UNPRINTED.sub("", text)
+    pieces: list[str] = []
+    done = 0
+    for match in _KEPT.finditer(text):
+        pieces.append(_plain(text[done : match.start()]))
+        formula = match["math"]
+        pieces.append(match[0] if formula is None or _harmless(formula) else _plain(match[0]).replace("$", "\\$"))
+        done = match.end()
+    return "".join([*pieces, _plain(text[done:])])
+
+
+def _plain(text: str) -> str:
+    return _MEANING.sub(r"\\\g<0>", text)
+
+
+def _harmless(formula: str) -> bool:
+    """Whether a formula can only be typeset: no command that acts, and its braces closed."""
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", formula):
+        depth += 1 if brace == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0 and not _UNSAFE.search(formula)

@@ -1,0 +1,166 @@
+"""A section's text as HTML of our own making: citations, findings and numbers are links, nothing of it is obeyed.
+
+The text is markdown that a model wrote or that quotes papers. Headings, lists, emphasis and tables are shown as such;
+HTML, links and images stay the characters that they are, so nothing in the text can become an element or an address.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import quote
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from ..marking import MARKS
+
+if TYPE_CHECKING:
+    from markdown_it.rules_core import StateCore
+
+# A link while markdown is read: its number between two characters that no text is left to hold.
+_PLACED = re.compile("\ue000(\\d+)\ue001")
+_MARK = "|".join(re.escape(mark) for mark in MARKS.values())
+_SPLIT = re.compile(f"(\ue000\\d+\ue001|{_MARK})")
+_PRIVATE = re.compile("[\ue000\ue001]")
+_OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+# An address as pandoc's references give it: by itself, or behind words.
+_ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]{0,400}\)(?=[\s.,;]|$)")
+# Neither blanks, brackets of HTML, quotes nor control characters: what is left cannot leave an attribute.
+_DOI = re.compile(r"10\.\d{4,9}/[^\s<>\"'\\`{}|^\x00-\x1f\x7f-\x9f]{1,200}")
+_RESOLVER = re.compile(r"^(?:https?://(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
+_LINKED, _MISSING = "citeloom_linked", "citeloom_missing"
+
+
+LinkKind = Literal["citation", "finding", "number"]
+# What a link is called in the text, and what it opens.
+ANCHORS: Final[Mapping[LinkKind, tuple[str, str]]] = {
+    "citation": ("r", "c"),
+    "finding": ("g", "f"),
+    "number": ("m", "n"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The words `text[start:end]` as a link to what is said of them; `doubtful` when a judge did not bear them out."""
+
+    kind: LinkKind
+    number: int
+    start: int
+    end: int
+    doubtful: bool = False
+
+    @property
+    def anchor(self) -> str:
+        """The id by which the words can be gone back to."""
+        return f"{ANCHORS[self.kind][0]}{self.number}"
+
+    @property
+    def opens(self) -> str:
+        """The id of what is said of the words."""
+        return f"{ANCHORS[self.kind][1]}{self.number}"
+
+
+def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
+    """The links in the order of the text; of those that share words the first of `links`, none across lines."""
+    placed: list[Link] = []  # in the order of the text
+    for link in links:
+        index = bisect_left(placed, link.start, key=lambda other: other.start)
+        apart = (index == 0 or placed[index - 1].end <= link.start) and (
+            index == len(placed) or link.end <= placed[index].start
+        )
+        if apart and link.start < link.end and "\n" not in text[link.start : link.end]:
+            placed.insert(index, link)
+    return placed
+
+
+def section_html(text: str, placed: Sequence[Link]) -> Markup:
+    """The text as HTML with these links, which stand apart and in its order."""
+    text = shown_text(text)
+    pieces: list[str] = []
+    done = 0
+    for index, link in enumerate(placed):
+        pieces += [text[done : link.start], f"\ue000{index}\ue001"]
+        done = link.end
+    shown = {index: (link, text[link.start : link.end]) for index, link in enumerate(placed)}
+    return Markup(_reader().render("".join([*pieces, text[done:]]), {"shown": shown}))
+
+
+def reference_html(text: str) -> Markup:
+    """A reference, which is one line of markdown."""
+    return Markup(_reader().renderInline(_ADDRESS.sub(r"\1\2", shown_text(text)), {"shown": {}}))
+
+
+def doi_html(doi: str) -> Markup:
+    """A DOI as a link to its resolver; the characters that they are where it is none."""
+    named = _RESOLVER.sub("", doi.strip())
+    if not _DOI.fullmatch(named):
+        return Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
+    address = "https://doi.org/" + quote(named, safe="/:;().-_")
+    return Markup('<a class="id" href="{}" rel="noopener noreferrer">doi:{}</a>').format(address, shown_text(named))
+
+
+def shown_text(text: str) -> str:
+    """The text, character for character, without those that a page must not hold or that mean something to us."""
+    return _PRIVATE.sub("\ufffd", _OBEYED.sub("\ufffd", text))
+
+
+def _reader() -> MarkdownIt:
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    reader.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "fence"])
+    reader.core.ruler.push("links", _place)
+    reader.add_render_rule(_LINKED, _linked)
+    reader.add_render_rule(_MISSING, _missing)
+    return reader
+
+
+def _place(state: StateCore) -> None:
+    """Make tokens of the links in running text, and their words again of those in code."""
+    shown = state.env["shown"]
+
+    def worded(content: str) -> str:
+        return _PLACED.sub(lambda match: shown[int(match[1])][1], content)
+
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"  # below the report's own headings
+        if token.type == "code_block":
+            token.content = worded(token.content)
+        if token.children is None:
+            continue
+        children: list[Token] = []
+        for child in token.children:
+            if child.type == "text":
+                children += _parts(child)
+            else:
+                child.content = worded(child.content)
+                children.append(child)
+        token.children = children
+
+
+def _parts(token: Token) -> list[Token]:
+    """A text token, cut at the links in it."""
+    parts: list[Token] = []
+    for piece in _SPLIT.split(token.content):
+        placed = _PLACED.fullmatch(piece)
+        kind = _LINKED if placed else _MISSING if piece in MARKS.values() else "text"
+        if piece:
+            parts.append(Token(kind, "", 0, content=piece, meta={"number": int(placed[1])} if placed else {}))
+    return parts
+
+
+def _linked(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
+    link, words = env["shown"][tokens[index].meta["number"]]
+    looks = (
+        f"{link.kind} doubtful" if link.doubtful else f"{link.kind} missing" if words in MARKS.values() else link.kind
+    )
+    return Markup('<a class="{}" id="{}" href="#{}">{}</a>').format(looks, link.anchor, link.opens, words)
+
+
+def _missing(_: Any, tokens: Sequence[Token], index: int, __: Any, ___: Any) -> str:
+    return f'<strong class="missing">{escape(tokens[index].content)}</strong>'

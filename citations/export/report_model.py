@@ -1,0 +1,272 @@
+"""What the evidence report shows, worked out of a section's record: cards, searches, what was left unused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...documents.quote_display import shown_quote
+from ..marking import MARKS
+
+_BEFORE, _AFTER = 220, 360  # characters of the passage shown at first: the quote must be seen on a phone
+_LISTED_AUTHORS = 4
+_UNKNOWN = {"title": "", "authors": (), "year": None, "venue": "", "doi": ""}  # a paper that has left the library
+# A line break within a paragraph; those of lists, tables, headings and paragraphs are kept.
+_WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
+# Verdicts that a reader should look into, by the rule of the finding that tells of them.
+VERDICT_OF = {
+    "unsupported": "unsupported",
+    "contradicted": "contradicted",
+    "partly-supported": "partly",
+    "off-topic": "off-topic",
+}
+DOUBTFUL = frozenset(VERDICT_OF.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A quote in its passage: `before + quote + after` is the passage, the near parts are those beside the quote."""
+
+    before: str
+    quote: str
+    after: str
+
+    @property
+    def near_before(self) -> str:
+        """The end of what stands before, from a word's beginning."""
+        if len(self.before) <= _BEFORE:
+            return self.before
+        return "… " + self.before[-_BEFORE:].partition(" ")[2]
+
+    @property
+    def near_after(self) -> str:
+        """The beginning of what stands after, to a word's end."""
+        if len(self.after) <= _AFTER:
+            return self.after
+        return self.after[:_AFTER].rpartition(" ")[0] + " …"
+
+    @property
+    def shortened(self) -> bool:
+        """Whether the passage goes on beyond what is shown at first."""
+        return len(self.before) > _BEFORE or len(self.after) > _AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A piece of evidence: its record, its paper, the numbers of the searches that gave it and of its cards.
+
+    `quote` is shown with an ellipsis where its sentence is cut; a run finished before that was kept has the bare words.
+    """
+
+    record: Mapping[str, Any]
+    paper: Mapping[str, Any]
+    searches: tuple[int, ...]
+    cards: tuple[int, ...]
+    quote: str
+
+    @property
+    def authors(self) -> str:
+        """The first authors."""
+        names = self.paper["authors"]
+        return ", ".join(names[:_LISTED_AUTHORS]) + (" et al." if len(names) > _LISTED_AUTHORS else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What a citation rests on: the citation's record, its evidence, and the passage where it is still known.
+
+    `decided` are the words of the passage that the judge's verdict rests on, `quote` the citation's with an ellipsis
+    where its sentence is cut.
+    """
+
+    citation: Mapping[str, Any]
+    found: SearchHit
+    excerpt: Excerpt
+    whole: bool
+    quote: str
+    decided: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One citation as it stands in the text, `start` to `end`, and all that it rests on."""
+
+    number: int
+    start: int
+    end: int
+    shown: str
+    supports: tuple[Support, ...]
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a judge did not find one of the passages to bear the sentence out."""
+        return any(support.citation["verdict"] in DOUBTFUL for support in self.supports)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedSearch:
+    """A search with its evidence, best first; `limits` is its scope in words."""
+
+    number: int
+    query: str
+    origin: str
+    limits: str
+    found: tuple[SearchHit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """All of the report: `unused` is evidence by paper, the best paper first; findings and numbers as recorded.
+
+    `suspicious` are the ids of evidence whose passage seems to give orders.
+    """
+
+    cards: tuple[Card, ...]
+    searches: tuple[ReportedSearch, ...]
+    unused: tuple[tuple[SearchHit, ...], ...]
+    verdicts: Mapping[str, int]
+    findings: Sequence[Mapping[str, Any]]
+    numbers: Sequence[Mapping[str, Any]]
+    suspicious: frozenset[str]
+    left_out: Sequence[Mapping[str, Any]] = ()
+
+    def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
+        """The citations whose verdict a finding tells of."""
+        label = VERDICT_OF.get(finding["rule"])
+        return tuple(
+            card
+            for card in self.cards
+            if label
+            and finding["start"] <= card.start < finding["end"]
+            and any(support.citation["verdict"] == label for support in card.supports)
+        )
+
+
+def finding_place(text: str, finding: Mapping[str, Any]) -> tuple[int, int]:
+    """The words by which a finding is gone to: its mark where that stands in the words at fault, else these."""
+    start, end = finding["start"], finding["end"]
+    mark = MARKS.get(finding["rule"], "")
+    at = text.rfind(mark, start, end) if mark else -1
+    return (at, at + len(mark)) if at >= 0 else (start, end)
+
+
+def report_view(record: Mapping[str, Any]) -> ReportView:
+    """The view of a section's record, whose `report` holds places, searches, passages and papers."""
+    report = record["report"]
+    searches = report["searches"]
+    numbers: dict[str, list[int]] = {}
+    for number, search in enumerate(searches, 1):
+        for identifier in search["evidence_ids"]:
+            numbers.setdefault(identifier, []).append(number)
+    cards_of: dict[str, list[int]] = {}
+    for number, place in enumerate(report["places"], 1):
+        for identifier in place["ids"]:
+            cards_of.setdefault(identifier, []).append(number)
+    found = {
+        item["id"]: SearchHit(
+            item,
+            {**_UNKNOWN, **report["papers"].get(item["key"], {})},
+            tuple(numbers.get(item["id"], ())),
+            tuple(cards_of.get(item["id"], ())),
+            report.get("quotes", {}).get(item["id"], item["quote"]),
+        )
+        for item in record["evidence"]
+    }
+    verdicts: dict[str, int] = {}
+    for citation in record["citations"]:
+        verdicts[citation["verdict"]] = verdicts.get(citation["verdict"], 0) + 1
+    return ReportView(
+        cards=_cards(record, found),
+        searches=tuple(
+            ReportedSearch(
+                number,
+                search["query"],
+                search["origin"],
+                _limits(search["scope"]),
+                tuple(found[identifier] for identifier in search["evidence_ids"] if identifier in found),
+            )
+            for number, search in enumerate(searches, 1)
+        ),
+        unused=_by_paper([item for item in found.values() if not item.cards]),
+        verdicts=verdicts,
+        findings=record["findings"],
+        numbers=record["numbers"],
+        # A section that was finished before this was looked for has none.
+        left_out=record.get("left_out", ()),
+        suspicious=frozenset(flag["evidence_id"] for flag in record.get("suspicious", ()) if flag["evidence_id"]),
+    )
+
+
+def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[Card, ...]:
+    """A card for each place in the text; a place takes the citations of its sentence, which come in its order."""
+    text, passages = record["text"], record["report"]["passages"]
+    waiting = list(record["citations"])
+    cards: list[Card] = []
+    for number, place in enumerate(record["report"]["places"], 1):
+        supports = []
+        for identifier in place["ids"]:
+            citation = _citation_at(waiting, identifier, text, place)
+            if citation is not None and identifier in found:
+                supports.append(_support(citation, found[identifier], passages.get(identifier, "")))
+        shown = text[place["start"] : place["end"]]
+        cards.append(Card(number, place["start"], place["end"], shown, tuple(supports)))
+    return tuple(cards)
+
+
+def _citation_at(
+    citations: Sequence[Mapping[str, Any]], identifier: str, text: str, place: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """The citation of this evidence whose sentence stands around the place."""
+    for citation in citations:
+        if citation["evidence_id"] != identifier:
+            continue
+        length = len(citation["sentence"])
+        at = text.find(citation["sentence"], max(0, place["end"] - length), place["start"] + length)
+        if at != -1:
+            return citation
+    return None
+
+
+def _support(citation: Mapping[str, Any], found: SearchHit, passage: str) -> Support:
+    quote = citation["quote"]
+    start = citation["start"] if passage[citation["start"] : citation["end"]] == quote else passage.find(quote)
+    if not passage or start == -1:
+        return Support(citation, found, Excerpt("", quote, ""), False, quote)
+    flowing = _WRAPPED.sub(" ", passage)
+    end = start + len(quote)
+    shown, decided = shown_quote(passage, start, end), deciding_words(citation, passage)
+    return Support(citation, found, Excerpt(flowing[:start], flowing[start:end], flowing[end:]), True, shown, decided)
+
+
+def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
+    """The words of the passage that decide, in order; a record of an older run has the first span alone."""
+    spans = [
+        (span["start"], span["end"])
+        for span in citation.get("decided_by_spans", ())
+        if span["chunk_id"] == citation["chunk_id"]
+    ]
+    if not spans and citation.get("decided_by"):
+        spans = [tuple(citation["decided_by"])]
+    return " \u2026 ".join(" ".join(passage[start:end].split()) for start, end in spans)
+
+
+def _by_paper(items: Sequence[SearchHit]) -> tuple[tuple[SearchHit, ...], ...]:
+    groups: dict[str, list[SearchHit]] = {}
+    for item in sorted(items, key=lambda item: -item.record["combined_score"]):
+        groups.setdefault(item.record["key"], []).append(item)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def _limits(scope: Mapping[str, Any]) -> str:
+    parts = []
+    if scope.get("papers"):
+        parts.append("in " + ", ".join(scope["papers"]))
+    if scope.get("categories"):
+        parts.append("sections: " + ", ".join(name.replace("_", " ") for name in scope["categories"]))
+    if scope.get("years"):
+        parts.append("years {}–{}".format(*scope["years"]))
+    if scope.get("venue"):
+        parts.append(f"venue: {scope['venue']}")
+    return "; ".join(parts)

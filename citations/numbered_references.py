@@ -1,0 +1,42 @@
+"""What stands behind a number in an answer: the paper on a line, and the places in it that are cited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ..documents.authors import family_name
+from .citation_styles import Citation
+from .references import Place, escaped, places_line
+
+_TITLE: Final = 100  # characters
+
+
+def cited_places(citations: Sequence[Citation]) -> dict[str, tuple[Place, ...]]:
+    """Of each cited paper its cited places, each once: by page, those without one in the order of the text."""
+    found: dict[str, dict[Place, None]] = {}
+    for citation in citations:
+        if citation.page is not None or citation.section:
+            found.setdefault(citation.key, {})[Place(citation.page, citation.section)] = None
+    return {key: tuple(sorted(places, key=lambda place: place.page or 0)) for key, places in found.items()}
+
+
+def numbered_list(references: Iterable[Mapping[str, Any]]) -> str:
+    """The references of an answer's JSON as a markdown list: number, authors and year, title, key, places."""
+    return "\n".join(_entry(reference) for reference in references)
+
+
+def _entry(reference: Mapping[str, Any]) -> str:
+    title = " ".join(str(reference["title"]).split()) or reference["key"]
+    if len(title) > _TITLE:
+        title = title[:_TITLE].rsplit(" ", 1)[0].rstrip(",:;-") + " …"
+    head = f"- **[{reference['label']}]** {escaped(_byline(reference))}. {escaped(title)} ({escaped(reference['key'])})"
+    places = places_line(reference.get("places", ()))
+    return f"{head}\n  - {places}" if places else head
+
+
+def _byline(reference: Mapping[str, Any]) -> str:
+    """`Smith et al. 2024`."""
+    names = [family_name(author) for author in reference["authors"]]
+    who = names[0] + " et al." if len(names) > 2 else " and ".join(names)
+    return f"{who} {reference['year'] or 'n.d.'}".strip()

@@ -1,0 +1,228 @@
+"""Citations that the user wrote into the experiment: kept word for word, and linked where the library has the paper.
+
+They are the user's own claim, so no writer, repair or check takes them away. What the library holds becomes a
+reference; what it does not stays as it was written, and is listed as the user's own beside the text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from ..documents import Paper
+from ..documents.field_blocks import blocks
+from ..documents.marker_escaping import as_text, as_written
+from ..experiment import Experiment, SectionKind
+from ..plurals import counted
+from ..roles.extractive.section_outlines import failed_statement
+from ..text.normalize import plain_wording
+from ..text.sentences import sentence_spans
+from .checks.author_year_patterns import NamedSource, name_patterns, split_authors, year_of
+from .checks.findings import shown
+from .checks.foreign_citations import find_foreign
+
+# Which fields a section is about: what is cited there belongs into it, whoever writes it.
+_FIELDS: Final[dict[SectionKind, tuple[str, ...]]] = {
+    "introduction": ("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
+    "methods": ("hypothesis.method_combination", "experimental_plan"),
+    "results": ("results",),
+    "discussion": ("reasoning", "verdict"),
+    "conclusion": ("summary",),
+    "abstract": (),
+}
+# What an abstract tells in short.
+_IN_SHORT: Final = frozenset({*_FIELDS["discussion"], *_FIELDS["results"], *_FIELDS["conclusion"]}) | {
+    "paper_concept.description",
+    "hypothesis.description",
+}
+_KEYED = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?|\{([^{}]*)\}")
+# An address that names a work, and no repository or home page.
+_WORK = re.compile(r"\b10\.\d{4,9}/|arxiv|pmc?i?d|PMC\d|ISBN", re.IGNORECASE)
+_WORDS_MOST: Final = 4_000  # characters of a statement that are looked for in a text
+
+
+@dataclass(frozen=True, slots=True)
+class CitingStatement:
+    """A sentence of a field that holds citations, or a list or table of which a line does."""
+
+    field: str
+    text: str
+    citations: tuple[str, ...]
+    block: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCitation:
+    """A citation of the user's at `start:end` of a text; `keys` are the papers of the library that it names."""
+
+    citation: str
+    sentence: str
+    field: str
+    keys: tuple[str, ...]
+    start: int
+    end: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the JSON output; `linked` tells whether the library has what is cited."""
+        return {**asdict(self), "keys": list(self.keys), "linked": bool(self.keys)}
+
+
+def citing_statements(experiment: Experiment, known_keys: Sequence[str] = ()) -> list[CitingStatement]:
+    """The statements of the experiment's prose that hold a citation, in the order of its fields."""
+    keys = frozenset(known_keys)
+    return [item for field, text in _prose(experiment) for item in _citing(field, text, keys)]
+
+
+def with_own_statements(
+    text: str, kind: SectionKind, experiment: Experiment, earlier: Sequence[str] = (), known_keys: Sequence[str] = ()
+) -> str:
+    """A draft with what the user's own fields oblige it to say: citing statements, and that the run failed.
+
+    A statement that the draft, or a section written before it, holds word for word is not put in again. One that is
+    missing goes behind the paragraph with most of its words.
+    """
+    said = plain_wording(as_written("\n\n".join([text, *earlier])))
+    for item in citing_statements(experiment, known_keys):
+        here = any(item.field == field or item.field.startswith(f"{field}[") for field in _FIELDS[kind])
+        if here and plain_wording(as_written(item.text)) not in said:
+            text = _put_in(text, item)
+    failed = failed_statement(kind, experiment)
+    return text if not failed or plain_wording(failed) in said else "\n\n".join(part for part in (failed, text) if part)
+
+
+def left_to_other_sections(
+    text: str, kind: SectionKind, experiment: Experiment, earlier: Sequence[str] = (), known_keys: Sequence[str] = ()
+) -> list[str]:
+    """A line that names the user's citing statements that an abstract, which stands without citations, leaves out.
+
+    What a section written before it holds is not missing from the paper, and is not named.
+    """
+    if kind != "abstract":
+        return []
+    said = plain_wording(as_written("\n\n".join([text, *earlier])))
+    left = [
+        item
+        for item in citing_statements(experiment, known_keys)
+        if item.field in _IN_SHORT and plain_wording(as_written(item.text)) not in said
+    ]
+    if not left:
+        return []
+    named = "; ".join(f'"{shown(as_written(item.text))}" ({item.field})' for item in left)
+    cite, are = ("cites", "is") if len(left) == 1 else ("cite", "are")
+    return [
+        f"exp.json: an abstract stands without citations, so {counted(len(left), 'sentence')} of yours that {cite} a"
+        f" source {are} left to the other sections: {named}."
+    ]
+
+
+def with_literal_markers(text: str, own_words: str) -> str:
+    """A model's draft in which what reads as a marker, and stands so in the user's own words, is text."""
+    marked = as_text(own_words)
+    if marked == own_words:
+        return text
+    groups = {own_words[start:end] for start, end in _differing(own_words, marked)}
+    for group in sorted(groups, key=lambda words: (-len(words), words)):
+        text = text.replace(group, as_text(group))
+    return text
+
+
+def own_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) -> list[OwnCitation]:
+    """Where the user's citations stand in a finished text, its markers still in it."""
+    text = as_written(text)
+    keys = [paper.key for paper in papers]
+    found: dict[tuple[int, int], OwnCitation] = {}
+    for item in citing_statements(experiment, keys):
+        words = as_written(item.text)[:_WORDS_MOST].rstrip(" .;:,").split()
+        place = re.search(r"\s+".join(map(re.escape, words)), text) if words else None
+        done = place.start() if place else -1
+        for citation in item.citations if place else ():
+            at = _find(text, citation, done)
+            if at is not None and place and at[1] <= place.end() + 1:
+                done = at[1]
+                found[at] = OwnCitation(citation, as_written(item.text), item.field, _keys(citation, papers), *at)
+    return [found[at] for at in sorted(found)]
+
+
+def _prose(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """The fields of prose, with their paths."""
+    concept, hypothesis = experiment.paper_concept, experiment.hypothesis
+    yield "paper_concept.description", concept.description
+    for number, question in enumerate(concept.open_questions):
+        yield f"paper_concept.open_questions[{number}]", question
+    yield "hypothesis.description", hypothesis.description
+    yield "hypothesis.method_combination", hypothesis.method_combination
+    for name in ("experimental_plan", "results", "reasoning", "verdict", "summary"):
+        yield name, getattr(experiment, name)
+    for number, caption in experiment.figures():
+        yield f"plots[{number - 1}].caption", caption
+
+
+@lru_cache(maxsize=256)
+def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingStatement, ...]:
+    found: list[CitingStatement] = []
+    for block in blocks(text):
+        cited = [
+            (item.start, block.text[item.start : item.end])
+            for item in find_foreign(block.text, known_keys=known_keys)
+            if item.kind != "identifier" or _WORK.search(block.text, item.start, item.end)
+        ]
+        starts = [start for start, _ in cited]
+        flowing = block.kind == "paragraph"
+        for start, end in sentence_spans(block.text) if cited and flowing else [(0, len(block.text))]:
+            here = tuple(words for _, words in cited[slice(bisect_left(starts, start), bisect_left(starts, end))])
+            if here:
+                found.append(CitingStatement(field, as_text(block.text[start:end]), here, not flowing))
+    return tuple(found)
+
+
+def _put_in(text: str, item: CitingStatement) -> str:
+    paragraphs = text.split("\n\n") if text else []
+    wanted = set(plain_wording(item.text).split())
+    shared = [len(wanted & set(plain_wording(paragraph).split())) for paragraph in paragraphs]
+    place = max(range(len(shared)), key=lambda n: shared[n], default=None)
+    words = item.text if item.block or item.text[-1:] in ".?!" else f"{item.text.rstrip(';:,')}."
+    if place is None:
+        return words
+    if item.block or paragraphs[place].lstrip()[:1] in ("|", "#", "-", "*", ">", "`"):
+        paragraphs.insert(place + 1, words)
+    else:
+        paragraphs[place] = f"{paragraphs[place].rstrip()} {words}"
+    return "\n\n".join(paragraphs)
+
+
+def _differing(words: str, marked: str) -> Iterator[tuple[int, int]]:
+    """Where brackets were replaced, from the word before each group to its end."""
+    places = [n for n, (one, other) in enumerate(zip(words, marked, strict=True)) if one != other]
+    for opening, closing in zip(places[::2], places[1::2], strict=False):
+        before = words[max(0, opening - 60) : opening].split()[-1:]
+        begin = words.rfind(before[0], 0, opening) if before else opening
+        yield begin, closing + 1
+
+
+def _find(text: str, citation: str, start: int) -> tuple[int, int] | None:
+    match = re.compile(r"\s+".join(map(re.escape, citation.split()))).search(text, start)
+    return match.span() if match else None
+
+
+def _keys(citation: str, papers: Sequence[Paper]) -> tuple[str, ...]:
+    """The papers that a citation names, by key or by authors and year; one that several fit is none of them."""
+    known = {paper.key: paper for paper in papers}
+    parts = [part for match in _KEYED.finditer(citation) for part in re.split(r"\s*,\s*", match[1] or match[2] or "")]
+    bare = re.split(r"[\s,;]+", citation.strip("()[] "))
+    keyed = [key for key in (*parts, *bare) if key in known]
+    named = [paper.key for paper in papers if paper.doi and paper.doi.casefold() in citation.casefold()]
+    patterns = name_patterns()
+    for match in (*patterns.enclosed.finditer(citation.strip("()[]")), *patterns.narrative.finditer(citation)):
+        year = year_of(match)
+        fitting = [
+            paper.key
+            for paper in papers
+            if str(paper.year) == year[:4]
+            and NamedSource.of(paper).is_named(split_authors(match["authors"]), bool(match["others"]), year)
+        ]
+        named += fitting if len(fitting) == 1 else []
+    return tuple(dict.fromkeys([*keyed, *named]))

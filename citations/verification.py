@@ -1,0 +1,171 @@
+"""Whether the quotes, keys and numbers of a result still hold: in its own file, and in the library it was made from.
+
+A record is what `discussion.json`, an answer, a paper or an exported conversation holds. Pure but for the library,
+which is asked for texts through `Shelf`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, Protocol
+
+_DIGITS: Final = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_ROUNDED: Final = Decimal("0.12")
+_POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000
+
+
+class LibraryReader(Protocol):
+    """What is asked of a library."""
+
+    def has_paper(self, key: str) -> bool:
+        """Whether a paper has this key."""
+        ...
+
+    def chunk(self, chunk_id: str) -> tuple[str, str] | None:
+        """The key and the text of a chunk; None when there is none with this id."""
+        ...
+
+
+@dataclass
+class Verified:
+    """What was checked, what does not hold (the field, and why), and what a file of an older version lacks."""
+
+    quotes: int = 0
+    keys: int = 0
+    numbers: int = 0
+    mismatches: list[tuple[str, str]] = field(default_factory=list)
+    lacks: dict[str, int] = field(default_factory=dict)
+
+    def wrong(self, place: str, why: str) -> None:
+        """Note what does not hold."""
+        self.mismatches.append((place, why))
+
+    def lacking(self, what: str) -> None:
+        """Note what could not be checked."""
+        self.lacks[what] = self.lacks.get(what, 0) + 1
+
+
+def verify(record: Mapping[str, Any], shelf: LibraryReader) -> Verified:
+    """Check a result with all that it is made of: the sections of a paper, the turns of a conversation."""
+    found = Verified()
+    for place, part in _parts(record):
+        _check(part, place, shelf, found)
+    return found
+
+
+def is_result(record: object) -> bool:
+    """Whether this is a result of Citeloom that can be checked."""
+    return isinstance(record, Mapping) and any(map(_is_text, _parts(record)))
+
+
+def _is_text(part: tuple[str, Mapping[str, Any]]) -> bool:
+    return isinstance(part[1].get("text"), str) and isinstance(part[1].get("citations"), list)
+
+
+def _parts(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if "citations" in record:
+        yield "", record
+    for name in ("sections", "turns"):
+        parts = record.get(name)
+        for number, part in enumerate(parts if isinstance(parts, list) else ()):
+            if isinstance(part, Mapping):
+                yield f"{name}[{number}].", part
+
+
+def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Verified) -> None:
+    references = {entry.get("key") for entry in _records(part, "references")}
+    evidence = {entry.get("id") for entry in _records(part, "evidence")}
+    texts: dict[str, str] = {}
+    for number, citation in enumerate(_records(part, "citations")):
+        at = f"{place}citations[{number}]"
+        found.keys += 1
+        if citation.get("key") not in references:
+            found.wrong(f"{at}.key", f"{citation.get('key')!r} is not among the references of the file")
+        if evidence and citation.get("evidence_id") not in evidence:
+            found.wrong(f"{at}.evidence_id", f"{citation.get('evidence_id')!r} is not among the evidence of the file")
+        own = citation.get("chunk_text")
+        if isinstance(own, str):
+            texts[str(citation.get("evidence_id"))] = own
+        else:
+            found.lacking("citations without the text of their chunk")
+        _check_quote(citation, at, own, shelf, found)
+    for number, entry in enumerate(_records(part, "evidence")):
+        _check_quote(entry, f"{place}evidence[{number}]", None, shelf, found)
+    for number, entry in enumerate(_records(part, "references")):
+        if not shelf.has_paper(str(entry.get("key"))):
+            found.wrong(f"{place}references[{number}].key", f"the library has no paper {entry.get('key')!r}")
+    for number, trace in enumerate(_records(part, "numbers")):
+        _check_number(trace, str(part.get("text")), f"{place}numbers[{number}]", texts, shelf, found)
+
+
+def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryReader, found: Verified) -> None:
+    """Whether the quote stands at its place in the chunk that the file has, and in that of the library."""
+    found.quotes += 1
+    quote = entry.get("quote")
+    if isinstance(own, str) and _slice(own, entry) != quote:
+        found.wrong(f"{at}.quote", "is not chunk_text[start:end] of the file")
+    held = shelf.chunk(str(entry.get("chunk_id")))
+    if held is None:
+        found.wrong(f"{at}.chunk_id", f"the library has no chunk {entry.get('chunk_id')!r}")
+        return
+    key, text = held
+    if key != entry.get("key"):
+        found.wrong(f"{at}.key", f"the library has this chunk in {key!r}, not in {entry.get('key')!r}")
+    if isinstance(own, str) and own != text:
+        found.wrong(f"{at}.chunk_text", "is not the text that the library has")
+    if _slice(text, entry) != quote:
+        found.wrong(f"{at}.quote", "does not stand at its place in the library")
+
+
+def _check_number(
+    trace: Mapping[str, Any], text: str, at: str, texts: Mapping[str, str], shelf: LibraryReader, found: Verified
+) -> None:
+    found.numbers += 1
+    words = trace.get("text")
+    if _slice(text, trace) != words:
+        found.wrong(f"{at}.text", "is not text[start:end] of the file")
+    origin = trace.get("found")
+    if not isinstance(origin, Mapping):
+        found.lacking("numbers that were found nowhere when the text was written")
+        return
+    if "evidence_id" not in origin:
+        found.lacking("numbers of the experiment, which is not looked at")
+        return
+    held = shelf.chunk(str(origin.get("chunk_id")))
+    source = held[1] if held else texts.get(str(origin.get("evidence_id")))
+    said = None if source is None else _slice(source, origin)
+    if said is None:
+        found.wrong(f"{at}.found", "its passage is not in the library")
+    elif not _agree(str(words), said, exact=origin.get("how") == "equal"):
+        found.wrong(f"{at}.found", f"the passage says {said[:40]!r} there, not {str(words)[:40]!r}")
+
+
+def _slice(text: str, span: Mapping[str, Any]) -> str | None:
+    start, end = span.get("start"), span.get("end")
+    whole = isinstance(start, int) and isinstance(end, int) and 0 <= start <= end <= len(text)
+    return text[start:end] if whole else None
+
+
+def _agree(claimed: str, said: str, *, exact: bool) -> bool:
+    """Whether two numbers are the same but for their scale; those written in words are not compared."""
+    ours, theirs = _value(claimed), _value(said)
+    if ours is None or theirs is None:
+        return bool(said.strip())
+    reach = Decimal(0) if exact else _ROUNDED
+    return any(abs(ours - (theirs * Decimal(10) ** power)) <= reach * abs(ours) for power in _POWERS)
+
+
+def _value(text: str) -> Decimal | None:
+    match = _DIGITS.search(text)
+    try:
+        return Decimal(match[0].replace(",", "")) if match else None
+    except InvalidOperation:
+        return None
+
+
+def _records(part: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    given = part.get(name)
+    return [item for item in given if isinstance(item, Mapping)] if isinstance(given, list) else []

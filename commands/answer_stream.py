@@ -1,0 +1,140 @@
+"""An answer on a terminal while it is written: words as they come, and in the end only what they did not say."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from .escaping import shown
+from .output import section_progress
+
+if TYPE_CHECKING:
+    from ..graph.events import Event
+    from ..models.journal.records import Usage
+    from .live_view import RunProgress
+
+
+class WrappedText:
+    """Writes a text that comes in pieces, in lines of `width` columns that break between words."""
+
+    def __init__(self, out: TextIO, width: int) -> None:
+        self._out = out
+        self._width = width
+        self._column = 0
+        self._word = ""
+
+    def write(self, text: str) -> None:
+        """Write what is whole of it; a word waits for its end."""
+        for character in text:
+            if character.isspace():
+                self._end_word()
+                if character == "\n":
+                    self._put("\n")
+                elif self._column:
+                    self._word = " "
+            else:
+                self._word += character
+        self._out.flush()
+
+    def end(self) -> None:
+        """Write the last word and end the line."""
+        self._end_word()
+        if self._column:
+            self._put("\n")
+        self._out.flush()
+
+    def _end_word(self) -> None:
+        word, self._word = self._word, ""
+        if self._column and self._column + _columns(word) > self._width:
+            self._put("\n")
+        self._put(word if self._column else word.lstrip())
+
+    def _put(self, text: str) -> None:
+        self._out.write(text)
+        self._column = 0 if text == "\n" else self._column + _columns(text)
+
+
+class AnswerStreamView:
+    """Draws the events of a run, its draft too where `out` is a terminal.
+
+    Args:
+        progress: draws the steps.
+        out: where the draft goes; None shows none.
+        width: columns of `out`.
+    """
+
+    def __init__(self, progress: RunProgress, out: TextIO | None, width: int = 80) -> None:
+        self._progress = progress
+        self._out = out
+        self._width = width
+        self._said: list[str] = []
+        self._text: WrappedText | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Draw an event."""
+        if event["kind"] == "token":
+            self._say(event["text"])
+        elif event["kind"] == "restarted":
+            self._end_text()
+            if self._said and self._out is not None:
+                self._out.write("\nThe answer broke off and begins anew:\n")
+            self._said.clear()
+        else:
+            if event["kind"] == "stage":
+                self._end_text()
+            self._progress(event)
+
+    def end(self) -> None:
+        """Show no more: what is printed next stands below the draft."""
+        self._end_text()
+        self._progress.hide()
+
+    def _end_text(self) -> None:
+        text, self._text = self._text, None
+        if text is not None:
+            text.end()
+
+    def has_told(self, record: Mapping[str, Any]) -> bool:
+        """Whether what was shown is the answer of `record`, to the word."""
+        if self._out is None:
+            return False
+        from ..citations.html_escaping import inert  # which loads all of the citations
+
+        return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
+
+    @property
+    def told_something(self) -> bool:
+        """Whether any of a draft was shown."""
+        return self._out is not None and bool(self._said)
+
+    def _say(self, text: str) -> None:
+        self._said.append(text)
+        if self._out is None:
+            return
+        if self._text is None:
+            self._progress.hide()
+            self._out.write("\n")
+            self._text = WrappedText(self._out, self._width)
+        self._text.write(shown(text))
+
+
+@contextmanager
+def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
+    """What draws the events of an answer's run; the draft too when `draft` is set and stdout is a terminal."""
+    # Taken before the live view is there, which would draw what is written to stdout itself.
+    out = sys.stdout if draft and sys.stdout.isatty() else None
+    with section_progress(spent) as progress:
+        told = AnswerStreamView(progress, out, shutil.get_terminal_size().columns)
+        try:
+            yield told
+        finally:
+            told.end()
+
+
+def _columns(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)

@@ -1,0 +1,156 @@
+"""doctor: which home, which settings, and whether the library is sound; rebuild-index: make it so."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import DONE_WITH_REFUSALS, InputError
+from ..models.concurrency import run_async
+from ..plurals import counted
+from ..program import command
+from .escaping import one_line
+from .options import HomeOption, JsonOption, command_session, resolve
+from .output import notice, result, result_json, warnings_and_refusals
+
+if TYPE_CHECKING:
+    from ..config import Settings
+    from ..ingestion.doctor import Problem
+    from ..stores.library import Library
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("doctor", rich_help_panel="Library")(doctor)
+    app.command("rebuild-index", rich_help_panel="Library")(rebuild_index)
+
+
+def doctor(
+    mend: Annotated[bool, typer.Option("--mend", help="Mend it; what has lost its vectors is embedded anew.")] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Check the library's stores against each other, and show the settings in force.
+
+    The home is the one that this command works on; the LangGraph server opens the same when it is started in the
+    same folder with the same environment. Exit code 1 when something is wrong that was not mended.
+    """
+    settings, found = resolve(home)
+    record: dict[str, Any] = {"home": str(found.root), "settings": _in_force(settings), "findings": []}
+    if found.exists():
+        from ..ingestion.doctor import examine
+
+        with command_session(settings, found, create=False, reading=not mend) as session:
+            library = session.library
+            record["library"] = {
+                "papers": len(library.papers()),
+                "chunks": library.chunk_count(),
+                "embedding": library.embedding.name,
+                "version": library.version(),
+            }
+            done = run_async(_mended(library, settings)) if mend else []
+            record["findings"] = [asdict(finding) for finding in [*done, *examine(library), *_reader(settings)]]
+    if as_json:
+        result_json(record)
+    else:
+        _show(record)
+    if any(finding["level"] == "problem" for finding in record["findings"]):
+        raise typer.Exit(1)
+
+
+def _reader(settings: Settings) -> list[Problem]:
+    """Whether the PDF reader that was asked for can run; ours always can."""
+    from ..ingestion.doctor import Problem
+    from ..ingestion.opendataloader_process import OPENDATALOADER, reader_version, require_java
+
+    if settings.pdf_reader != OPENDATALOADER:
+        return []
+    try:
+        return [Problem("fine", "PDF reader", f"{OPENDATALOADER} {reader_version()} with {require_java()}")]
+    except InputError as error:
+        return [Problem("problem", "PDF reader", error.message.rstrip("."), error.help)]
+
+
+async def _mended(library: Library, settings: Settings) -> list[Problem]:
+    from ..ingestion.rebuild import repair_library
+    from .output import ingest_progress
+
+    with ingest_progress() as show:
+        done, refused = await repair_library(
+            library,
+            on_event=show,
+            chunk_tokens=settings.chunk_tokens,
+            chunk_overlap=settings.chunk_overlap,
+            pdf_reader=settings.pdf_reader,
+        )
+    for refusal in refused:
+        notice(f"Refused: {refusal.path}: {refusal.reason}")
+    return done
+
+
+def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Make the index anew from the papers that the library knows: read their files, cut them, write all stores.
+
+    Keys and metadata stay as they are, and vectors that are there are used again; to have all made anew, delete the
+    folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
+    Exit code 4 means that some could not be made whole, each named with its reason.
+    """
+    from ..ingestion.rebuild import rebuild
+    from .output import ingest_progress
+
+    settings, found = resolve(home)
+    with command_session(settings, found, create=False) as session, ingest_progress() as show:
+        report = run_async(
+            rebuild(
+                session.library,
+                on_event=show,
+                chunk_tokens=settings.chunk_tokens,
+                chunk_overlap=settings.chunk_overlap,
+                pdf_reader=settings.pdf_reader,
+            )
+        )
+    warnings_and_refusals(report)
+    if as_json:
+        result_json({"papers_rebuilt": len(report.updated), **_without_counts(report.as_dict())})
+    else:
+        embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded in {report.seconds:.1f} s"
+        result(f"{counted(len(report.updated), 'paper')} indexed anew, {embedded}.")
+    if report.refused:
+        raise typer.Exit(DONE_WITH_REFUSALS)
+
+
+def _without_counts(record: dict[str, Any]) -> dict[str, Any]:
+    """What a rebuild reports as an ingest does."""
+    return {name: value for name, value in record.items() if not name.startswith("papers_")}
+
+
+def _show(record: dict[str, Any]) -> None:
+    result(one_line(f"Home: {record['home']}"))
+    for name, (value, origin) in record["settings"].items():
+        result(one_line(f"  {name} = {value}  ({origin})"))
+    library = record.get("library")
+    if library is None:
+        result(f"There is no library here yet: {command('ingest PAPERS --bib FILE')}.")
+        return
+    held = f"{counted(library['papers'], 'paper')}, {counted(library['chunks'], 'chunk')}"
+    result(f"Library: {held}, embedding {library['embedding']}")
+    for finding in record["findings"]:
+        remedy = f" {finding['remedy']}" if finding["remedy"] else ""
+        result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))
+
+
+def _in_force(settings: Settings) -> dict[str, tuple[str, str]]:
+    """Every setting with its value and where it comes from; keys are shown as set or not."""
+    from ..key_trust import shown_address
+
+    shown: dict[str, tuple[str, str]] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if name.endswith("_api_key"):
+            value = "set" if value else "not set"
+        elif name.endswith("_base_url") and value is not None:
+            value = shown_address(value)
+        shown[name] = (str(value), settings.origin(name))
+    return shown

@@ -1,0 +1,145 @@
+"""What a person sees: notices and progress on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..plurals import counted
+from .escaping import json_text, one_line, shown
+from .layout import terminal_width, wrapped
+
+if TYPE_CHECKING:
+    from ..ingestion.events import IngestEvent, IngestReport
+    from ..models.journal.records import Usage
+    from .live_view import RunProgress
+
+
+# Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own.
+TEXTS_PER_SECOND = 22
+
+
+def notice(text: str) -> None:
+    """One line on stderr, whatever names it holds; on a terminal it wraps between words."""
+    print(wrapped(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def result(text: str) -> None:
+    """A result on stdout; on a terminal it wraps between words."""
+    print(wrapped(shown(text), terminal_width(sys.stdout)), flush=True)  # noqa: T201
+
+
+def result_json(record: Any) -> None:
+    """One JSON object on stdout."""
+    print(json_text(record), flush=True)  # noqa: T201
+
+
+def named_home(root: Path, *, exists: bool) -> None:
+    """The first line of every command: which home it works on."""
+    notice(f"Home: {root}{'' if exists else ' (new)'}")
+
+
+@contextmanager
+def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunProgress]:
+    """What draws the events of a run: a live view on a terminal, plain lines elsewhere.
+
+    `spent` tells what was paid for so far; it is asked several times a second.
+    """
+    from ..models.journal.records import Usage
+    from .live_view import LiveProgress, RunProgress, RunView
+
+    view = RunView(spent or Usage)
+    if not sys.stderr.isatty():
+        yield RunProgress(lambda event: notice(f"  {_shortened(event['text'], 110)}{view.paid()}"))
+        return
+    from rich.console import Console
+
+    progress = LiveProgress(view, Console(stderr=True), lambda text, width: one_line(_shortened(text, width)))
+    try:
+        progress.show()
+        yield progress
+    finally:
+        progress.hide()
+
+
+def warnings_and_refusals(report: IngestReport) -> None:
+    """What an ingest has to say, and which files it did not take, a line each."""
+    for warning in report.warnings:
+        notice(f"Warning: {warning}")
+    for refusal in report.refused:
+        notice(f"Refused: {refusal.path}: {refusal.reason}")
+
+
+@contextmanager
+def ingest_progress() -> Iterator[Any]:
+    """A callback for the events of an ingest: a bar whose whole length stands before the work starts."""
+    if not sys.stderr.isatty():
+        yield _IngestLines().show
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ..ingestion.events import Embedded, Planned, Stored
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(event: IngestEvent) -> None:
+            if isinstance(event, Planned):
+                bar.update(task, description="embedding", total=event.texts, completed=0)
+            elif isinstance(event, Embedded):
+                bar.advance(task, event.count)
+            line = _ingest_line(event)
+            if line and not isinstance(event, Stored):
+                bar.console.print(_escaped(one_line(line)), style="dim", highlight=False)
+
+        yield show
+
+
+class _IngestLines:
+    """Ten lines for a whole ingest, for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._done = self._total = 0
+        self._tenth = 0
+
+    def show(self, event: IngestEvent) -> None:
+        from ..ingestion.events import Embedded, Planned, Stored
+
+        if isinstance(event, Planned):
+            self._total = event.texts
+        if isinstance(event, Embedded):
+            self._done += event.count
+            tenth = 10 * self._done // max(1, self._total)
+            if tenth > self._tenth:
+                self._tenth = tenth
+                notice(f"  embedded {self._done} of {counted(self._total, 'text')}")
+        elif not isinstance(event, Stored) and (line := _ingest_line(event)):
+            notice(f"  {line}")
+
+
+def _ingest_line(event: IngestEvent) -> str:
+    from ..ingestion.events import Planned, Waiting
+
+    if isinstance(event, Waiting):
+        return f"waiting for the lock held by process {event.pid or 'unknown'}"
+    if isinstance(event, Planned):
+        estimate = f", about {event.texts / TEXTS_PER_SECOND:.0f} s with the bundled model" if event.texts > 100 else ""
+        planned = f"{counted(event.files, 'file')}, {counted(event.papers, 'paper')} to index"
+        return f"{planned}, {counted(event.texts, 'text')} to embed{estimate}"
+    return ""
+
+
+def _shortened(text: str, width: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= max(20, width) else f"{flat[: max(19, width - 1)]}…"
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

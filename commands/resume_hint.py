@@ -1,0 +1,30 @@
+"""The command that goes on with what was paused."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from ..errors import CiteloomError
+from ..program import program
+
+
+def resume_command(arguments: Sequence[str], error: CiteloomError | None = None) -> str:
+    """The command line `arguments` (the program first) as it can be given again; with a higher limit where one was
+    reached."""
+    given = list(arguments[1:])
+    flag, enough = getattr(error, "flag", None), getattr(error, "enough", None)
+    if isinstance(flag, str) and isinstance(enough, int | float):
+        given = _with(given, flag, f"{enough:.10g}")
+    return " ".join([program(arguments), *map(shlex.quote, given)])
+
+
+def _with(arguments: Sequence[str], flag: str, value: str) -> list[str]:
+    """`arguments` with `flag` set to `value`, wherever it was set before."""
+    kept: list[str] = []
+    after_flag = False
+    for argument in arguments:
+        if not after_flag and argument != flag and not argument.startswith(f"{flag}="):
+            kept.append(argument)
+        after_flag = argument == flag
+    return [*kept, flag, value]

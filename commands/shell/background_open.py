@@ -1,0 +1,133 @@
+"""Library and models opened behind the prompt: what is heavy loads in a thread while the first line is typed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...config import LOCAL_EMBEDDING, Settings
+from ...errors import CiteloomError, InputError
+from ...stores.home import Home
+
+if TYPE_CHECKING:
+    from ...graph.session import Session
+
+NO_PAPERS = "Index your papers first: {citeloom} ingest PAPERS --bib FILE."
+
+
+class NoPapersError(InputError):
+    """There is nothing that the shell could work on."""
+
+    default_help = NO_PAPERS
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundLibrary:
+    """What is in the library at a glance, by its catalog alone: a tenth of a second instead of two."""
+
+    keys: tuple[str, ...]
+    chunks: int
+
+
+def at_a_glance(home: Home) -> BackgroundLibrary:
+    """The papers that are ready; empty without a library. Raises `InputError` for a catalog that cannot be read."""
+    from ...stores.catalog import Catalog
+
+    home.require_place()
+    if not home.exists():
+        return BackgroundLibrary((), 0)
+    home.prepare()  # a conversation is kept: where nothing can be written, that is said first
+    catalog = Catalog(home.catalog)
+    try:
+        records = catalog.records()
+    finally:
+        catalog.close()
+    return BackgroundLibrary(tuple(records), sum(record.chunk_count for record in records.values()))
+
+
+class Opening:
+    """The session, opened once in the background; after a failure the next command tries again.
+
+    `on_error` is told of an error that came while nobody was waiting for the session.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        home: Home,
+        *,
+        on_notice: Callable[[str], None],
+        on_error: Callable[[CiteloomError], None],
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._on_notice = on_notice
+        self._on_error = on_error
+        self._manager: AbstractContextManager[Session] | None = None
+        self._task: asyncio.Task[Session] | None = None
+        self._waiting = 0
+
+    def start(self) -> None:
+        """Begin to open, in a thread."""
+        self._task = asyncio.ensure_future(asyncio.to_thread(self._open))
+        self._task.add_done_callback(self._tell)
+
+    async def session(self) -> Session:
+        """The open session; raises `NoPapersError` and what opening raises."""
+        shelf = await asyncio.to_thread(at_a_glance, self._home)
+        if not shelf.keys:
+            raise NoPapersError(f"{self._home.root}: no paper is indexed here.")
+        if self._task is None or (self._task.done() and (self._task.cancelled() or self._task.exception())):
+            self.start()
+        assert self._task is not None
+        self._waiting += 1
+        try:
+            # Ctrl-C on a command that waits must not stop the opening.
+            return await asyncio.shield(self._task)
+        finally:
+            self._waiting -= 1
+
+    async def wait(self) -> None:
+        """Wait until what was begun has ended; raises what opening raises. Nobody is told of errors here."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    def opened(self) -> Session | None:
+        """The session if it is open by now."""
+        task = self._task
+        ready = task is not None and task.done() and not task.cancelled() and task.exception() is None
+        return task.result() if task is not None and ready else None
+
+    def keys(self) -> tuple[str, ...]:
+        """The papers as they are now; none while it opens."""
+        session = self.opened()
+        return tuple(session.library.records()) if session is not None else ()
+
+    async def close(self) -> None:
+        """Let go of the files, after the opening has ended."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if self._manager is not None and self.opened() is not None:
+            await asyncio.to_thread(self._manager.__exit__, None, None, None)
+
+    def _open(self) -> Session:
+        from ...graph.session import open_session
+
+        manager = open_session(self._settings, self._home, create=False, on_notice=self._on_notice)
+        session = manager.__enter__()
+        self._manager = manager
+        if self._settings.embedding_model == LOCAL_EMBEDDING:
+            session.library.embedding.count_tokens(
+                "ready"
+            )  # loads the tokenizer; the first search need not wait for it
+        return session
+
+    def _tell(self, task: asyncio.Task[Session]) -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, CiteloomError) and not self._waiting:
+            self._on_error(error)

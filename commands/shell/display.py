@@ -1,0 +1,83 @@
+"""What the shell shows: panels and tables on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..escaping import one_line, shown
+from ..layout import terminal_width, wrapped
+from ..output import notice, result
+
+# An address in angle brackets would be shown twice, as text and as what it leads to.
+_ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
+_SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "Note:", "💾": "", "✅": "", "💡": "", "⏸️ ": "", "📝": ""}
+
+
+def sign(emoji: str) -> str:
+    """The sign where the output can show it, else what says the same in words, with the blank behind it."""
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    told = emoji if encoding.startswith("utf") else _SIGNS[emoji]
+    return f"{told} " if told else ""
+
+
+def stage(emoji: str, text: str) -> None:
+    """A stage that begins."""
+    notice(f"{sign(emoji)}{text}")
+
+
+def failure(text: str) -> None:
+    """What went wrong, in one line."""
+    notice(f"{sign('❌')}{text}")
+
+
+def warning(text: str) -> None:
+    """What the user should know of a result that there is."""
+    notice(f"{sign('⚠️ ')}{text}")
+
+
+def panel(title: str, markdown: str) -> None:
+    """A result: markdown in a frame on a terminal, as it is elsewhere."""
+    if not sys.stdout.isatty():
+        from ...citations.html_escaping import inert  # which loads all of the citations
+
+        result(f"{inert(markdown.strip())}\n")
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+    from rich.panel import Panel
+
+    # Links would hide where they lead to.
+    body = Markdown(_ADDRESS.sub(r"\1", shown(markdown)), hyperlinks=False)
+    Console().print(Panel(body, title=f"{sign('📝')}{title}", border_style="cyan"))
+    sys.stdout.flush()
+
+
+def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
+    """Numbered papers: what stands beside the number, and line by line what stands below it."""
+    result(one_line(title))
+    for number, head, below in items:
+        if not sys.stdout.isatty():
+            result("\n     ".join([f"{number:3}. {one_line(head)}", *below.splitlines()]))
+            continue
+        width = terminal_width(sys.stdout)
+        lines = [one_line(head), *(shown(line) for line in below.splitlines())]
+        indented = wrapped("\n".join(f"     {line}" for line in lines), width)
+        result(f"{number:3}. {indented.lstrip()}")
+    sys.stdout.flush()
+
+
+def next_steps(steps: Sequence[str]) -> None:
+    """What one may do now; on a terminal only."""
+    if sys.stdout.isatty():
+        result("\n".join([f"{sign('💡')}Next steps:", *(f"• {step}" for step in steps)]))
+
+
+def head_of(paper: Any) -> str:
+    """A paper on one line: key, title, authors, year."""
+    authors = paper.authors
+    by = "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} et al."
+    told = ", ".join(part for part in (by, str(paper.year or "")) if part)
+    return f"{paper.key} - {' '.join(paper.title.split())}{f' ({told})' if told else ''}"

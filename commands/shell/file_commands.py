@@ -1,0 +1,133 @@
+"""save and section: results that become files."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from ...plurals import counted
+from ..output import ingest_progress, notice, result, section_progress, warnings_and_refusals
+from ..sections import PURPOSES
+from . import display
+from .research_commands import keyed_references
+from .shell import Shell
+from .state import Drafted, Listed, NotNowError, Outcome, ShellDraft, Unchanged
+
+RESULTS = Path("results")
+_LONGEST_SLUG = 60  # characters
+_WORD = re.compile(r"[^\W_]+")
+
+
+async def save(shell: Shell, argument: str) -> Outcome:
+    """Write the last result: markdown, and beside it what belongs to an answer or a section."""
+    from ...citations.html_escaping import inert
+    from ...runs.output_files import save_section, write_own_file
+
+    draft = shell.state.draft
+    assert draft is not None  # `require` has seen to it
+    path = await asyncio.to_thread(_target, argument, default_name(shell.state.original_query))
+    display.stage("💾", f"Saving {_CALLED[draft.kind]}...")
+    home = (await shell.session()).home
+    if draft.record:
+        folder = await asyncio.to_thread(path.parent.absolute)
+        saved = await save_section(dict(draft.record), folder, stem=path.stem, home=home)
+        own = {inert(line) for line in draft.record["warnings"]}
+        for line in saved["warnings"]:
+            if line not in own:
+                display.warning(line)
+        beside = ", ".join(f".{kind}" for kind in saved["files"] if kind != "md")
+        display.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {saved['files']['md']} (beside it {beside})")
+        return Unchanged()
+    written, told = await asyncio.to_thread(write_own_file, path.absolute(), draft.markdown, home=home)
+    for line in told:
+        display.warning(line)
+    display.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {written}")
+    return Unchanged()
+
+
+_CALLED = {"sem-search": "search results", "research": "research results", "section": "section"}
+
+
+def default_name(query: str) -> str:
+    """The name of a file for what was asked, with the time: `how-do-transformers-work_2025-10-05_14-23-15`."""
+    slug = ""
+    for word in _WORD.findall(query.lower()):
+        if slug and len(slug) + 1 + len(word) > _LONGEST_SLUG:
+            break
+        slug = f"{slug}-{word}" if slug else word[:_LONGEST_SLUG]
+    return f"{slug or 'result'}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+
+
+def _target(argument: str, name: str) -> Path:
+    """Where to save; raises `NotNowError` for a file that is no markdown."""
+    given = Path(argument).expanduser() if argument else RESULTS / f"{name}.md"
+    if argument and (given.is_dir() or argument.endswith("/")):
+        given = given / f"{name}.md"
+    if not given.suffix:
+        given = given.with_name(f"{given.name}.md")
+    if given.suffix.lower() not in (".md", ".markdown"):
+        raise NotNowError(f"{given}: results are saved as markdown.", help="Name a file that ends in .md.")
+    return given
+
+
+async def section(shell: Shell, argument: str) -> Outcome:
+    """Write a section of the paper on an experiment."""
+    from ...experiment import SectionKind, load_experiment
+    from ...runs.execution import run_section
+    from ...runs.section_request import SectionRequest
+
+    kind, _, given = argument.partition(" ")
+    if kind not in PURPOSES:
+        near = difflib.get_close_matches(kind, PURPOSES, n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(PURPOSES)}."
+        raise NotNowError(f"There is no section '{kind}'.", help=hint)
+    source = Path(given) if given else shell.experiment
+    if source is None:
+        raise NotNowError(
+            "A section is about an experiment, and none was named.",
+            help=f"Name its file: 'section {kind} exp.json', or start with 'chat --exp exp.json'.",
+        )
+    experiment = await asyncio.to_thread(load_experiment, source)
+    shell.experiment = source
+    session = await shell.session()
+    with section_progress(session.spent_now) as show:
+        request = SectionRequest(cast(SectionKind, kind), experiment, str(source))
+        finished = await run_section(request, session, on_event=show, on_notice=notice)
+    record = finished.record
+    if finished.finished_earlier:
+        notice(f"Run {record['thread_id']} was finished earlier: no call was made now.")
+    for text in record["warnings"]:
+        display.warning(text)
+    papers = tuple(Listed(number, entry["key"]) for number, entry in enumerate(record["references"], 1))
+    body = f"# {kind.capitalize()}\n\n{record['text']}"
+    if papers:
+        body += "\n\n".join(["", "## References", *keyed_references(record["references"], papers)])
+    display.panel("Section", body)
+    display.next_steps(
+        ["`save` writes it with its .bib and its evidence report", "`open <number>` opens a cited paper"]
+    )
+    return Drafted(papers, ShellDraft("section", record["markdown"], record), kind)
+
+
+async def rebuild_index(shell: Shell, _: str) -> Outcome:
+    """Make the index anew from the files of the papers."""
+    from ...ingestion.rebuild import rebuild
+
+    session = await shell.session()
+    settings = session.settings
+    with ingest_progress() as show:
+        report = await rebuild(
+            session.library,
+            on_event=show,
+            chunk_tokens=settings.chunk_tokens,
+            chunk_overlap=settings.chunk_overlap,
+            pdf_reader=settings.pdf_reader,
+        )
+    warnings_and_refusals(report)
+    embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded in {report.seconds:.1f} s"
+    result(f"{counted(len(report.updated), 'paper')} indexed anew, {embedded}.")
+    return Unchanged()

@@ -1,0 +1,134 @@
+"""Where the shell's lines come from: a terminal with history and completion, or a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ..output import notice
+from .parser import WORDS
+from .state import Listed
+
+if TYPE_CHECKING:
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+    from prompt_toolkit.document import Document
+
+PROMPT = "You: "
+
+
+class Lines(Protocol):
+    """Gives the shell one line after the other."""
+
+    async def next(self) -> str:
+        """The next line; raises EOFError after the last, KeyboardInterrupt when Ctrl-C was pressed at the prompt."""
+        ...
+
+
+def on_terminal() -> bool:
+    """Whether a person sits at both ends."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+class PipedLines:
+    """Lines of a pipe or file, each told on stderr, so that a transcript reads well.
+
+    A thread of its own reads ahead: one of the event loop's would be waited for at the end, blocked on a pipe that
+    somebody holds open.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue()
+        threading.Thread(target=self._read, name="lines", daemon=True).start()
+
+    async def next(self) -> str:
+        """See `Lines`."""
+        line = await self._queue.get()
+        if line is None:
+            raise EOFError
+        if line.strip():
+            notice(f"{PROMPT}{line.strip()}")
+        return line
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, line)
+        self._loop.call_soon_threadsafe(self._queue.put_nowait, None)
+
+
+class TerminalLines:
+    """Lines typed at a prompt; what was typed before is kept in `history`, None keeps it for this shell only.
+
+    `listed` and `keys` give what completes a paper, as things stand when it is asked for.
+    """
+
+    def __init__(
+        self, history: Path | None, listed: Callable[[], Sequence[Listed]], keys: Callable[[], Sequence[str]]
+    ) -> None:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+        kept = InMemoryHistory() if history is None else FileHistory(str(history))
+        self._session: PromptSession[str] = PromptSession(
+            history=kept, completer=_completer(listed, keys), complete_while_typing=False, enable_history_search=True
+        )
+
+    async def next(self) -> str:
+        """See `Lines`; what is printed meanwhile stands above the prompt."""
+        from prompt_toolkit.patch_stdout import patch_stdout
+
+        with patch_stdout(raw=True):
+            return await self._session.prompt_async(PROMPT)
+
+
+def _completer(listed: Callable[[], Sequence[Listed]], keys: Callable[[], Sequence[str]]) -> Completer:
+    from prompt_toolkit.completion import Completer, Completion
+
+    class ShellCompleter(Completer):
+        """Commands in the first place, then what the command takes."""
+
+        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+            typed = document.text_before_cursor.lstrip()
+            last = typed.rpartition(" ")[2]
+            for text, told in suggestions(typed, listed(), keys()):
+                yield Completion(text, start_position=-len(last), display_meta=told)
+
+    return ShellCompleter()
+
+
+def suggestions(typed: str, listed: Sequence[Listed], keys: Sequence[str]) -> list[tuple[str, str]]:
+    """What may stand where the cursor is, with a word on each: commands, then papers, section types or files."""
+    first, blank, rest = typed.partition(" ")
+    if not blank:
+        begun = [word for word in WORDS if word.name.startswith(first.casefold())]
+        return [(f"{word.name} " if word.argument else word.name, word.purpose) for word in begun]
+    takes = next((word.takes for word in WORDS if word.name == first.casefold()), "nothing")
+    if takes == "paper":
+        by_key = {paper.key: paper.number for paper in listed}
+        ordered = [*by_key, *(key for key in keys if key not in by_key)]
+        return [
+            (key, f"number {by_key[key]}" if key in by_key else "")
+            for key in ordered
+            if rest.casefold() in key.casefold()
+        ]
+    if takes == "section":
+        from ..sections import PURPOSES
+
+        return [(kind, purpose) for kind, purpose in PURPOSES.items() if kind.startswith(rest.casefold())]
+    return _files(rest) if takes == "file" else []
+
+
+def _files(begun: str) -> list[tuple[str, str]]:
+    """Files and folders whose path begins so."""
+    given = Path(begun)
+    folder = given if begun.endswith("/") else given.parent
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return []
+    shown = [f"{entry}/" if entry.is_dir() else str(entry) for entry in entries]
+    return [(path, "") for path in shown if path.startswith(begun)]

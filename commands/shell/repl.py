@@ -1,0 +1,154 @@
+"""The loop of the shell: read a line, carry it out, go to the state that its outcome leads to.
+
+Whatever a command does, the loop goes on with a state that the next command can work with. Ctrl-C ends the command
+and not the shell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from ...errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
+from ..output import notice, result
+from . import display, file_commands, paper_commands, research_commands
+from .input import Lines
+from .parser import WORDS, CommandName, NotUnderstood, ShellRequest, parse
+from .plain_text import require_question
+from .shell import Shell
+from .state import Outcome, PausedCommand, Unchanged, after, require
+
+Action = Callable[[Shell, str], Awaitable[Outcome]]
+T = TypeVar("T")
+
+
+class Interrupted(Exception):  # noqa: N818  # Ctrl-C is no error
+    """Ctrl-C was pressed while a command was at work."""
+
+
+async def converse(shell: Shell, lines: Lines) -> ExitCode:
+    """Carry out lines until there are no more; the exit code is that of the last command that failed."""
+    code: ExitCode = DONE
+    while True:
+        try:
+            line = await lines.next()
+        except KeyboardInterrupt:
+            notice("Ctrl-D or 'quit' leaves.")
+            continue
+        except EOFError:
+            return code
+        request = parse(line)
+        if request is None:
+            continue
+        if isinstance(request, NotUnderstood):
+            display.failure(request.message)
+            code = WRONG_INPUT
+            continue
+        if request.command == "quit":
+            return code
+        code = await carry_out(shell, request) or code
+
+
+async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
+    """One command from its line to the next state; whatever goes wrong is told in one line."""
+    given = request
+    if request.command == "resume" and not shell.state.paused:
+        await shell.settle()
+    try:
+        require(shell.state, request.command)
+    except CiteloomError as error:
+        display.failure(str(error))
+        return error.exit_code
+    if request.command == "resume":
+        resumed = parse(shell.state.paused)
+        assert isinstance(resumed, ShellRequest)  # it was carried out before
+        given = resumed
+    try:
+        outcome = await interruptible(_act(shell, given))
+    except Interrupted:
+        return _paused(shell, given, "Interrupted")
+    except PausedError as error:
+        return _paused(shell, given, _told(error, error.message))
+    except CiteloomError as error:
+        display.failure(_told(error, str(error)))
+        return error.exit_code
+    except Exception as error:  # the shell outlives an error of ours; it is told as `cli.py` tells it
+        if os.environ.get("CITELOOM_DEBUG"):
+            raise
+        told = " ".join(str(error).split())
+        display.failure(
+            f"Unexpected {type(error).__name__}: {told} (set CITELOOM_DEBUG=1 for the traceback; please report it)."
+        )
+        return UNEXPECTED
+    shell.state = after(shell.state, outcome)
+    return DONE
+
+
+async def _act(shell: Shell, request: ShellRequest) -> Outcome:
+    if request.plain:
+        await require_question(shell, request.argument)
+    return await ACTIONS[request.command](shell, request.argument)
+
+
+def _told(error: CiteloomError, message: str) -> str:
+    """The message behind the stage that failed, where that was noted."""
+    return ": ".join([*getattr(error, "__notes__", ()), message])
+
+
+def _paused(shell: Shell, request: ShellRequest, why: str) -> ExitCode:
+    if request.command not in RESUMABLE:
+        notice(f"{why}.")
+        return PAUSED
+    shell.state = after(shell.state, PausedCommand(request.line))
+    display.stage("⏸️ ", f"{why.rstrip('.')}. All that was done is kept; `resume` goes on from here.")
+    return PAUSED
+
+
+async def interruptible(work: Awaitable[T]) -> T:
+    """Wait for `work`; Ctrl-C cancels it and raises `Interrupted`, once it has put its things in order."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    pressed = False
+
+    def press(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+        loop.call_soon_threadsafe(task.cancel)
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if pressed:
+            raise Interrupted from None
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+async def show_help(_: Shell, __: str) -> Outcome:
+    """All commands."""
+    width = max(len(f"{word.name} {word.argument}".rstrip()) for word in WORDS)
+    lines = [f"  {f'{word.name} {word.argument}'.rstrip():{width}}  {word.purpose}" for word in WORDS]
+    result("\n".join(lines))
+    return Unchanged()
+
+
+ACTIONS: Final[dict[CommandName, Action]] = {
+    "research": research_commands.research,
+    "ask": research_commands.ask,
+    "improve": research_commands.improve,
+    "find": paper_commands.find,
+    "sem-search": paper_commands.sem_search,
+    "list": paper_commands.list_papers,
+    "summary": paper_commands.summary,
+    "open": paper_commands.open_paper,
+    "save": file_commands.save,
+    "section": file_commands.section,
+    "rebuild-index": file_commands.rebuild_index,
+    "help": show_help,
+}
+RESUMABLE: Final[frozenset[CommandName]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})

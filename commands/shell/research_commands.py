@@ -1,0 +1,173 @@
+"""research, follow-up questions and improve: turns of one conversation, told stage by stage."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import CiteloomError
+from ...plurals import counted
+from ..answer_stream import AnswerStreamView
+from ..answer_view import references_markdown
+from ..live_view import RunProgress
+from ..output import notice, result
+from . import display
+from .shell import Shell
+from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
+
+if TYPE_CHECKING:
+    from ...graph.conversation_state import TurnKind
+    from ...graph.events import ProgressEvent
+
+SYNTHESIS_FAILED = "Failed to synthesize research answer"
+_UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
+_NEXT = (
+    "`improve <feedback>` writes the answer anew, a question goes on from here",
+    "`save` keeps it, with its evidence report",
+    "`summary <number>` and `open <number>` show a cited paper",
+)
+
+
+async def research(shell: Shell, question: str) -> Outcome:
+    """Answer a question that stands alone."""
+    return await _take(shell, question, "question")
+
+
+async def ask(shell: Shell, question: str) -> Outcome:
+    """Answer a question that may lean on the one before."""
+    return await _take(shell, question, "follow-up")
+
+
+async def improve(shell: Shell, feedback: str) -> Outcome:
+    """Write the last answer anew in the light of feedback."""
+    display.stage("✍️ ", "Improving research answer with your feedback...")
+    return await _take(shell, feedback, "improve")
+
+
+async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
+    session = await shell.session()
+    from ...graph.completeness import coverage_line
+    from ...runs.conversation import TurnRequest, take_turn
+
+    if session.answer_notice and not shell.told_of_mode:
+        notice(session.answer_notice)
+        shell.told_of_mode = True
+    stages = Stages()
+    # Without a chat model the whole answer is there at once, and reads better in its panel.
+    drafts = sys.stdout if sys.stdout.isatty() and "writer" not in session.extractive else None
+    told = AnswerStreamView(stages, drafts, shutil.get_terminal_size().columns)
+    try:
+        turn = await take_turn(shell.thread_id, TurnRequest(asked, kind), session, on_event=told, on_notice=notice)
+    except CiteloomError as error:
+        if stages.writing:
+            error.add_note(SYNTHESIS_FAILED)
+        raise
+    finally:
+        told.end()
+    record = turn.record
+    shell.turns = turn.number
+    if not record["citations"]:
+        _tell_why_not(record, stages)
+        return FoundNothing()
+    for text in record["warnings"]:
+        display.warning(text)
+    if any(finding["rule"] in _UNREADABLE for finding in record["findings"]):
+        display.warning("Some citations could not be formatted correctly")
+    outcome = answer_of(record)
+    if told.told_something and not told.has_told(record):
+        display.warning("What was shown is a draft; this is the answer after the checks")
+    display.panel("Research Results", shown_answer(record, outcome.papers, text=not told.has_told(record)))
+    _tell_cost(record["usage"])
+    if coverage := coverage_line(record.get("coverage", {})):
+        notice(coverage)
+    display.next_steps(_NEXT)
+    return outcome
+
+
+def answer_of(record: Mapping[str, Any]) -> Drafted:
+    """What an answer leaves in the state: its papers by their numbers, itself to be saved, and the question."""
+    references = record["references"]
+    numeric = record["cite_style"] == "numeric"
+    papers = tuple(
+        Listed(int(entry["label"]) if numeric else place, entry["key"]) for place, entry in enumerate(references, 1)
+    )
+    return Drafted(papers, ShellDraft("research", record["markdown"], record), record["question"])
+
+
+def shown_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
+    """The answer with its references as markdown, each with the number that commands take; without its `text` where
+    that was shown."""
+    parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
+    if record["cite_style"] == "numeric":
+        return "\n\n".join([*parts, references_markdown(record)])
+    return "\n\n".join([*parts, "## References", *keyed_references(record["references"], papers)])
+
+
+def keyed_references(references: Sequence[Mapping[str, Any]], papers: Sequence[Listed]) -> list[str]:
+    """References with the numbers and keys that commands take; paragraphs, since markdown would renumber a list."""
+    return [
+        f"**[{paper.number}]** {paper.key} - {entry['text']}" for paper, entry in zip(papers, references, strict=True)
+    ]
+
+
+class Stages(RunProgress):
+    """The stages of a turn as they are told, from its events."""
+
+    def __init__(self) -> None:
+        super().__init__(self.take)
+        self.papers = self.chunks = 0
+        self.read = self.writing = False
+
+    def take(self, event: ProgressEvent) -> None:
+        """Tell a step."""
+        text, total = event["text"], event.get("total", 0)
+        match event["stage"]:
+            case "rewritten":
+                notice(f"   {text[:1].upper()}{text[1:]}")
+            case "routed":
+                display.stage("🔍", "Stage 1: Searching summaries for relevant papers...")
+            case "shortlisted":
+                self.papers = total
+                notice(f"   Found {counted(total, 'paper')} to look into" if total > 1 else f"   {_capital(text)}")
+                display.stage("📚", f"Stage 2: Gathering detailed evidence from {counted(total, 'paper')}...")
+            case "found":
+                self.chunks = total
+                notice(f"   Retrieved {counted(total, 'content chunk')}")
+            case "writing" if event.get("passages"):
+                self.writing = True
+                display.stage("✍️ ", "Stage 3: Synthesizing answer from evidence...")
+            case "searched" if not self.read:
+                self.read = True
+                passages = event.get("passages", 0)
+                notice(f"   {counted(passages, 'finding')} on the question")
+            case "searched" | "planning" | "repairing":
+                notice(f"   {_capital(text)}")
+            case _:
+                pass  # what the checks found is told with the answer
+
+
+def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:
+    from ...graph.completeness import coverage_warnings, tried_of
+
+    for text in coverage_warnings(*tried_of(record.get("coverage", {}))):
+        display.warning(text)
+    if stages.papers and not stages.chunks:
+        display.failure("No detailed content found in the selected papers. Papers may not be properly indexed.")
+        notice("`rebuild-index` makes the index anew.")
+        return
+    display.failure(f'No papers found relevant to query: "{record["question"]}". Try refining your search terms.')
+    result(str(record["text"]))
+
+
+def _tell_cost(usage: Mapping[str, Any]) -> None:
+    if usage["llm_calls"] or usage["journal_hits"]:
+        cost = f", cost {usage['cost']:.4f}" if usage["cost"] else ""
+        tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
+        hits = f"{counted(usage['journal_hits'], 'answer')} from the journal"
+        notice(f"{counted(usage['llm_calls'], 'model call')}, {hits}, {tokens}{cost}.")
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

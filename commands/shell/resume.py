@@ -1,0 +1,50 @@
+"""A conversation that is gone on with: its last answer is there again, and a question that was stopped is told."""
+
+from __future__ import annotations
+
+from ...config import Settings
+from ...errors import CiteloomError
+from ...plurals import counted
+from ...stores.conversation_registry import ConversationRegister
+from ...stores.home import Home
+from ..conversations import forget_expired
+from ..output import notice
+from .parser import CommandName
+from .research_commands import answer_of
+from .shell import Shell
+from .state import PausedCommand, after
+
+_COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask", "improve": "improve"}
+
+
+def take_up(shell: Shell, home: Home, thread: str) -> None:
+    """Bring the shell to where the conversation was left; raises `UnknownConversationError`. Blocks for a moment."""
+    home.require_library()
+    register = ConversationRegister(home.runs)
+    entry = register.get(thread)
+    shell.thread_id = entry.thread_id
+    last = register.last_turn(entry.thread_id)
+    if last is None:
+        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+        return
+    shell.turns = last.number
+    answered = last if last.answered else register.last_turn(entry.thread_id, answered=True)
+    if answered is not None:
+        shell.state = after(shell.state, answer_of(answered.record))
+    turns = counted(entry.turns, "turn")
+    notice(f"Conversation {entry.thread_id}, {turns}. The last question: {last.question}")
+
+
+async def behind_the_prompt(shell: Shell, settings: Settings, home: Home) -> None:
+    """What needs the library open: forget old conversations, tell of a question that was stopped."""
+    try:
+        await shell.opening.wait()
+    except CiteloomError:
+        return  # it was told
+    await forget_expired(settings, home, shell.thread_id)
+    from ...runs.conversation import paused_turn
+
+    paused = await paused_turn(shell.thread_id, home)
+    if paused is not None and not shell.state.paused:
+        shell.state = after(shell.state, PausedCommand(f"{_COMMANDS[paused.kind]} {paused.asked}"))
+        notice(f"A question was stopped: {paused.asked} `resume` goes on with it.")

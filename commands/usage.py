@@ -1,0 +1,179 @@
+"""usage: what runs cost; journal: what is kept of the answers, and letting go of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..models.concurrency import run_async
+from ..plurals import counted
+from .escaping import one_line
+from .layout import table
+from .options import HomeOption, JsonOption, records_of, resolve
+from .output import notice, result, result_json
+
+if TYPE_CHECKING:
+    from ..config import Settings
+    from ..models.journal.records import Spending
+    from ..stores.home import Home
+
+journal_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Show and prune the kept answers of models."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("usage", rich_help_panel="Runs")(usage)
+    app.add_typer(journal_app, name="journal", rich_help_panel="Runs")
+
+
+def usage(
+    run_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids of runs; all runs when left out.")
+    ] = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Show what each run spent on each model: calls made, answers reused from the journal, tokens, cost.
+
+    A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
+    """
+    settings, found = resolve(home)
+    found = records_of(found)
+    rows = _chosen(run_async(_spending(found)), run_ids or [], found)
+    records = [_record(row, settings) for row in rows]
+    total = _total(rows, settings)
+    if as_json:
+        result_json({"runs": records, "total": total})
+        return
+    table(
+        "Usage",
+        ["run", "model", "calls made", "answers reused", "texts embedded", "tokens in", "tokens out", "cost"],
+        [[one_line(cell) for cell in _cells(record)] for record in [*records, {"run": "in all", "model": "", **total}]],
+    )
+    if any(record["lost_calls"] for record in records):
+        lost = sum(record["lost_calls"] for record in records)
+        notice(
+            f"Besides, {counted(lost, 'request')} brought no answer or a refusal; such requests count against a budget."
+        )
+
+
+async def _spending(home: Home) -> list[Spending]:
+    from ..models.journal.journal import Journal
+
+    home.require_library()
+    with Journal.open(home.journal) as journal:
+        return await journal.spending()
+
+
+def _chosen(rows: list[Spending], run_ids: list[str], home: Home) -> list[Spending]:
+    if not run_ids:
+        return rows
+    from ..stores.run_registry import RunRegister
+
+    register = RunRegister(home.runs)
+    wanted = {register.get(run_id).thread_id for run_id in run_ids}
+    return [row for row in rows if row.run in wanted]
+
+
+def _record(row: Spending, settings: Settings) -> dict[str, Any]:
+    from ..models.journal.pricing import total_cost
+
+    chat = row.kind == "chat"
+    return {
+        "run": row.run,
+        "model": row.model,
+        "endpoint": row.endpoint,
+        "llm_calls": row.paid if chat else 0,
+        "journal_hits": row.reused if chat else 0,
+        "embedded_texts": 0 if chat else row.paid,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "lost_calls": row.held_calls,
+        "cost": total_cost([row], settings.prices),
+    }
+
+
+def _total(rows: list[Spending], settings: Settings) -> dict[str, Any]:
+    from ..models.journal.pricing import total_cost
+    from ..models.journal.records import Usage
+
+    return asdict(Usage.of(rows, total_cost(rows, settings.prices)))
+
+
+def _cells(record: dict[str, Any]) -> list[str]:
+    counted = ("llm_calls", "journal_hits", "embedded_texts", "input_tokens", "output_tokens")
+    cost = record["cost"]
+    numbers = [f"{record[name]:,}" for name in counted]
+    return [record["run"], record["model"], *numbers, "price not known" if cost is None else f"{cost:.4f}"]
+
+
+@journal_app.command("stats")
+def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Show how many answers are kept, of which models, how old they are, and how often they were used again."""
+    from ..models.journal.maintenance import survey
+
+    named = resolve(home)[1]
+    found = records_of(named)
+    kept = survey(found.journal)
+    if as_json:
+        result_json(asdict(kept))
+        return
+    since = "" if kept.oldest is None else f", the oldest of {datetime.fromtimestamp(kept.oldest):%Y-%m-%d %H:%M}"
+    result(f"{one_line(str(named.journal))}: {_megabytes(kept.file_bytes)}, {counted(kept.answers, 'answer')}{since}")
+    result(f"Calls made: {kept.made}. Answers reused: {kept.reused}. Rejected, never reused: {kept.rejected}.")
+    table(
+        "Answers kept",
+        ["kind", "model", "endpoint", "answers", "size"],
+        [
+            [row.kind, one_line(row.model), one_line(row.endpoint), f"{row.answers:,}", _megabytes(row.payload_bytes)]
+            for row in kept.models
+        ],
+    )
+
+
+@journal_app.command("prune")
+def prune(
+    older_than: Annotated[
+        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Answers older than so many days.")
+    ] = None,
+    rejected: Annotated[bool, typer.Option("--rejected", help="Answers that failed validation.")] = False,
+    embeddings: Annotated[bool, typer.Option("--embeddings", help="Only vectors among them.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Let go of kept answers and give the space back; what runs cost stays counted.
+
+    Answers that a paused or killed run was handed are kept whatever is asked, since it goes on from them.
+    """
+    from ..errors import InputError
+    from ..models.journal.maintenance import Selection
+    from ..models.journal.maintenance import prune as prune_answers
+    from ..stores.run_registry import RunRegister
+
+    _, found = resolve(home)
+    if older_than is None and not rejected:
+        raise InputError("Nothing is named to be pruned.", help="Give --older-than DAYS, --rejected, or both.")
+    found.require_library()
+    found.prepare()
+    unfinished = [run.thread_id for run in RunRegister(found.runs).all() if run.status != "finished"]
+    pruned = prune_answers(
+        found.journal, Selection(older_than, rejected, embeddings), keep_of_runs=unfinished, dry_run=dry_run
+    )
+    if as_json:
+        result_json(asdict(pruned))
+        return
+    verb = "would go" if dry_run else "is gone" if pruned.answers == 1 else "are gone"
+    gone = f"{counted(pruned.answers, 'answer')} {verb} ({_megabytes(pruned.payload_bytes)})"
+    result(f"{gone}; {pruned.kept_for_runs} kept for runs.")
+    if not dry_run:
+        result(f"The journal takes {_megabytes(pruned.file_bytes)} now.")
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1_000_000:,.1f} MB"

@@ -1,0 +1,92 @@
+"""Who wrote a paper and what it is called: from its `.bib` entry, else from what the file says of itself."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+
+from .authors import family_name
+from .bibtex import as_latex, render_entry
+from .evidence import text_hash
+from .markdown import ParsedPaper
+from .types import Category, Paper
+
+SUMMARY_WORDS = 150
+
+
+def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Paper, list[str]]:
+    """The paper's metadata, and warnings about what had to be made up.
+
+    With an entry, the file only fills what the entry leaves empty; without one, a BibTeX entry is made.
+    """
+    front = parsed.front_matter
+    warnings = [f"{path}: {front.problem}."] if front.problem else []
+    if entry is None:
+        title = parsed.title or path.stem
+        found = _title_source(parsed)
+        warnings.append(f"{path}: no .bib entry; its title was taken from the {found}.")
+        paper = Paper(key=key_of(path), title=title)
+    else:
+        paper = entry
+    paper = replace(
+        paper,
+        title=paper.title or parsed.title or path.stem,
+        authors=paper.authors or front.authors,
+        family_names=paper.family_names or tuple(family_name(author) for author in front.authors),
+        year=paper.year or front.year,
+        venue=paper.venue or front.venue,
+        doi=paper.doi or front.doi,
+        abstract=paper.abstract or parsed.abstract(),
+        source=str(path.resolve()),
+        content_hash=text_hash(parsed.text),
+        pages=len(parsed.page_starts) or paper.pages,
+    )
+    return (paper if paper.bibtex else replace(paper, bibtex=made_entry(paper))), warnings
+
+
+def _title_source(parsed: ParsedPaper) -> str:
+    if not parsed.title:
+        return "file name"
+    return parsed.title_source or ("front matter" if parsed.front_matter.title else "first heading")
+
+
+def key_of(path: Path) -> str:
+    """A citation key from a file name, safe in BibTeX, pandoc and LaTeX."""
+    plain = unicodedata.normalize("NFKD", path.stem).encode("ascii", "ignore").decode()
+    key = re.sub(r"[^A-Za-z0-9]+", "-", plain).strip("-")
+    return key or "paper-" + hashlib.sha256(path.stem.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def made_entry(paper: Paper) -> str:
+    """A BibTeX entry for a paper that came without one."""
+    authors = " and ".join(as_latex(re.sub(r"\band\b", "{and}", author)) for author in paper.authors)
+    fields = {
+        "title": "{" + as_latex(paper.title) + "}",
+        "author": authors,
+        "year": str(paper.year or ""),
+        "journal": as_latex(paper.venue),
+        "doi": re.sub(r"[{}\\]", "", paper.doi),
+    }
+    return render_entry("article" if paper.venue else "misc", paper.key, fields)
+
+
+def extractive_summary(parsed: ParsedPaper, *, words: int = SUMMARY_WORDS) -> str:
+    """The first prose of the searchable sections, up to the end of the paragraph that passes `words`."""
+    taken: list[str] = []
+    count = 0
+    wanted = [section for section in parsed.sections if section.searchable]
+    wanted.sort(key=lambda section: section.category is Category.OTHER)  # stable: the body before boxes
+    for section in wanted:
+        for block in parsed.blocks_of(section):
+            text = parsed.text[block.start : block.end]
+            if block.kind != "prose" or len(text.split()) < 12 or text.lstrip().startswith(("![", "<", ":::")):
+                continue
+            room = words - count
+            taken.append(" ".join(text.split()[: max(room, 0) + words // 3]))
+            count += len(text.split())
+            if count >= words:
+                return "\n\n".join(taken)
+    return "\n\n".join(taken) or parsed.title

@@ -1,0 +1,122 @@
+"""Opens a PDF, tells in one line why one cannot be taken, and reads its title and DOI."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..front_matter import find_doi
+from .dehyphenation import lost_ligatures
+from .lines import read_lines
+from .metadata import document_title
+from .pages import FEW_LETTERS, Page, read_page
+from .structure import PdfText, structure
+
+_TAIL = 2048  # bytes: the end mark stands within the last of them
+_SAMPLE = 100_000  # characters, enough to tell what kind of text it is
+_READABLE = 0.5  # of the characters must be letters
+_STRAY = 0.02  # of the characters may be control characters or undefined ones
+_RIGHT_TO_LEFT = 0.3  # of the letters
+_ODD_WORDS = 0.4  # of the words may have digits or signs between letters
+
+NO_MAP = "its fonts do not say which letters they draw (no Unicode map), so its text cannot be read; run OCR on it"
+SCANNED = "holds pictures of pages without any text (scanned?); run OCR on it first"
+
+
+class PdfRefusedError(Exception):
+    """A PDF that cannot be taken in; the message is the reason, in one line."""
+
+
+def read_pdf(path: Path) -> PdfText:
+    """The text of a PDF with its structure; raises `PdfRefusedError`."""
+    data = path.read_bytes()
+    document = _opened(path, data)
+    try:
+        count = document.page_count()
+        pages = [read_page(document, number) for number in range(count)]
+    except Exception as error:
+        raise PdfRefusedError(f"cannot be read as PDF ({_line(error)})") from error
+    _require_text(document, data, pages)
+    lost = lost_ligatures(run.text for page in pages for run in page.runs)
+    read = structure(read_lines(pages, lost), count)
+    if not read.blocks:
+        raise PdfRefusedError("holds no text")
+    title = document_title(data)
+    first_page = read.text[: read.pages[1]] if count > 1 else read.text
+    dois = {find_doi(match) for match in re.findall(r"10\.\d{4,9}/\S+", first_page)}
+    return replace(
+        read,
+        title=title or read.title,
+        title_source="metadata of the PDF" if title else read.title_source,
+        doi=dois.pop() if len(dois) == 1 else "",
+    )
+
+
+def _opened(path: Path, data: bytes) -> Any:
+    """The open document; what the parser cannot open is looked at, so that the reason is the true one."""
+    if not data:
+        raise PdfRefusedError("is empty (0 bytes)")
+    if b"%PDF-" not in data[:1024]:
+        kind = "an HTML page" if re.match(rb"\s*<(?:!doctype html|html)", data, re.IGNORECASE) else "something else"
+        raise PdfRefusedError(f"is no PDF but {kind} under that name")
+    import pdf_oxide
+
+    pdf_oxide.disable_logging()
+    try:
+        document = pdf_oxide.PdfDocument(str(path))
+        locked = _encrypted(data) and not document.authenticate("")
+    except Exception as error:
+        if b"%%EOF" not in data[-_TAIL:]:
+            raise PdfRefusedError("is cut off: its end is missing; download or copy it again") from error
+        if not re.search(rb"\d\s+\d\s+obj\b", data):
+            raise PdfRefusedError("is damaged: nothing stands between its head and its end") from error
+        raise PdfRefusedError(f"is damaged ({_line(error)})") from error
+    if locked:
+        raise PdfRefusedError("is encrypted and asks for a password; save a copy without one")
+    return document
+
+
+def _encrypted(data: bytes) -> bool:
+    return re.search(rb"/Encrypt\b", data) is not None
+
+
+def _line(error: Exception) -> str:
+    return re.sub(r"\s+", " ", str(error)).strip().rstrip(".")[:160] or type(error).__name__
+
+
+def _require_text(document: Any, data: bytes, pages: Sequence[Page]) -> None:
+    """Raise `PdfRefusedError` when there is no text, or none that means anything."""
+    if not pages:
+        raise PdfRefusedError("has no pages")
+    text = " ".join(run.text for page in pages for run in page.runs)
+    shown = "".join(text[:_SAMPLE].split())
+    letters = [character for character in shown if character.isalpha()]
+    if not shown:
+        if any(page.pictures for page in pages):
+            raise PdfRefusedError(SCANNED)
+        if re.search(rb"/Type3\b|/FontFile\d?\b", data):
+            raise PdfRefusedError(NO_MAP)
+        if document.has_xfa() or b"/XFA" in data:
+            raise PdfRefusedError("is a form whose pages hold no text (XFA); print it to a PDF first")
+        raise PdfRefusedError("holds no text: its pages are blank")
+    if _is_gibberish(text[:_SAMPLE], shown, len(letters)):
+        raise PdfRefusedError(NO_MAP)
+    if len(letters) < FEW_LETTERS and any(page.pictures for page in pages):
+        raise PdfRefusedError(SCANNED)
+    leftward = sum(unicodedata.bidirectional(character) in {"R", "AL"} for character in letters)
+    if leftward > _RIGHT_TO_LEFT * len(letters):
+        raise PdfRefusedError("is written from right to left, which a PDF gives in the wrong order; take its text file")
+
+
+def _is_gibberish(text: str, shown: str, letters: int) -> bool:
+    """Whether the characters are numbers of glyphs rather than letters."""
+    stray = sum(unicodedata.category(character) in {"Cc", "Co", "Cn"} or character == "\ufffd" for character in shown)
+    if (letters < _READABLE * len(shown) and letters < 5 * FEW_LETTERS) or stray > _STRAY * len(shown):
+        return True
+    words = [word for word in text.split() if sum(character.isalpha() for character in word) >= 2]
+    odd = sum(bool(re.search(r"[^\W\d_][\d%$&#@*+<>=\\^]+[^\W\d_]", word)) for word in words)
+    return odd > _ODD_WORDS * len(words) and letters > 0

@@ -1,0 +1,205 @@
+"""Tables without lines, as most papers set them: rows of figures whose cells stand below each other.
+
+The parser finds tables by their lines only. Here a table is at least three rows of three cells or more, two of
+them figures, close together, in which the cells of all rows share columns. The rows above them are its head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .pages import Table, TextRun, table_markdown
+
+CAPTION = re.compile(r"^(?:supplement\w* )?(?:fig(?:ure|\.)?|table|algorithm|listing|scheme)\s*\w?\d", re.IGNORECASE)
+_CELL_GAP = 0.6  # times the letter size: as much room parts two cells
+_LEAST_ROWS = 3  # rows of figures
+_LEAST_CELLS = 3
+_LEAST_FIGURES = 2  # cells of a row
+_FALL = 2.3  # times the letter size: rows further apart are not of one table
+_HEAD_ROWS = 4
+_BETWEEN = 2  # rows without figures between two with them: names of groups, wrapped cells
+_FIGURE = re.compile(r"[(\[<>≤≥~±+\-−–]?\s*(?:[$€£]\s*)?[.\d]")
+_WORDS_IN_CELL = 6  # more is running text beside a table or above it
+_WORDS_IN_ROW = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    left: float
+    right: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    runs: Sequence[TextRun]
+    cells: tuple[_Cell, ...]
+
+    @property
+    def y(self) -> float:
+        return self.runs[0].y
+
+    @property
+    def size(self) -> float:
+        return self.runs[0].size
+
+    @property
+    def figures(self) -> bool:
+        """Whether it is a row of a table by itself."""
+        figures = sum(bool(_FIGURE.match(cell.text)) for cell in self.cells)
+        return len(self.cells) >= _LEAST_CELLS and figures >= _LEAST_FIGURES and not self.wordy
+
+    @property
+    def wordy(self) -> bool:
+        """Whether it is running text."""
+        return sum(len(cell.text.split()) for cell in self.cells) > _WORDS_IN_ROW
+
+    @property
+    def short(self) -> bool:
+        """Whether no cell has more words than one of a table's head."""
+        return max(len(cell.text.split()) for cell in self.cells) <= _WORDS_IN_CELL
+
+
+def take_tables(rows: Sequence[Sequence[TextRun]]) -> tuple[list[list[TextRun]], list[Table]]:
+    """The rows of one column that are running text, and the tables that the others make; rows go from top to bottom."""
+    made = [_row(runs) for runs in rows]
+    taken: set[int] = set()
+    tables: list[Table] = []
+    for first, last in _groups(made):
+        columns = _columns(made[first : last + 1])
+        if columns is None:
+            continue
+        head = _head(made, first, max(taken, default=-1) + 1, columns)
+        tables.append(_table(made[head : last + 1], columns, heads=first - head))
+        taken.update(range(head, last + 1))
+    return [list(runs) for index, runs in enumerate(rows) if index not in taken], tables
+
+
+def take_wide_tables(
+    rows: Sequence[Sequence[TextRun]], parted: Callable[[Sequence[TextRun]], list[list[TextRun]]]
+) -> tuple[list[list[TextRun]], list[Table]]:
+    """As `take_tables`, on a page of two columns, with the tables that go across both.
+
+    `parted` cuts a row at the gutter. Figures right of it without a name before them belong to the row on its left;
+    two tables side by side have names of their own.
+    """
+    across = {index for index, runs in enumerate(rows) if _goes_on(parted(runs))}
+    candidates = {near for index in across for near in range(max(0, index - _HEAD_ROWS), index + 1)}
+    kept: list[list[TextRun]] = []
+    tables: list[Table] = []
+    block: list[list[TextRun]] = []
+    for index, runs in enumerate([*rows, []]):
+        if index in candidates:
+            block.append(list(runs))
+            continue
+        rest, found = take_tables(block)
+        kept += [*rest, list(runs)] if runs else rest
+        tables += found
+        block = []
+    return kept, tables
+
+
+def _goes_on(parts: Sequence[Sequence[TextRun]]) -> bool:
+    """Whether the part right of the gutter begins with a figure, and that on its left is a row of a table, too."""
+    if len(parts) < 2:
+        return False
+    left, right = map(_row, parts)
+    return left.short and right.short and bool(_FIGURE.match(right.cells[0].text))
+
+
+def _row(runs: Sequence[TextRun]) -> _Row:
+    cells: list[_Cell] = []
+    for run in runs:
+        text = run.text.strip()
+        # A blank at the end of a run is room, not text.
+        blank = (len(run.text) - len(run.text.rstrip())) * 0.25 * run.size
+        right = max(run.x, run.right - blank)
+        if cells and run.x - cells[-1].right < _CELL_GAP * run.size:
+            space = " " if run.x - cells[-1].right > 0.1 * run.size else ""
+            cells[-1] = _Cell(cells[-1].left, max(right, cells[-1].right), f"{cells[-1].text}{space}{text}")
+        else:
+            cells.append(_Cell(run.x, right, text))
+    return _Row(runs, tuple(cells))
+
+
+def _near(above: _Row, below: _Row) -> bool:
+    return 0 < above.y - below.y < _FALL * max(above.size, below.size)
+
+
+def _groups(rows: Sequence[_Row]) -> Iterator[tuple[int, int]]:
+    """First and last row of figures of what may be tables."""
+    first = last = None
+    count = 0
+    for index, row in enumerate(rows):
+        if last is not None and not (_near(rows[index - 1], row) and index - last <= _BETWEEN + 1 and not row.wordy):
+            if first is not None and count >= _LEAST_ROWS:
+                yield first, last
+            first = last = None
+            count = 0
+        if row.figures:
+            first = index if first is None else first
+            last = index
+            count += 1
+    if first is not None and last is not None and count >= _LEAST_ROWS:
+        yield first, last
+
+
+def _columns(rows: Sequence[_Row]) -> list[tuple[float, float]] | None:
+    """Where the columns stand, from the rows of figures; None when these do not share any."""
+    figures = [row for row in rows if row.figures]
+    spans: list[tuple[float, float]] = []
+    for left, right in sorted((cell.left, cell.right) for row in figures for cell in row.cells):
+        if spans and left < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], right))
+        else:
+            spans.append((left, right))
+    if len(spans) < _LEAST_CELLS:
+        return None
+    # A cell across two columns, or figures that only happen to follow each other, make columns run together.
+    apart = sum(all(_at(spans, one) != _at(spans, other) for one, other in pairwise(row.cells)) for row in figures)
+    return spans if apart >= 0.8 * len(figures) and apart >= _LEAST_ROWS else None
+
+
+def _at(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
+    """The column that a cell shares most room with, the nearest when it shares none."""
+    return max(
+        range(len(columns)),
+        key=lambda index: min(cell.right, columns[index][1]) - max(cell.left, columns[index][0]),
+    )
+
+
+def _head(rows: Sequence[_Row], first: int, least: int, columns: Sequence[tuple[float, float]]) -> int:
+    """The first row of the table's head: rows above the figures with cells of their own."""
+    head = first
+    left, right = columns[0][0], columns[-1][1]
+    for index in range(first - 1, max(least, first - _HEAD_ROWS) - 1, -1):
+        row = rows[index]
+        inside = left - 4 * row.size <= row.cells[0].left and row.cells[-1].right <= right + 4 * row.size
+        if not _near(row, rows[index + 1]) or not row.short or not inside or CAPTION.match(row.cells[0].text):
+            break
+        if len(row.cells) > 1:
+            head = index
+        elif row.cells[0].right - row.cells[0].left > 0.5 * (right - left):
+            break
+    return head
+
+
+def _table(rows: Sequence[_Row], columns: Sequence[tuple[float, float]], *, heads: int) -> Table:
+    lines: list[list[str]] = []
+    for number, row in enumerate(rows):
+        line = [""] * len(columns)
+        for cell in row.cells:
+            place = _at(columns, cell)
+            line[place] = f"{line[place]} {cell.text}".strip()
+        # Rows with more than one cell above the figures are one head; a name of a group stays a row.
+        if lines and number < heads and len(row.cells) > 1:
+            lines[0] = [f"{above} {below}".strip() for above, below in zip(lines[0], line, strict=True)]
+        else:
+            lines.append(line)
+    runs = [run for row in rows for run in row.runs]
+    x, y = min(run.x for run in runs), min(run.y for run in runs)
+    width, height = max(run.right for run in runs) - x, max(run.y + run.height for run in runs) - y
+    return Table(x, y, width, height, table_markdown(lines))

@@ -1,0 +1,70 @@
+"""What an answer is beside its text: whether there is one, and what is said when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from ..citations.markers import marker_ids, normalise_markers
+from ..plurals import counted
+from ..roles.extractive.answerer import answers_it
+from ..roles.inputs import Source
+from .state import ResearchState
+
+# "passages": there is something to read, but no sentence that can be called the answer.
+Outcome = Literal["answered", "passages", "nothing"]
+ALL_LEFT_OUT = "No sentence of the answer stood up to the checks; all were left out, as they were asked to be."
+
+
+def cites(text: str, sources: Sequence[Source]) -> bool:
+    """Whether a draft cites any of the sources; one that does not is no answer."""
+    known = {source.evidence.id for source in sources}
+    return not known.isdisjoint(marker_ids(normalise_markers(text)))
+
+
+def nothing_found(state: ResearchState, papers: int) -> str:
+    """What is told when the library does not answer: so much, and what was searched."""
+    lines = ["The library does not answer this question: no passage was found that bears on it.", "", "Searched:", ""]
+    passages = counted(len(state.get("found", [])), "passage")
+    looked = counted(len(state.get("shortlist", [])), "paper")
+    if state["route"]["track"] == "one_paper":
+        lines.append(f"- {passages} of {state['shortlist'][0]}")
+    elif state["route"]["papers"] or state.get("papers"):
+        lines.append(f"- {passages} of the {looked} named")
+    else:
+        lines.append(f"- the summaries of all papers ({papers:,})")
+        lines.append(f"- {passages} of the {looked} nearest by summary")
+    for place, record in enumerate(state.get("queries", [])):
+        if place:
+            lines.append(f"- {_where(record['scope'])}: “{record['query']}”")
+    return "\n".join(lines)
+
+
+def _where(scope: dict[str, Any]) -> str:
+    if not scope:
+        return "the full texts of all papers"
+    limits = [
+        f"{name.replace('_', ' ')} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in scope.items()
+    ]
+    return f"the full texts, {'; '.join(limits)}"
+
+
+def outcome_of(question: str, cited: Sequence[Source], *, quoted_only: bool) -> Outcome:
+    """Whether the cited sources answer the question; where they are only quoted, one has to have its words and kind."""
+    if not cited:
+        return "nothing"
+    met = not quoted_only or any(answers_it(question, source) for source in cited)
+    return "answered" if met else "passages"
+
+
+def as_answer(record: dict[str, Any], state: ResearchState, outcome: Outcome) -> dict[str, Any]:
+    """The record of a section as that of an answer: question, route and whether it is answered in place of section."""
+    head = {
+        "thread_id": record["thread_id"],
+        "question": state["question"],
+        "route": dict(state["route"]),
+        "answered": outcome == "answered",
+        "outcome": outcome,
+    }
+    return head | {name: value for name, value in record.items() if name not in ("thread_id", "section")}

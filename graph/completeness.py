@@ -1,0 +1,105 @@
+"""How much of what was tried came about: passages that a model could read, sentences and pairs that it judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..citations.checks.support_findings import PairKey, cited_claims
+from ..roles.inputs import Source
+from ..roles.protocols import Verdict
+
+Coverage = Mapping[str, Mapping[str, int | None]]  # None: not counted
+NOT_COUNTED: Final = "not counted by the older Citeloom that searched"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How many things were tried, and with how many it succeeded; `done` is the participle ("read", "judged")."""
+
+    things: str
+    done: str
+    total: int
+    succeeded: int
+
+    def said(self) -> str:
+        """Both numbers in words."""
+        return f"{self.succeeded} of {self.total} {self.things} were {self.done}"
+
+
+def coverage_warnings(*tried: Tried) -> list[str]:
+    """A line for each kind of thing of which less than half came about; none was nothing to try."""
+    return [
+        f"Only {item.said()}: the model gave no valid answer for the others, so what is said here rests on a part."
+        for item in tried
+        if 2 * item.succeeded < item.total
+    ]
+
+
+def coverage_of(
+    queries: Iterable[Mapping[str, Any]], text: str, sources: Sequence[Source], verdicts: Mapping[PairKey, Verdict]
+) -> dict[str, dict[str, int | None]]:
+    """What was tried for a section or an answer: passages by its searches, and the cited sentences of its text.
+
+    Searches of older runs did not count their passages, which are None then, and a text that no judge was given has no
+    sentences here.
+    """
+    searched = [record for record in queries if record["origin"] != "default" or record["evidence_ids"]]
+    claims = cited_claims(text, sources) if verdicts else {}
+    pairs = [[(sentence, source.evidence.id) for source in claim.sources] for sentence, claim in claims.items()]
+    labels = [{verdicts[pair].label for pair in of_one if pair in verdicts} for of_one in pairs]
+    judged = sum(bool(given - {"unjudged"}) for given in labels)
+    return {
+        "passages": _passages(searched),
+        "sentences": {"cited": len(labels), "judged": judged, "unjudged": len(labels) - judged},
+    }
+
+
+def _passages(searched: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+    if any("shown" not in record for record in searched):
+        return {"proposed": None, "read": None, "unreadable": None}
+    proposed, shown, lost = (sum(record[name] for record in searched) for name in ("proposed", "shown", "unreadable"))
+    return {"proposed": proposed, "read": shown - lost, "unreadable": lost}
+
+
+def coverage_in_all(parts: Iterable[Coverage]) -> dict[str, dict[str, int | None]]:
+    """The coverage of a paper, of that of its sections; what one of them did not count is not known of the whole."""
+    total: dict[str, dict[str, int | None]] = {}
+    for part in parts:
+        for things, counts in part.items():
+            sums = total.setdefault(things, dict.fromkeys(counts, 0))
+            for name, count in counts.items():
+                before = sums[name]
+                sums[name] = None if before is None or count is None else before + count
+    return total
+
+
+def tried_of(coverage: Coverage) -> list[Tried]:
+    """The coverage of a result as what was tried; nothing of a result that has none."""
+    if not coverage:
+        return []
+    passages, sentences = coverage["passages"], coverage["sentences"]
+    read, unreadable = passages["read"], passages["unreadable"]
+    tried = []
+    if read is not None and unreadable is not None:
+        tried.append(Tried("passages shown to the model", "read", read + unreadable, read))
+    return [*tried, Tried("cited sentences", "judged", sentences["cited"] or 0, sentences["judged"] or 0)]
+
+
+def all_unreadable(coverage: Coverage) -> bool:
+    """Whether passages were shown to the model and none of them could be read."""
+    passages = coverage.get("passages", {"read": 0, "unreadable": 0})
+    return bool(passages["unreadable"]) and not passages["read"]
+
+
+def coverage_line(coverage: Coverage) -> str:
+    """What was tried and came about, on one line; empty for a result of an older run."""
+    if not coverage:
+        return ""
+    passages, sentences = coverage["passages"], coverage["sentences"]
+    counts = f"{passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable"
+    return (
+        f"Passages: {NOT_COUNTED if passages['read'] is None else counts}; "
+        f"cited sentences: {sentences['judged']} judged, {sentences['unjudged']} not judged."
+    )

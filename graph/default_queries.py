@@ -1,0 +1,120 @@
+"""The default queries of each section type: one per field of the experiment, condensed where it must be.
+
+An embedding model reads some hundred tokens and drops the rest without a word, so a field that is longer is
+condensed here, by rules that keep its subject matter: what code names and documents, what a log says beside
+its numbers, and the beginning of every sentence of prose.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+from ..experiment import REQUIRED, Experiment, SectionKind
+from ..text.normalize import plain_wording
+from ..text.sentences import sentence_spans
+
+QUERY_TOKENS = 300
+_LONGEST_WORD = 200  # characters
+_READ_CHARACTERS = 200_000  # of a field; a query tells what it is about
+
+FIELDS: dict[SectionKind, tuple[str, ...]] = {
+    "introduction": ("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
+    "methods": ("experimental_plan", "hypothesis.method_combination", "experiment_code"),
+    "results": ("execution_result.stdout", "metrics", "plots"),
+    "discussion": ("verdict", "reasoning", "results"),
+    "conclusion": ("verdict", "reasoning", "paper_concept.description"),
+    "abstract": ("paper_concept.description", "summary"),
+}
+
+_IDENTIFIER_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
+_WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
+
+
+def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Callable[[str], int]) -> list[str]:
+    """The queries that every run of a section starts with; empty fields give none, those that differ in
+    case, white space or punctuation only give one.
+
+    A bare verdict ("supported") says nothing to search for; it is put to the hypothesis that it judges. When all
+    fields of the section are empty, those that stand in for them are asked.
+    """
+    instead = [path for group in REQUIRED[kind] for path in group]
+    filled = any(experiment.text_at(path).strip() for path in FIELDS[kind])
+    queries: list[str] = []
+    for path in FIELDS[kind] if filled else instead:
+        query = condense(path, experiment.text_at(path), count_tokens)
+        if path == "verdict" and query:
+            query = condense(path, f"{experiment.hypothesis.description} {query}", count_tokens)
+        if query and plain_wording(query) not in map(plain_wording, queries):
+            queries.append(query)
+    return queries
+
+
+def condense(path: str, text: str, count_tokens: Callable[[str], int]) -> str:
+    """A field as one query of at most `QUERY_TOKENS` tokens."""
+    text = text[:_READ_CHARACTERS]
+    if path == "experiment_code":
+        text = code_subject(text)
+    elif path in ("execution_result.stdout", "metrics"):
+        text = log_subject(text)
+    else:
+        text = " ".join(text.split())
+    if count_tokens(text) <= QUERY_TOKENS:
+        return text
+    return _spread(text, count_tokens)
+
+
+def code_subject(code: str) -> str:
+    """What code is about: its docstrings and comments, then the words its names are made of."""
+    prose: list[str] = []
+    names: list[str] = []
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        names = _IDENTIFIER_PART.findall(code)
+    else:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                prose.append(ast.get_docstring(node) or "")
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names += _IDENTIFIER_PART.findall(node.name)
+            elif isinstance(node, ast.alias):
+                names += _IDENTIFIER_PART.findall(node.asname or node.name)
+            elif isinstance(node, ast.Name | ast.Attribute):
+                names += _IDENTIFIER_PART.findall(node.id if isinstance(node, ast.Name) else node.attr)
+    prose += re.findall(r"#\s*(.+)", code)
+    words = list(dict.fromkeys(name.lower() for name in names))
+    return " ".join(" ".join([*prose, " ".join(words)]).split())
+
+
+def log_subject(text: str) -> str:
+    """What a log or a table of metrics is about: its words, each once, without the numbers."""
+    words = _WORD.findall(text.replace("_", " "))
+    return " ".join(dict.fromkeys(words))
+
+
+def _spread(text: str, count_tokens: Callable[[str], int]) -> str:
+    """Sentences from all over a long text, the first first, as many as fit, each shortened to its words."""
+    sentences = [text[start:end] for start, end in sentence_spans(text)]
+    share = max(8, QUERY_TOKENS // max(1, len(sentences)))
+    kept: list[str] = []
+    for sentence in sentences:
+        part = _first_words(sentence, share, count_tokens)
+        if count_tokens(" ".join([*kept, part])) > QUERY_TOKENS:
+            break
+        kept.append(part)
+    return " ".join(kept)
+
+
+def _first_words(sentence: str, tokens: int, count_tokens: Callable[[str], int]) -> str:
+    # No word is shorter than a token, so that no more of them need be counted.
+    words = [word[:_LONGEST_WORD] for word in sentence.split()[:tokens]]
+    fits, over = min(1, len(words)), len(words) + 1
+    while over - fits > 1:
+        middle = (fits + over) // 2
+        if count_tokens(" ".join(words[:middle])) <= tokens:
+            fits = middle
+        else:
+            over = middle
+    return " ".join(words[:fits])

@@ -1,0 +1,68 @@
+"""Evidence ids: given in the order in which searches were asked for, never in which they were answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..tools import FoundEvidence
+from ..tools.duplicate_findings import Words, first_same
+
+
+def number_evidence(
+    known: Sequence[dict[str, Any]],
+    searches: Sequence[Sequence[FoundEvidence]],
+    given: Mapping[str, str] | None = None,
+) -> tuple[list[dict[str, Any]], list[list[str]]]:
+    """New evidence records, and for each search the ids of its evidence, best first.
+
+    A finding on the same words keeps its id, its statement and its first query; a known one that is found for another
+    need, or with a better score, is among the new records again, to take its place. `given` are the ids that a
+    conversation has given so far, by `evidence_key`: each keeps its words, and none is given again.
+    """
+    ids_of_marks = {**(given or {}), **{evidence_key(record): record["id"] for record in known}}
+    records = {record["id"]: record for record in known}
+    words = {identifier: Words.of_record(record) for identifier, record in records.items()}
+    last = max((int(identifier[1:]) for identifier in ids_of_marks.values()), default=0)
+    new: dict[str, dict[str, Any]] = {}
+    ids: list[list[str]] = []
+    for search in searches:
+        of_search: list[str] = []
+        for found in search:
+            record = found.as_evidence("E0").as_dict()
+            mark, own = evidence_key(record), Words.of_record(record)
+            identifier = ids_of_marks.get(mark)
+            if identifier is None and (place := first_same(own, list(words.values()))) is not None:
+                identifier = list(words)[place]
+            if identifier is None:
+                last += 1
+                identifier = f"E{last}"
+            ids_of_marks[mark] = identifier
+            there = records.get(identifier)
+            joined = {**record, "id": identifier} if there is None else _joined(there, record)
+            if joined != there:
+                new[identifier] = records[identifier] = joined
+                words.setdefault(identifier, own)
+            if identifier not in of_search:
+                of_search.append(identifier)
+        ids.append(of_search)
+    return list(new.values()), ids
+
+
+def _joined(there: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """A record for the needs that it and what was found on the same words serve, with the better scores."""
+    needs = dict.fromkeys([*there.get("also", ()), found["need"], *found["also"]])
+    more = [need for need in needs if need and need != there.get("need", "")]
+    scores = {name: max(there[name], found[name]) for name in ("llm_score", "combined_score")}
+    return {**there, **scores, **({"also": more} if more else {})}
+
+
+def evidence_key(record: Mapping[str, Any]) -> str:
+    """Names the words that a piece of evidence rests on, in the text that their chunk had.
+
+    Ids of chunks shift in an edited paper, and one chunk may hold several findings.
+    """
+    words = [(record["start"], record["end"])]
+    words += [(span["start"], span["end"]) for span in record.get("more", ()) if span["chunk_id"] == record["chunk_id"]]
+    places = ",".join(f"{start}-{end}" for start, end in words)
+    return f"{record['chunk_id']} {record['chunk_hash'][:16]} {places}"

@@ -1,0 +1,69 @@
+"""Needs of a section without the user's own results, whoever planned them: searched for, those find other people's.
+
+A prompt forbids them; a model may write them all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ..citations import trace_numbers
+from ..experiment import Experiment
+from ..roles.needs import Need
+from ..text.words import is_stop, words_of
+
+_VERDICT: Final = re.compile(
+    r"[,;:(\u2013\u2014-]*\s*\b(?:(?:is|are|was|were|has|have|had|be|been|being|not|only|partly|partially|largely|in\spart)\s)*"
+    r"(?:refuted|confirmed|supported|rejected|falsified)\b"
+    # A predicate, or of what was supposed: "confirmed cases" and "supported by trials" are a paper's words.
+    r"(?=\s*(?:$|[.,;:!?)\u2013\u2014]|(?:here|in\s(?:this|our)|and|but|that|hypothes[ie]s|claims?)\b))",
+    re.IGNORECASE,
+)
+_OWN: Final = re.compile(
+    r"\b(?:(?:in|of|from|by)\s)?(?:this|our|the\spresent)\s(?:own\s)?(?:study|experiments?|work|paper)\b"
+    r"|\b(?:as\s)?we\s(?:find|found|observed?|show(?:ed)?|report(?:ed)?|measured?|reach(?:ed)?)(?:\sthat)?\b"
+    r"|\b(?:here|our|ours|we)\b",
+    re.IGNORECASE,
+)
+_LEFT_OVER: Final = re.compile(
+    r"\(\W*\)|\[\W*\]|(?<!\w)[%\u00b1~\u2212<>=/\u2248\u2264\u2265+]+(?!\w)"
+    r"|\b(?:of|at|by|from|to|than|with|about|only|over|under|between|and|versus|vs\.?)(?=\s*(?:$|[.,;:?!)]))"
+    r"|\bfrom\s+to\b|\bbetween\s+and\b|\b(?:of|at|by)(?=\s+(?:at|for|from|in|on|to|with)\b)"
+)
+_SPACED: Final = re.compile(r"\s+(?=[,;:.?!)])|(?<=[,;:])(?:\s*[,;:])+|[,;:]+(?=\.)")
+_ROUNDS: Final = 4  # of cleaning: what is left over may leave something over
+
+
+def without_own_results(needs: Sequence[Need], experiment: Experiment) -> tuple[Need, ...]:
+    """The needs without numbers of the experiment, verdicts, and words that mean the user's own work.
+
+    A query that says nothing without them is dropped, and so is a need; what is left keeps its id.
+    """
+    kept: list[Need] = []
+    for need in needs:
+        texts = [_searchable(text, experiment) for text in (need.text, *need.queries)]
+        queries = tuple(dict.fromkeys(filter(None, texts[1:]))) or tuple(filter(None, texts[:1]))
+        if queries:
+            kept.append(replace(need, text=texts[0] or queries[0], queries=queries))
+    return tuple(kept)
+
+
+def _searchable(text: str, experiment: Experiment) -> str:
+    """A need or a query without what is the user's own; as it stands where nothing is, empty where nothing else is."""
+    own = [
+        (trace.start, trace.end)
+        for trace in trace_numbers(text, (), experiment)
+        if trace.origin and any(map(str.isdigit, text[trace.start : trace.end]))
+    ]
+    left = text
+    for start, end in reversed(own):
+        left = f"{left[:start]} {left[end:]}"
+    left = _OWN.sub(" ", _VERDICT.sub(" ", left))
+    if left == text:
+        return text
+    for _ in range(_ROUNDS):
+        left = " ".join(_SPACED.sub("", _LEFT_OVER.sub(" ", left)).split()).strip(" ,;:\u2013\u2014-")
+    return left if any(not is_stop(word) for word in words_of(left)) else ""

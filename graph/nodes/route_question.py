@@ -1,0 +1,204 @@
+"""route, one_paper, survey and read: from a question to the first evidence, before the agent searches on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+
+from ...documents import Category
+from ...documents.windows import Window
+from ...plurals import counted
+from ...text.question_subject import subject_words
+from ...tools import EvidenceLimits, Scope, search_evidence
+from ...tools.evidence_search import read_in_waves
+from ...tools.need_coverage import coverage
+from ...tools.questions.routing import Route, route_in
+from ...tools.questions.validation import plain_question
+from ...tools.window_search import propose_windows
+from ..events import progress
+from ..evidence_ids import evidence_key
+from ..input_check import require_given
+from ..prompt_fitting import search_limits
+from ..role_inputs import limits_of
+from ..session import Session
+from ..state import QueryRecord, ResearchInput, ResearchState, Update
+from ..state_conversion import (
+    PlannedSearch,
+    first_searches,
+    needs_of,
+    purpose_of,
+    recorded,
+    window_records,
+    windows_from,
+)
+
+# Evidence is thin below so many pieces, or from fewer papers: without a chat model the agent goes on then.
+_ENOUGH = {"survey": (4, 2), "one_paper": (2, 1)}
+_MOST_CHUNKS = 15
+
+
+async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
+    """Check the input, begin anew, and decide where the question looks.
+
+    Raises `QuestionError` for a question that cannot be asked, `InputError` for limits that name nothing in the
+    library, and `EmptyLibraryError` when there is nothing to search.
+    """
+    require_given(state, "question", ResearchInput)
+    question = plain_question(state["question"])
+    await session.require_papers()
+    limits = await asyncio.to_thread(limits_of, state, session.library)
+    found = await asyncio.to_thread(route_in, question, session.library)
+    if limits.papers:
+        asked = limits.papers
+        found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
+    told = f"one paper, {found.papers[0]}" if found.track == "one_paper" else "a survey"
+    kinds = ", ".join(category.name.lower().replace("_", " ") for category in found.categories)
+    runtime.stream_writer(progress("routed", f"route: {told}{f'; sections: {kinds}' if kinds else ''}"))
+    return {
+        "question": question,
+        "route": {
+            "track": found.track,
+            "papers": list(found.papers),
+            "categories": [category.name.lower() for category in found.categories],
+        },
+        "needs": [],
+        "read_chunks": Overwrite([]),
+        "shortlist": [],
+        "found": [],
+        "messages": Overwrite([]),
+        "queries": Overwrite([]),
+        "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
+        "searches_used": Overwrite(0),
+        "agent_turns": Overwrite(0),
+        "warnings": Overwrite([]),
+        "pending_calls": [],
+        "searching": False,
+        "before_repair": None,
+        "repairs": 0,
+        "repairing": False,
+        "findings": [],
+        "verdicts": Overwrite([]),
+        "text": "",
+        "result": {},
+        "answered": False,
+    }
+
+
+def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:
+    """To the one paper that the question is about, or to the library."""
+    return state["route"]["track"]
+
+
+async def one_paper(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
+    """Passages of the paper that bear on the needs, from the kinds of section that the question asks for first."""
+    windows = await _proposed(state, runtime, session)
+    paper = await asyncio.to_thread(session.library.paper, state["route"]["papers"][0])
+    runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {paper.key} ({paper.title})", total=1))
+    return _looked_into(windows, runtime)
+
+
+async def survey(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
+    """Passages that bear on the needs, from papers that summaries and passages propose."""
+    windows = await _proposed(state, runtime, session)
+    count = len({window.paper.key for window in windows})
+    by = "named" if state["route"]["papers"] else "by summaries and passages"
+    runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {count} {by}", total=count))
+    return _looked_into(windows, runtime)
+
+
+async def read(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
+    """Read the passages in waves; when none bears on the question, search the whole library once more. What the user
+    found lacking in an answer is searched for by itself.
+
+    The agent goes on from there, unless it was left out.
+    """
+    roles = await session.roles(runtime)
+    reader = roles.answering.reader
+    usual = await search_limits(session, runtime, section=False)
+    purpose, limits = purpose_of(state), _limits(state, usual)
+    windows = await asyncio.to_thread(windows_from, state["found"], session.library)
+    searched = await read_in_waves(reader, purpose, windows, limits, session.library)
+    said = f"stage 3, evidence: {counted(len(searched.found), 'finding')} from {counted(len(windows), 'passage')}"
+    runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
+    within = await asyncio.to_thread(limits_of, state, session.library)
+    searches = first_searches(purpose.needs, searched, {"papers": state["shortlist"]} if state["shortlist"] else {})
+
+    async def more(query: str, said: str, known: Sequence[str] = ()) -> None:
+        need = replace(purpose.needs[0], queries=(query,))
+        asked = replace(purpose, text=query)
+        found = await search_evidence(session.library, reader, asked, [need], within, usual, known=known)
+        runtime.stream_writer(
+            progress("searched", f"{counted(len(found.found), 'finding')} {said}", passages=len(found.found))
+        )
+        record: QueryRecord = {
+            "query": query,
+            "origin": "default",
+            "needs": [need.id],
+            "scope": within.as_dict(),
+            "evidence_ids": [],
+        }
+        searches.append(PlannedSearch(record, found))
+
+    one = state["route"]["track"] == "one_paper"
+    if not any(one or item.finding.score >= session.settings.answer_threshold for item in searched.found):
+        await more(purpose.text, "in the whole library", searched.read)
+    if lacking := subject_words(state.get("feedback", "")):  # a passage read for the question may hold it too
+        await more(lacking, f"for: {lacking}")
+    # What earlier answers cited is read anew where it is found again.
+    recalled = {evidence_key(record): record["id"] for record in state["evidence"]}
+    given = {**state.get("evidence_ids", {}), **recalled}
+    update = recorded(state, [], searches, runtime.stream_writer, given)
+    return {**update, "searching": _searches_on(state, update, session)}
+
+
+def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
+    """Whether the agent goes on: it may, and a need is not met, or the question is about several papers.
+
+    Without a chat model it has nothing to add to evidence that is not thin.
+    """
+    if state.get("single_shot") or session.settings.max_search_iterations == 0:
+        return False
+    if "agent" not in session.extractive:
+        survey = state["route"]["track"] == "survey"
+        needs = coverage(needs_of(state), found["evidence"], found["queries"])
+        return survey or any(item.status != "met" for item in needs)
+    pieces, papers = _ENOUGH[state["route"]["track"]]
+    chunks = {record["chunk_id"]: record["key"] for record in found["evidence"]}
+    strong = any(record["llm_score"] >= session.settings.answer_threshold for record in found["evidence"])
+    named = state["route"]["track"] == "one_paper"
+    return not (strong or named) or len(chunks) < pieces or len(set(chunks.values())) < papers
+
+
+def _limits(state: ResearchState, limits: EvidenceLimits) -> EvidenceLimits:
+    """How much of what was read is kept without a chat model: a little more than of one search for a section, and any
+    share of one paper where that is what is asked about."""
+    if limits.top_k_final is None or limits.per_paper is None:
+        return limits
+    most = limits.top_k_final + limits.top_k_final // 2
+    one = state["route"]["track"] == "one_paper"
+    return replace(limits, top_k_final=most, per_paper=most if one else limits.per_paper + 1)
+
+
+async def _proposed(state: ResearchState, runtime: Runtime[Any], session: Session) -> list[Window]:
+    record = state["route"]
+    purpose, limits = purpose_of(state), await search_limits(session, runtime, section=False)
+    within = await asyncio.to_thread(limits_of, state, session.library)
+    categories = tuple(Category[name.upper()] for name in record["categories"])
+    scope = Scope(tuple(record["papers"]), categories).narrowed(within)
+    proposed = limits.windows(limits.read_tokens, len(purpose.needs))
+    if "reader" in session.extractive:
+        proposed = replace(proposed, hits=max(_MOST_CHUNKS, 2 * session.settings.answer_sources))
+    return await propose_windows(session.library, purpose.needs, scope, proposed, limits.retrieval, asked=purpose.text)
+
+
+def _looked_into(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:
+    runtime.stream_writer(progress("found", f"stage 2, passages: {len(windows)} to read", total=len(windows)))
+    return {
+        "shortlist": list(dict.fromkeys(window.paper.key for window in windows)),
+        "found": window_records(windows),
+    }

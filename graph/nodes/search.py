@@ -1,0 +1,134 @@
+"""default_queries, plan_needs and gather: what every run of a section searches for first."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Final, Literal, cast
+
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+
+from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment, require_fields
+from ...plurals import counted
+from ...roles.extractive.planners import section_needs
+from ...roles.inputs import SectionBrief
+from ...roles.needs import Purpose
+from ...tools import Scope
+from ...tools.evidence_search import best_fitting, read_in_waves
+from ...tools.window_search import propose_windows
+from ..default_queries import default_queries as queries_for
+from ..events import progress
+from ..input_check import require_given
+from ..needs_filter import without_own_results
+from ..prompt_fitting import search_limits
+from ..role_inputs import brief_of
+from ..session import Session
+from ..state import QueryRecord, RunState, SectionInput, SectionState, Update
+from ..state_conversion import first_searches, near_titles, need_records, needs_planned, purpose_of, recorded
+
+# Pieces of earlier sections' evidence that a section of a paper is shown beside what it finds itself.
+OFFERED: Final = 12
+
+
+async def default_queries(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
+    """Check the input and begin anew: a thread that is given another section forgets the one before.
+
+    Raises `ExperimentError` for a field of the wrong type or one that the section cannot do without, and
+    `EmptyLibraryError` when there is nothing to search.
+    """
+    kind = _kind_of(state)
+    require_given(state, "experiment", SectionInput)
+    experiment = parse_experiment(state["experiment"])
+    require_fields(experiment, kind)
+    await session.require_papers()
+    queries = await asyncio.to_thread(queries_for, kind, experiment, session.library.embedding.count_tokens)
+    begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if "written" in state else None
+    said = f"{counted(len(queries), 'default query', 'default queries')} for the {kind}"
+    runtime.stream_writer(progress("queries", said, total=len(queries), section=begun))
+    records: list[QueryRecord] = [
+        {"section": kind, "query": query, "origin": "default", "scope": {}, "evidence_ids": []} for query in queries
+    ]
+    in_paper = "written" in state
+    return {
+        "messages": Overwrite([]),
+        "needs": [],
+        "read_chunks": Overwrite([]),
+        "queries": Overwrite([*state["queries"], *records] if in_paper else records),
+        **({"offered": []} if in_paper else {"evidence": Overwrite([])}),
+        "searches_used": Overwrite(0),
+        "agent_turns": Overwrite(0),
+        "warnings": Overwrite([]),
+        "pending_calls": [],
+        "searching": False,
+        "before_repair": None,
+        "repairs": 0,
+        "repairing": False,
+        "findings": [],
+        "verdicts": Overwrite([]),
+        "text": "",
+        "result": {},
+    }
+
+
+async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
+    """Decide what has to be known for the section or the question, before anything is searched."""
+    roles = await session.roles(runtime)
+    brief, _ = await brief_of(state, session)
+    titles = await near_titles(session, purpose_of(state).text)
+    needs = await roles.needs.needs(brief, titles)
+    if isinstance(brief, SectionBrief):
+        needs = without_own_results(needs, brief.experiment) or section_needs(brief.queries)
+    # In a paper the needs of all sections have ids of their own: evidence says by them what it is for.
+    before = sum(len(written.get("needs", ())) for written in cast(SectionState, state).get("written", ()))
+    needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
+    runtime.stream_writer(needs_planned(needs))
+    return {"needs": need_records(needs)}
+
+
+async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
+    """Search for all needs together, and read what is found in waves, best first."""
+    roles = await session.roles(runtime)
+    purpose, limits = purpose_of(state), await search_limits(session, runtime, section=True)
+    proposed = limits.windows(limits.read_tokens, len(purpose.needs))
+    windows = await propose_windows(session.library, purpose.needs, Scope(), proposed, limits.retrieval)
+    papers = len({window.paper.key for window in windows})
+    said = f"{counted(len(windows), 'passage')} of {counted(papers, 'paper')} to read"
+    runtime.stream_writer(progress("found", said, total=len(windows)))
+    searched = await read_in_waves(roles.reader, purpose, windows, limits, session.library)
+    said = f"{counted(len(searched.found), 'finding')} from {counted(len(searched.read), 'chunk')}"
+    runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
+    searches = first_searches(purpose.needs, searched, {})
+    update = recorded(state, state.get("evidence", []), searches, runtime.stream_writer)
+    update["searching"] = session.settings.max_search_iterations > 0
+    if "written" in state:
+        update["offered"] = await _offered(state, update, purpose, session)
+    return update
+
+
+async def _offered(state: SectionState, found: Update, purpose: Purpose, session: Session) -> list[str]:
+    """The evidence of earlier sections that fits this section's needs best, beside what they found themselves."""
+    own = {identifier for record in found["queries"] for identifier in record["evidence_ids"]}
+    ids: dict[str, list[str]] = {}
+    for record in state.get("evidence", []):
+        if record["id"] not in own:
+            ids.setdefault(record["chunk_id"], []).append(record["id"])
+    queries = [query for need in purpose.needs for query in need.queries]
+    best = await best_fitting(session.library, queries, list(ids), OFFERED)
+    return [identifier for name in best for identifier in ids[name]][:OFFERED]
+
+
+def _kind_of(state: SectionState) -> SectionKind:
+    """The asked section: the server and parent graphs pass on whatever they were given."""
+    kind = state.get("section")
+    if kind not in SECTION_KINDS:
+        raise ExperimentError(
+            f"input: field section: expected one of {', '.join(SECTION_KINDS)}, got {kind!r}.",
+            help="The input is {section, experiment}, the latter with the contents of exp.json.",
+        )
+    return kind
+
+
+def to_agent_or_generate(state: SectionState) -> Literal["agent", "generate"]:
+    """To the planner while it may search, else on to write."""
+    return "agent" if state.get("searching") else "generate"

@@ -1,0 +1,231 @@
+"""generate, check and repair: a draft, what is wrong with it, and bounded mending."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from langgraph.runtime import Runtime
+
+from ...citations import Finding, build_references, check_draft, normalise_markers, render, replace_invalid_citations
+from ...citations.checks.absence import absence_findings
+from ...citations.checks.findings import FindingRecord, for_writer
+from ...citations.checks.support_findings import cited_claims, support_findings
+from ...citations.csl_styles import style_file
+from ...citations.user_citations import with_literal_markers
+from ...config import CitationStyle
+from ...documents.subprocesses import in_thread
+from ...plurals import counted
+from ...roles.inputs import AnswerBrief, Brief, Source
+from ...roles.protocols import Draft, VerdictLabel
+from ..best_sentences import placed_in, settle
+from ..draft_stream import DraftEventStream
+from ..events import progress
+from ..role_inputs import brief_of, draft_of, record_of, with_chosen_quotes
+from ..sentence_repairs import IDLE, OF_THE_WHOLE, TOLD_BESIDE, apply_edits, edits_of, failing_sentences
+from ..session import Session
+from ..state import Attempt, ResearchState, RunState, Update, VerdictRecord
+from ..state_conversion import searched_in_vain
+from ..verdicts import judged, verdicts_of, without_idle
+
+
+async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
+    """Write the section or the answer from the evidence, told as it comes.
+
+    A question without enough evidence is not put to a writer.
+    """
+    roles = await session.roles(runtime)
+    brief, warnings = await brief_of(state, session)
+    nothing = isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable)
+    said = f"writing the {brief.kind} from {counted(len(brief.citable), 'passage')}"
+    if isinstance(brief, AnswerBrief):
+        said = "stage 4, no answer: too little was found" if nothing else f"stage 4, {said}"
+    runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))
+    if nothing:
+        return {"draft": record_of(Draft("")), "warnings": warnings}
+    style = session.answer_style if isinstance(brief, AnswerBrief) else session.settings.cite_style
+    before = cast(ResearchState, state).get("numbering", ())
+    told = DraftEventStream(brief.citable, style, runtime.stream_writer, before)
+    draft = await roles.write(brief, told)
+    told.finish(draft)
+    return {"draft": record_of(await asyncio.to_thread(_normalised, draft, brief, session)), "warnings": warnings}
+
+
+async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
+    """What is wrong with the draft: by the checks, and by the judge, who compares each cited sentence with its sources.
+
+    What a repair replaced stays only where it is better: each sentence by itself, or the draft where all of it was
+    written again. No repair is asked for again when it changed nothing: the same request has the same answer.
+    """
+    brief, warnings = await brief_of(state, session)
+    draft = draft_of(state)
+    own = await asyncio.to_thread(_found, draft, brief)
+    runtime.stream_writer(progress("checked", _counted(own)))
+    keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
+    new = await _judged(state, draft, brief, keys, runtime, session)
+    verdicts = verdicts_of({**state, "verdicts": [*state.get("verdicts", []), *new]})
+    open_needs = searched_in_vain(state)
+
+    def evaluate(text: str) -> list[FindingRecord]:
+        written = replace(draft, text=text)
+        seen = _as_shown(written, brief, keys)
+        judged = [*support_findings(seen, verdicts), *absence_findings(seen, open_needs)]
+        return [*(finding.as_dict() for finding in _found(written, brief)), *placed_in(text, seen, judged)]
+
+    now: Attempt = {"draft": state["draft"], "findings": await asyncio.to_thread(evaluate, draft.text)}
+    before = state.get("before_repair")
+    stuck = before is not None and now["draft"]["text"] == before["draft"]["text"]
+    if before is not None and "edits" in before:
+        settled = await asyncio.to_thread(settle, before, evaluate)
+        now = {"draft": {**state["draft"], "text": settled.text}, "findings": settled.findings}
+        stuck = not settled.kept
+        if settled.taken_back:
+            repaired = _plural(settled.taken_back, "sentence")
+            warnings.append(f"The repair of {repaired} made nothing better and was taken back.")
+    elif before is not None and _gravity(now) > _gravity(before):
+        now, stuck = before, True
+        warnings.append("A repair made the draft worse and was taken back.")
+    wanted = bool(_to_mend(now)) or any(finding["rule"] == IDLE for finding in now["findings"])
+    return {
+        **now,
+        "verdicts": new,
+        "repairing": wanted and not stuck and state.get("repairs", 0) < session.settings.max_repairs,
+        "warnings": warnings,
+    }
+
+
+def _found(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
+    """What is wrong with the draft; an answer may be empty, which says that the sources give none."""
+    if isinstance(brief, AnswerBrief):
+        if not draft.text:
+            return ()
+        return check_draft(draft, brief.citable, kind=brief.kind, experiment=brief.experiment)
+    earlier: dict[str, str] | None = None
+    if brief.earlier is not None:
+        earlier = {section.kind: section.text for section in brief.earlier}
+    return check_draft(draft, brief.sources, kind=brief.kind, experiment=brief.experiment, earlier=earlier)
+
+
+def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
+    """To the writer while something is left to mend and a repair allowed."""
+    return "repair" if state.get("repairing") else "render"
+
+
+async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
+    """Have the writer repair the sentences that fail, or write the whole again where a problem concerns all of it."""
+    roles = await session.roles(runtime)
+    brief, warnings = await brief_of(state, session)
+    before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
+    wanted = [*_to_mend(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
+    runtime.stream_writer(progress("repairing", f"mending {_plural(len(wanted), 'finding')}"))
+    again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
+    if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
+        draft = await roles.repair(brief, draft_of(state), _to_tell(before))
+        return {**again, "draft": record_of(_normalised(draft, brief, session)), "before_repair": before}
+    text = before["draft"]["text"]
+    failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
+    asked = [item.shown for item in failing if item.shown.problems]
+    answers = iter(await roles.repair_sentences(brief, asked) if asked else [])
+    given = [next(answers) if item.shown.problems else None for item in failing]
+    given = [answer and _with_literals(answer, brief, session) for answer in given]
+    edits = await asyncio.to_thread(edits_of, text, failing, given, brief.experiment.words())
+    return {
+        **again,
+        "draft": {**before["draft"], "text": await asyncio.to_thread(apply_edits, text, edits)},
+        "before_repair": {**before, "edits": edits},
+        "verdicts": without_idle(state, text, failing, edits),
+    }
+
+
+def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
+    """The text as it will be shown, without what is no citation of ours: that is what is judged."""
+    sources = with_chosen_quotes(brief.citable, draft)
+    verbatim = not isinstance(brief, AnswerBrief)
+    return replace_invalid_citations(
+        draft.text, sources, brief.experiment.words(), known_keys=keys, word_for_word=verbatim
+    )[0]
+
+
+async def _judged(
+    state: RunState, draft: Draft, brief: Brief, keys: Sequence[str], runtime: Runtime[Any], session: Session
+) -> list[VerdictRecord]:
+    """The verdicts that the draft still lacked."""
+    roles = await session.roles(runtime)
+    sources = with_chosen_quotes(brief.citable, draft)
+    text = await asyncio.to_thread(_as_shown, draft, brief, keys)
+    style = session.answer_style if isinstance(brief, AnswerBrief) else session.settings.cite_style
+    # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
+    # Those of a paper are made once, when all of it is written.
+    alone = isinstance(brief, AnswerBrief) or brief.earlier is None
+    references = asyncio.ensure_future(_make_references_ready(draft, sources if alone else [], style, session))
+    try:
+        new = await judged(roles.judge, text, sources, verdicts_of(state))
+    except asyncio.CancelledError:
+        references.cancel()
+        raise
+    finally:
+        await references
+    verdicts = verdicts_of({**state, "verdicts": [*state.get("verdicts", []), *new]})
+    here = [
+        verdicts[sentence, source.evidence.id].label
+        for sentence, claim in cited_claims(text, sources).items()
+        for source in claim.sources
+    ]
+    runtime.stream_writer(progress("judged", _told_of_verdicts(here, support_findings(text, verdicts))))
+    return new
+
+
+async def _make_references_ready(draft: Draft, sources: list[Source], style: CitationStyle, session: Session) -> None:
+    """Ask for the references that `render` will ask for, which are then at hand; a failure is told there."""
+    csl = style_file(session.settings.csl)
+    shown = await asyncio.to_thread(render, draft.text, sources, style)
+    cited = {source.paper.key: source.paper for source in sources}
+    numbers = {key: shown.number(key) for key in shown.keys}
+    await in_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers, csl=csl)
+
+
+def _to_mend(attempt: Attempt) -> list[FindingRecord]:
+    return [finding for finding in attempt["findings"] if finding["severity"] != "note"]
+
+
+def _to_tell(attempt: Attempt) -> list[str]:
+    """What is to be mended, and what could be better where the draft is written again anyway."""
+    beside = [finding for finding in attempt["findings"] if finding["rule"] in TOLD_BESIDE]
+    return [for_writer(finding) for finding in (*_to_mend(attempt), *beside)]
+
+
+def _gravity(attempt: Attempt) -> tuple[bool, int, int]:
+    """How bad a draft is: worse than any other is one without text, then its errors count, then its warnings."""
+    severities = Counter(finding["severity"] for finding in attempt["findings"])
+    empty = any(finding["rule"] == "empty" for finding in attempt["findings"])
+    return empty, severities["error"], severities["warning"]
+
+
+def _told_of_verdicts(labels: Sequence[VerdictLabel], found: Sequence[Finding]) -> str:
+    """ "7 citations judged, 1 x unsupported"; it says so where only topics were compared."""
+    topics = bool(labels) and all(label in ("on-topic", "off-topic") for label in labels)
+    done = f"{_plural(len(labels), 'citation')} {'compared by topic only, not judged' if topics else 'judged'}"
+    return f"{done}: {_counted(found)}" if found else done
+
+
+def _counted(findings: Sequence[Finding]) -> str:
+    """ "2 x number not found, 1 x copied run"."""
+    rules = Counter(finding.rule.replace("-", " ") for finding in findings)
+    return ", ".join(f"{count} x {rule}" for rule, count in rules.items()) or "no problem found"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _normalised(draft: Draft, brief: Brief, session: Session) -> Draft:
+    """The draft with its markers in one form; what a model repeats of the user's words is no marker of its own."""
+    return replace(draft, text=normalise_markers(_with_literals(draft.text, brief, session)))
+
+
+def _with_literals(text: str, brief: Brief, session: Session) -> str:
+    # Without a chat model the user's words were told apart from markers when the text was put together.
+    return text if "writer" in session.extractive else with_literal_markers(text, brief.experiment.words())

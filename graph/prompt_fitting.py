@@ -1,0 +1,63 @@
+"""Work that is done again with smaller prompts when a server has shown how little it holds.
+
+What was answered before is in the journal, so that nothing is paid for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from langgraph.runtime import Runtime
+
+from ..documents import Paper
+from ..models.context_size import Room
+from ..models.http.failures import EndpointLostError, EndpointRefusedError
+from ..tools import EvidenceLimits
+from .session import Session
+
+T = TypeVar("T")
+
+# About what stands beside the passages in a call of the reader: instructions, purpose and needs.
+_BESIDE_A_WINDOW: Final = "x" * 4_000
+
+
+async def fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
+    """What `work` returns, done again as often as a server of the run shows that it holds less than was known.
+
+    Raises what `work` raises otherwise.
+    """
+    while True:
+        lessons = session.contexts.lessons(run_id)
+        try:
+            return await work()
+        except (EndpointRefusedError, EndpointLostError):
+            if session.contexts.lessons(run_id) == lessons:
+                raise
+            await session.learn_sizes(run_id)
+
+
+async def summarized(session: Session, run_id: str, paper: Paper, text: str) -> str:
+    """A summary of the paper, by the summarizer of a run; raises as the role does."""
+
+    async def ask() -> str:
+        return await (await session.roles_of(run_id)).summarizer.summarize(paper, text)
+
+    return await fitted(session, run_id, ask)
+
+
+async def search_limits(session: Session, runtime: Runtime[Any], *, section: bool) -> EvidenceLimits:
+    """The settings of a search in a run, with windows no larger than what the reader's server holds.
+
+    For a section twice as much is read as for a question: it rests on several questions.
+    """
+    limits = session.limits
+    if "reader" in session.extractive:
+        return limits
+    if section:
+        limits = replace(limits, read_tokens=2 * limits.read_tokens, search_tokens=2 * limits.search_tokens)
+    sizes = await session.contexts.sizes(session.run_id(runtime))
+    room = Room.of(sizes["reader"], session.settings.max_output_tokens)
+    call = max(1, room.left(limits.call_tokens, _BESIDE_A_WINDOW))
+    return limits if call == limits.call_tokens else limits.within(call)

@@ -1,0 +1,271 @@
+"""Repair by sentence: which sentences of a draft fail, and what replaces them.
+
+A sentence that does not fail is never written again: what replaces another is put in its place by span.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..citations.checks.findings import FindingRecord, for_writer
+from ..citations.checks.foreign_citations import NEEDED
+from ..citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
+from ..citations.marking import without_spans
+from ..citations.spans import line_start
+from ..roles.inputs import Source
+from ..roles.protocols import FailingSentence
+from .state import Attempt, EditRecord
+
+# A problem of the whole draft, for which it is written again.
+OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
+# Notes that the writer is told of when it repairs, though they ask for no repair by themselves.
+TOLD_BESIDE: Final = frozenset({"partly-supported"})
+IDLE: Final = "idle-marker"
+
+_OFFERED: Final = 3  # sources for a sentence that cites none
+_SAME_CLAIM: Final = 0.6
+# Characters that are read to find the edits that would change other sentences: some, and some for each of the text.
+_READ_AT_LEAST: Final = 8_000
+_READINGS: Final = 3
+_MARKERS = re.compile(r"[ \t]*((?:\[E[1-9]\d{0,5}\])+)")
+_QUOTED = re.compile(r'"[^"]*"')
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
+BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_LEADING_MARK = re.compile(r"^(?:(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+)+")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
+_COLON = re.compile(r":[*_]{0,3}(?:\s*\[E[1-9]\d{0,5}\])*[*_]{0,3}\s*$")
+_ENDS = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A sentence at fault, `text[start:end]` of the draft; a writer is shown it without markers that add nothing."""
+
+    start: int
+    end: int
+    shown: FailingSentence
+    idle: tuple[str, ...] = ()
+
+
+def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Failing]:
+    """The sentences to be repaired, in order; where there are any, with those that could be better."""
+    text, findings = attempt["draft"]["text"], attempt["findings"]
+    by_id = {source.evidence.id: source for source in sources}
+    placed = sentences(text)
+    here = findings_in(findings, placed, text)
+    fails = any(item["severity"] != "note" for found in here for item in found)
+    leads = _leads(text, placed)
+    found: list[Failing] = []
+    for place, sentence in enumerate(placed):
+        told = [item for item in here[place] if item["severity"] != "note" or item["rule"] in TOLD_BESIDE]
+        idle = _idle_markers(here[place])
+        if not idle and not (fails and told):
+            continue
+        lead = leads[place]
+        messages = tuple(for_writer(item) for item in told) if fails else ()
+        shown = FailingSentence(
+            without_markers_of(sentence.text, idle),
+            messages,
+            *_neighbours(text, placed, place, lead),
+            sources=_evidence_for(sentence, messages, by_id, lead),
+            of_number=any(item["rule"] == "number-not-found" for item in told),
+        )
+        found.append(Failing(sentence.start, sentence.end, shown, idle))
+    return found
+
+
+def edits_of(text: str, failing: Sequence[Failing], answers: Sequence[str | None], own_words: str) -> list[EditRecord]:
+    """What a writer's answers replace, in order, without those that would change another sentence."""
+    edits: list[EditRecord] = []
+    for item, answer in zip(failing, answers, strict=True):
+        new = _cleaned(answer, item.shown.text)
+        if new is None or (new and _dropped_its_source(item.shown.text, new, own_words)):
+            new = item.shown.text
+        if new != text[item.start : item.end]:
+            edits.append({"start": item.start, "end": item.end, "text": new})
+    if _leaves_others(text, edits):
+        return edits
+    safe = _safe_ones(text, edits)
+    return safe if _leaves_others(text, safe) else []
+
+
+def apply_edits(text: str, edits: Sequence[EditRecord]) -> str:
+    """The text with each edit in its place; what a removed sentence leaves empty goes with it."""
+    pieces: list[str] = []
+    removed: list[tuple[int, int]] = []
+    done = length = 0
+    for edit in edits:
+        put = edit["text"] or text[edit["start"] : edit["end"]]
+        pieces += [text[done : edit["start"]], put]
+        length += edit["start"] - done
+        if not edit["text"]:
+            removed.append((length, length + len(put)))
+        length += len(put)
+        done = edit["end"]
+    whole = "".join([*pieces, text[done:]])
+    return without_spans(whole, removed) if removed else whole
+
+
+def without_markers_of(sentence: str, ids: Sequence[str]) -> str:
+    """The sentence without the markers of these ids; nothing else of it changes."""
+    if not ids:
+        return sentence
+
+    def left(match: re.Match[str]) -> str:
+        kept = "".join(f"[{identifier}]" for identifier in marker_ids(match[1]) if identifier not in ids)
+        blank = match[0][: match.start(1) - match.start()]
+        return f"{blank}{kept}" if kept else ""
+
+    return _MARKERS.sub(left, sentence)
+
+
+def findings_in(
+    findings: Sequence[FindingRecord], placed: Sequence[CitedSentence], text: str
+) -> list[list[FindingRecord]]:
+    """For each sentence the findings that concern a letter or digit of it, or one of its markers."""
+    starts = [sentence.start for sentence in placed]
+    found: list[list[FindingRecord]] = [[] for _ in placed]
+    for item in findings:
+        start, end = item["start"], item["end"]
+        if start is None or end is None:
+            continue
+        for place in range(max(0, bisect_right(starts, start) - 1), bisect_left(starts, end)):
+            if any(map(str.isalnum, text[max(start, starts[place]) : min(end, placed[place].end)])):
+                found[place].append(item)
+    return found
+
+
+def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
+    """The markers that a finding names as idle: those that it names behind the sentence."""
+    return tuple(
+        identifier
+        for item in findings
+        if item["rule"] == IDLE
+        for identifier in marker_ids(item["message"].rpartition('" ')[2])
+    )
+
+
+def _leads(text: str, placed: Sequence[CitedSentence]) -> list[CitedSentence | None]:
+    """For each sentence the one that introduces the list in which it is an item: "They differ in three ways [E1]:"."""
+    leads: list[CitedSentence | None] = []
+    above = 0  # the sentence that begins the line on which the one before stands
+    for place, sentence in enumerate(placed):
+        if not place or not _is_item(text, sentence):
+            leads.append(None)
+        elif _COLON.search(placed[place - 1].text):
+            leads.append(placed[place - 1])
+        else:  # an item may have more sentences than the one that begins its line
+            leads.append(leads[above])
+        above = place if _begins_line(text, sentence) else above
+    return leads
+
+
+def _is_item(text: str, sentence: CitedSentence) -> bool:
+    return bool(_ITEM.match(text, line_start(text, sentence.start)))
+
+
+def _begins_line(text: str, sentence: CitedSentence) -> bool:
+    begin = line_start(text, sentence.start)
+    item = _ITEM.match(text, begin)
+    return sentence.start <= (item.end() if item else begin)
+
+
+def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: CitedSentence | None) -> tuple[str, str]:
+    """The sentences before and after in the same paragraph; before the first one its heading, before an item of a list
+    what introduces it as well."""
+    here = placed[place]
+    before = placed[place - 1] if place else None
+    after = placed[place + 1] if place + 1 < len(placed) else None
+    if before and BLANK_LINE.search(text, before.end, here.start) and not is_heading(text, before):
+        before = None
+    if after and (BLANK_LINE.search(text, here.end, after.start) or is_heading(text, after)):
+        after = None
+    said = [sentence.text for sentence in (lead, before if before != lead else None) if sentence]
+    return " ".join(said), after.text if after else ""
+
+
+def _evidence_for(
+    sentence: CitedSentence, messages: Sequence[str], sources: dict[str, Source], lead: CitedSentence | None
+) -> tuple[Source, ...]:
+    """What the sentence cites, the messages name, and the introduction of its list cites; for one without any of them,
+    what shares most words with it."""
+    hints = [_QUOTED.sub("", message) for message in messages]
+    hinted = (found for hint in hints for found in marker_ids(hint))
+    ids = dict.fromkeys([*sentence.ids, *hinted, *(lead.ids if lead else ())])
+    named = tuple(sources[identifier] for identifier in ids if identifier in sources)
+    if named:
+        return named
+    words = _words(sentence.text)
+    ranked = sorted(sources.values(), key=lambda source: -len(words & _words(source.shown)))
+    return tuple(ranked[:_OFFERED])
+
+
+def _cleaned(answer: str | None, old: str) -> str | None:
+    """An answer as one sentence or more of a paragraph, or None when it cannot stand there."""
+    if answer is None:
+        return None
+    new = _LEADING_MARK.sub("", normalise_markers(" ".join(answer.split())))
+    if not new:
+        return ""
+    if not any(map(str.isalpha, new)):
+        return None
+    return new if _ENDS.search(new) or not _ENDS.search(old) else f"{new}."
+
+
+def _dropped_its_source(old: str, new: str, own_words: str) -> bool:
+    """Whether a claim stays without its marker, though it is none of the experiment's."""
+    if not marker_ids(old) or marker_ids(new) or NEEDED in new:
+        return False
+    words = _words(new)
+    return bool(words) and (len(words & _words(old)) >= _SAME_CLAIM * len(words) > len(words & _words(own_words)))
+
+
+def _safe_ones(text: str, edits: Sequence[EditRecord]) -> list[EditRecord]:
+    """The edits that leave the other sentences of their paragraphs as they are; those of a paragraph where one does
+    not are halved until it is found. What is not reached after some readings of the text is left as it was."""
+    ends = [match.start() for match in BLANK_LINE.finditer(text)]
+    by_paragraph: dict[int, list[EditRecord]] = {}
+    for edit in edits:
+        by_paragraph.setdefault(bisect_left(ends, edit["end"]), []).append(edit)
+    waiting = [(place, together) for place, together in reversed(by_paragraph.items())]
+    left = _READ_AT_LEAST + _READINGS * len(text)
+    safe: list[EditRecord] = []
+    while waiting and left > 0:
+        place, together = waiting.pop()
+        start, end = ends[place - 1] if place else 0, ends[place] if place < len(ends) else len(text)
+        left -= end - start + sum(len(edit["text"]) for edit in together)
+        moved: list[EditRecord] = [
+            {"start": edit["start"] - start, "end": edit["end"] - start, "text": edit["text"]} for edit in together
+        ]
+        half = len(together) // 2
+        if _leaves_others(text[start:end], moved):
+            safe += together
+        elif half:
+            waiting += [(place, together[half:]), (place, together[:half])]
+    return safe
+
+
+def _leaves_others(text: str, edits: Sequence[EditRecord]) -> bool:
+    """Whether all other sentences stay as they are, to the character, and in order."""
+    by_start = {edit["start"]: edit["text"] for edit in edits}
+    wanted: list[str] = []
+    for sentence in sentences(text):
+        if sentence.start in by_start:
+            wanted += [item.text for item in sentences(by_start[sentence.start])]
+        elif not is_heading(text, sentence):
+            wanted.append(sentence.text)
+    new = apply_edits(text, edits)
+    return wanted == [sentence.text for sentence in sentences(new) if not is_heading(new, sentence)]
+
+
+def is_heading(text: str, sentence: CitedSentence) -> bool:
+    return bool(_HEADING.match(text, line_start(text, sentence.start)))
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}

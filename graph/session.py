@@ -1,0 +1,319 @@
+"""What the nodes of a run work with: library, roles, journal and settings, opened once and shared.
+
+The command line opens one for each command. A graph that runs on the LangGraph server or inside a parent graph
+takes the process's shared one, opened on first use by the settings of its context.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from langgraph.runtime import Runtime
+
+from ..config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
+from ..documents import Chunk
+from ..errors import InputError
+from ..models.chat_caller import ChatCaller
+from ..models.context_registry import Contexts
+from ..models.embeddings.protocol import EmbeddingModel
+from ..models.journal.budget import Budget, BudgetLimits
+from ..models.journal.journal import Journal
+from ..models.journal.pricing import total_cost
+from ..models.journal.records import RunScope, Usage
+from ..prompts import PromptLibrary
+from ..roles.chat import chat_roles
+from ..roles.chat.prompt_passages import show_passages
+from ..roles.extractive import ANSWER_NOTICE, extractive_roles
+from ..roles.protocols import AnswerRoles, Roles
+from ..stores.home import Home
+from ..stores.library import Library
+from ..stores.read_only_copy import discard_copy
+from ..tools import TOOL_SPECS, EvidenceLimits
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+
+ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
+LATEST_RUNS = 16
+# Vectors belong to the library, not to a run: whichever run asks first pays, and none asks again.
+_EMBEDDING_SCOPE = RunScope("embedding")
+
+
+class EmptyLibraryError(InputError):
+    """There is nothing to cite from."""
+
+    default_help = "Index your papers first: {citeloom} ingest PAPERS --bib FILE."
+
+
+@dataclass
+class Session:
+    """Shared by all runs of a process on one home; roles are made for each run, since the journal counts by run."""
+
+    settings: Settings
+    home: Home
+    library: Library
+    journal: Journal
+    prompts: PromptLibrary
+    chat_model: BaseChatModel | None = None
+    graphs: dict[str, Any] = field(default_factory=dict)  # uncompiled, by name: making one takes 6 ms
+    _budgets: dict[str, Budget] = field(default_factory=dict)
+    _scopes: dict[str, RunScope] = field(default_factory=dict)
+    _roles: dict[str, Roles] = field(default_factory=dict)
+    _contexts: list[Contexts] = field(default_factory=list)  # the one, shared like the roles that learn for it
+
+    @property
+    def limits(self) -> EvidenceLimits:
+        """The settings of a search.
+
+        Without a chat model single chunks are read, all that are found, and the best of them kept: that costs no call.
+        """
+        names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)
+        limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
+        if "reader" not in self.extractive:
+            return replace(limits, top_k_final=None, per_paper=None)
+        return replace(
+            limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, abstracts=0, paper_share=1.0
+        )
+
+    @property
+    def contexts(self) -> Contexts:
+        """What is known of how much the servers hold."""
+        if not self._contexts:
+            names = [name for name in ROLE_NAMES if name not in self.extractive]
+            self._contexts.append(Contexts(self.settings, self.journal, names, self.chat_model))
+        return self._contexts[0]
+
+    @property
+    def answer_style(self) -> CitationStyle:
+        """How an answer cites: by numbers, unless a style was asked for."""
+        return self.settings.cite_style if "cite_style" in self.settings.model_fields_set else "numeric"
+
+    @property
+    def custom_model_id(self) -> str:
+        """Names a chat model that was given as an object; empty when the settings name it."""
+        if self.chat_model is None:
+            return ""
+        from ..models.http.model_identity import key_of
+        from ..models.journaled_chat import identity_of
+
+        identity = identity_of(self.chat_model)
+        return key_of([identity.endpoint, identity.model, identity.parameters])[:16]
+
+    def key_marks(self) -> list[str]:
+        """What a run keeps of its keys (`Settings.key_marks`); raises `ConfigurationError` as that does."""
+        return [] if self.chat_model is not None else self.settings.key_marks(ROLE_NAMES)
+
+    @property
+    def extractive(self) -> frozenset[RoleName]:
+        """The roles that work without a chat model."""
+        if self.chat_model is not None:
+            return frozenset()
+        return frozenset(name for name in ROLE_NAMES if self.settings.address_of(name)[0] == EXTRACTIVE)
+
+    @property
+    def notice(self) -> str:
+        """One line about what the extractive mode is not; empty when chat models write."""
+        return extractive_roles(self.library.embedding, summary_words=60).notice if self.extractive else ""
+
+    @property
+    def answer_notice(self) -> str:
+        """The same for an answer to a question."""
+        return ANSWER_NOTICE if self.extractive else ""
+
+    def with_settings(self, **changes: Any) -> Session:
+        """The same session under changed settings, with graphs of its own: those are bound to their session."""
+        return replace(self, settings=self.settings.model_copy(update=changes), graphs={})
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or one that shares its library."""
+        return not self.journal.is_open
+
+    def close(self) -> None:
+        """Let go of library and journal; may be called twice."""
+        self.library.close()
+        self.journal.close()
+        discard_copy(self.home)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    async def require_papers(self) -> None:
+        """Raise `EmptyLibraryError` when no paper is ready."""
+        if not await asyncio.to_thread(self.library.papers):
+            raise EmptyLibraryError(f"{self.home.root}: the library is empty.")
+
+    def set_scope(self, run_id: str, *, fresh: bool) -> None:
+        """Say which answers a run may take from the journal, before its first call."""
+        scope = RunScope(run_id, fresh)
+        if self._scopes.get(run_id) != scope:
+            self._roles.pop(run_id, None)  # those of a run of the same name that was deleted
+            self.contexts.forget(run_id)
+        self._scopes[run_id] = scope
+
+    def scope(self, run_id: str) -> RunScope:
+        """The run's part of the journal."""
+        return self._scopes.setdefault(run_id, RunScope(run_id))
+
+    async def usage(self, run_id: str) -> dict[str, Any]:
+        """What the run cost so far, over all the times it was taken up."""
+        spent = await self.journal.spending([run_id])
+        return asdict(Usage.of(spent, total_cost(spent, self.settings.prices)))
+
+    def spent_now(self) -> Usage:
+        """What was spent and reused since this session was opened."""
+        spent = self.journal.since_opened()
+        return Usage.of(spent, total_cost(spent, self.settings.prices))
+
+    def budget(self, run_id: str) -> Budget:
+        """What bounds the calls of a run."""
+        if run_id not in self._budgets:
+            self._budgets[run_id] = Budget(BudgetLimits.of(self.settings), self.settings.prices, self.journal)
+            self._budgets[run_id].cover(run_id)
+        return self._budgets[run_id]
+
+    async def roles(self, runtime: Runtime[Any]) -> Roles:
+        """The roles of the run that `runtime` belongs to."""
+        return await self.roles_of(self.run_id(runtime))
+
+    @staticmethod
+    def run_id(runtime: Runtime[Any]) -> str:
+        """The id of the run that `runtime` belongs to."""
+        info = runtime.execution_info
+        return (info.thread_id if info else None) or "unthreaded"
+
+    async def roles_of(self, run_id: str) -> Roles:
+        """The roles of a run; those without a chat model are extractive."""
+        if run_id not in self._roles:
+            sizes = await self.contexts.sizes(run_id)
+            self._roles[run_id] = await asyncio.to_thread(self._make_roles, run_id, sizes)
+            while len(self._roles) > LATEST_RUNS:
+                self._roles.pop(next(iter(self._roles)))
+        return self._roles[run_id]
+
+    async def learn_sizes(self, run_id: str) -> None:
+        """Keep with a run what it has learned of how much the servers hold; its roles are made anew by that."""
+        await self.contexts.keep(run_id)
+        self._roles.pop(run_id, None)
+
+    def show_passages(self, lead: str, chunks: list[Chunk]) -> str:
+        """Passages as a model reads them: fenced, and told apart from instructions."""
+        return show_passages(lead, chunks)
+
+    def _make_roles(self, run_id: str, sizes: Mapping[RoleName, int | None]) -> Roles:
+        bare = extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
+        missing = self.extractive
+        if len(missing) == len(ROLE_NAMES):
+            return bare
+        callers = {name: self._caller(name, run_id) for name in ROLE_NAMES if name not in missing}
+        some = next(iter(callers.values()))
+        chat = chat_roles(
+            {name: callers.get(name, some) for name in ROLE_NAMES},
+            self.prompts,
+            bare.needs,
+            summary_words=self.settings.summary_words,
+            tool_specs=TOOL_SPECS,
+            max_output_tokens=self.settings.max_output_tokens,
+            sizes=sizes,
+        )
+
+        def pick(name: RoleName, attribute: str) -> Any:
+            return getattr(bare if name in missing else chat, attribute)
+
+        return Roles(
+            needs=pick("agent", "needs"),
+            reader=pick("reader", "reader"),
+            planner=pick("agent", "planner"),
+            writer=pick("writer", "writer"),
+            judge=pick("judge", "judge"),
+            summarizer=pick("summarizer", "summarizer"),
+            answering=AnswerRoles(
+                reader=(bare if "reader" in missing else chat).answering.reader,
+                planner=(bare if "agent" in missing else chat).answering.planner,
+                writer=(bare if "writer" in missing else chat).answering.writer,
+                rewriter=(bare if "agent" in missing else chat).answering.rewriter,
+            ),
+            notice=self.notice,
+            comparer=pick("judge", "comparer"),
+        )
+
+    def _caller(self, role: RoleName, run_id: str) -> ChatCaller:
+        from ..models.factory import caller_for, chat_caller
+
+        scope, budget, context = self.scope(run_id), self.budget(run_id), self.contexts.of(run_id, role)
+        if self.chat_model is not None:
+            given = self.chat_model
+            return caller_for(given, self.settings, journal=self.journal, scope=scope, budget=budget, context=context)
+        return chat_caller(self.settings, role, journal=self.journal, scope=scope, budget=budget, context=context)
+
+
+@contextmanager
+def open_session(
+    settings: Settings,
+    home: Home,
+    *,
+    chat_model: BaseChatModel | None = None,
+    embeddings: Embeddings | None = None,
+    create: bool = True,
+    on_notice: Callable[[str], None] | None = None,
+) -> Iterator[Session]:
+    """A session, closed at the end; blocks, but nothing is loaded before it is used.
+
+    `on_notice` is told of what takes long on opening.
+    Raises `InputError` for a home, store or prompts folder that cannot be used, and when there is no library and
+    `create` is off.
+    """
+    session = create_session(settings, home, chat_model, embeddings, create, on_notice)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def create_session(
+    settings: Settings,
+    home: Home,
+    chat_model: BaseChatModel | None = None,
+    embeddings: Embeddings | None = None,
+    create: bool = True,
+    on_notice: Callable[[str], None] | None = None,
+) -> Session:
+    """A session that somebody has to close; blocks and raises as `open_session` does."""
+    loaded = PromptLibrary(settings.prompts_dir)
+    if not create:
+        home.require_library()
+    home.prepare()
+    journal = Journal.open(home.journal)
+    try:
+        model = embedding_model(settings, journal, embeddings)
+        library = Library.open(home, model, create=create, on_notice=on_notice)
+    except BaseException:
+        journal.close()
+        raise
+    return Session(settings, home, library, journal, loaded, chat_model)
+
+
+def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:
+    """The embedding that was handed in, else the one that the settings name."""
+    from ..models.embeddings.local import LocalEmbedding
+    from ..models.embeddings.remote import embedding_for, endpoint_embedding
+
+    if embeddings is not None:
+        return embedding_for(embeddings, settings, journal=journal, scope=_EMBEDDING_SCOPE)
+    if settings.embedding_model == LOCAL_EMBEDDING:
+        return LocalEmbedding()
+    return endpoint_embedding(settings, journal=journal, scope=_EMBEDDING_SCOPE)

@@ -1,0 +1,64 @@
+"""The sessions that the runs of one process share, as in the LangGraph server and under a parent graph."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from langgraph.runtime import Runtime
+
+from ..config import Settings
+from ..key_trust import is_own
+from ..stores.home import Home, find_home
+from .context import settings_of
+from .session import LATEST_RUNS, Session, create_session
+
+
+@dataclass
+class _Shared:
+    """What the runs of one event loop share: stores by what opens them, and on these a session for each settings."""
+
+    opened: dict[str, asyncio.Task[Session]] = field(default_factory=dict)
+    benches: dict[str, Session] = field(default_factory=dict)
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+
+
+# Settings with which library and journal are opened; with others, a run takes those that are open.
+_OF_STORES: Final = frozenset(
+    {"embedding_model", "embedding_base_url", "prompts_dir", "request_timeout", "max_retries", "max_concurrency"}
+)
+
+
+async def shared_session(runtime: Runtime[Any]) -> Session:
+    """The process's session for the settings of a run's context; raises `InputError`, as when there is no library."""
+    settings, home = await asyncio.to_thread(_settings_and_home, runtime.context)
+    shared = _shared.setdefault(asyncio.get_running_loop(), _Shared())
+    origin = settings.origin("embedding_base_url")
+    stores = f"{home.root}\n{settings.model_dump_json(include=set(_OF_STORES))}\n{origin}"
+    if stores not in shared.opened:
+        shared.opened[stores] = asyncio.ensure_future(asyncio.to_thread(create_session, settings, home, create=False))
+    opening = shared.opened[stores]
+    try:
+        first = await asyncio.shield(opening)
+    except BaseException:
+        # A run that is cancelled while it waits leaves the opening to the others.
+        if opening.done() and (opening.cancelled() or opening.exception() is not None):
+            shared.opened.pop(stores, None)
+        raise
+    mark = f"{home.root}\n{settings.model_dump_json()}\n{settings.origins()}"
+    if mark not in shared.benches:
+        shared.benches[mark] = replace(
+            first, settings=settings, graphs={}, _scopes={}, _roles={}, _budgets={}, _contexts=[]
+        )
+        while len(shared.benches) > LATEST_RUNS:
+            shared.benches.pop(next(iter(shared.benches)))
+    return shared.benches[mark]
+
+
+def _settings_and_home(context: object) -> tuple[Settings, Home]:
+    settings = settings_of(context)
+    return settings, find_home(settings.home, by_user=is_own(settings.origin("home")))

@@ -1,0 +1,180 @@
+"""From state to searches and back: needs, purposes and windows as typed values, what was found as records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from ..documents.windows import Window
+from ..experiment import Experiment, parse_experiment
+from ..plurals import counted
+from ..roles.extractive.planners import searchable, section_needs
+from ..roles.needs import Need, NeedCoverage, Purpose
+from ..stores.library import Library
+from ..tools import Searched
+from ..tools.need_coverage import coverage
+from .events import evidence_found, progress
+from .evidence_ids import number_evidence
+from .session import Session
+from .state import NeedRecord, QueryRecord, ResearchState, RunState, SectionState, Update, WindowRecord
+
+NEAR_PAPERS = 10  # whose titles the planner of needs is shown
+
+
+def needs_of(state: RunState) -> tuple[Need, ...]:
+    """The planned needs. A run begun before there were any has one: its question, or its section's default queries."""
+    if records := state.get("needs"):
+        return tuple(Need.from_dict(record) for record in records)
+    if "question" in state:
+        question = cast(ResearchState, state)["question"]
+        return (Need("N1", question, (question,)),)
+    queries = [record["query"] for record in own_queries(state) if record["origin"] == "default"]
+    return section_needs(queries)
+
+
+def purpose_of(state: RunState) -> Purpose:
+    """What passages are read for: the question with what the user found lacking, or the section and its subject."""
+    needs = needs_of(state)
+    if "question" in state:
+        given = cast(ResearchState, state)
+        return Purpose(f"{given['question']} {given.get('feedback', '')}".strip(), needs)
+    section = cast(SectionState, state)
+    return Purpose(section_purpose(section["section"], parse_experiment(section["experiment"])), needs)
+
+
+def section_purpose(kind: str, experiment: Experiment) -> str:
+    """One line on what a section of `kind` is about, without the experiment's numbers and verdict."""
+    concept = experiment.paper_concept
+    about = filter(None, map(searchable, (concept.title, concept.description)))
+    supposed = searchable(experiment.hypothesis.description)
+    claim = [f"The claim that it examines: {supposed}"] if supposed else []
+    return " ".join([f"The {kind} of a paper.", *about, *claim])
+
+
+def own_queries(state: RunState) -> list[QueryRecord]:
+    """The searches of the question or the section under way."""
+    section = cast(SectionState, state).get("section")
+    return [record for record in state.get("queries", []) if record.get("section") == section]
+
+
+def own_coverage(state: RunState) -> list[NeedCoverage]:
+    """How each need of the question or the section under way stands."""
+    queries = own_queries(state)
+    ids = {identifier for record in queries for identifier in record["evidence_ids"]}
+    evidence = [record for record in state.get("evidence", []) if record["id"] in ids]
+    return coverage(needs_of(state), evidence, queries)
+
+
+def searched_in_vain(state: RunState) -> list[str] | None:
+    """The needs for which the library was searched in vain; None for a run that planned none."""
+    return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
+
+
+async def near_titles(session: Session, text: str) -> list[str]:
+    """The number of papers, and the titles of those whose summaries are nearest to a text."""
+    vector = await session.library.embedding.embed_query(text)
+    near = await asyncio.to_thread(session.library.nearest_papers, vector, NEAR_PAPERS)
+    total = len(await asyncio.to_thread(session.library.papers))
+    titles = [f"{item.paper.title} ({item.paper.year or 'no year'})" for item in near]
+    return [*titles, f"({counted(total, 'paper')} in all)"]
+
+
+def window_records(windows: Sequence[Window]) -> list[WindowRecord]:
+    """Windows as the state holds them, without their texts."""
+    return [
+        {
+            "chunks": [chunk.id for chunk in window.chunks],
+            "hits": list(window.hits),
+            "cosines": [round(cosine, 4) for cosine in window.cosines],
+            "needs": list(window.needs),
+        }
+        for window in windows
+    ]
+
+
+def windows_from(records: Sequence[Any], library: Library) -> list[Window]:
+    """The windows of a state's records, without what has left the library; blocks."""
+    full = [record if isinstance(record, Mapping) else _of_one_chunk(*record) for record in records]
+    chunks = {chunk.id: chunk for chunk in library.chunks([name for record in full for name in record["chunks"]])}
+    windows: list[Window] = []
+    for record in full:
+        run = tuple(chunks[name] for name in record["chunks"] if name in chunks)
+        hits = [pair for pair in zip(record["hits"], record["cosines"], strict=True) if pair[0] in chunks]
+        if run and hits:
+            names, cosines = zip(*hits, strict=True)
+            windows.append(Window(library.paper(run[0].key), run, names, cosines, tuple(record["needs"])))
+    return windows
+
+
+def _of_one_chunk(name: str, cosine: float) -> dict[str, Any]:
+    return {"chunks": [name], "hits": [name], "cosines": [cosine], "needs": ["N1"]}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSearch:
+    """A search that was made: its record still without evidence, and what it brought."""
+
+    record: QueryRecord
+    searched: Searched
+
+
+def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, Any]) -> list[PlannedSearch]:
+    """The first search for all needs as one record for each of them, with the findings that serve it."""
+    known = {need.id for need in needs}
+    searches: list[PlannedSearch] = []
+    for place, need in enumerate(needs):
+        mine = [
+            item for item in searched.found if need.id in item.needs or (not place and known.isdisjoint(item.needs))
+        ]
+        record: QueryRecord = {
+            "query": need.search,
+            "origin": "need",
+            "needs": [need.id],
+            "scope": scope,
+            "evidence_ids": [],
+        }
+        # What was read is counted once, with the first of them.
+        own = Searched(tuple(mine), ()) if place else replace(searched, found=tuple(mine))
+        searches.append(PlannedSearch(record, own))
+    return searches
+
+
+def recorded(
+    state: RunState,
+    known: Sequence[dict[str, Any]],
+    searches: Sequence[PlannedSearch],
+    emit: Callable[[Any], None],
+    given: Mapping[str, str] | None = None,
+) -> Update:
+    """New evidence with its ids beside what is `known`, and the records of the searches; announces each new piece."""
+    new, ids = number_evidence(known, [search.searched.found for search in searches], given)
+    there = {record["id"] for record in known}
+    for event in evidence_found(record for record in new if record["id"] not in there):
+        emit(event)
+    section = cast(SectionState, state).get("section")
+    own: dict[str, Any] = {"section": section} if section else {}
+    records = [
+        {**own, **search.record, "evidence_ids": of, **passages_of(search.searched)}
+        for search, of in zip(searches, ids, strict=True)
+    ]
+    read = [name for search in searches for name in search.searched.read]
+    return {"evidence": new, "queries": records, "read_chunks": read}
+
+
+def passages_of(searched: Searched) -> dict[str, int]:
+    """How many passages a search came upon, showed to the reader, and lost, as its record counts them."""
+    return {"proposed": searched.proposed, "shown": searched.shown, "unreadable": searched.unreadable}
+
+
+def need_records(needs: Sequence[Need]) -> list[NeedRecord]:
+    """Needs as the state holds them."""
+    return [cast(NeedRecord, need.as_dict()) for need in needs]
+
+
+def needs_planned(needs: Sequence[Need]) -> Any:
+    """The event that tells what will be searched for."""
+    return progress(
+        "needs", f"{counted(len(needs), 'need')}: {'; '.join(need.text for need in needs)}", total=len(needs)
+    )

@@ -1,0 +1,1 @@
+"""Papers into the library: finding sources, planning, embedding, indexing, repair."""

@@ -1,0 +1,201 @@
+"""Compares the stores with each other and says what is wrong; `ingestion/doctor.py` mends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..documents import chunk_id, split_chunk_id
+from ..plurals import counted
+from ..stores.chroma import VectorStoreError
+from ..stores.fulltext import FullTextError
+from ..stores.library import Library
+from ..stores.lock import WriterLock
+
+Level = Literal["fine", "notice", "problem"]
+_SHOWN = 5
+_MEND = "Run 'doctor --mend'."
+_ANEW = "Run 'doctor --mend': they are indexed anew from the papers' files."
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that was looked at; `remedy` is what to do about it, empty when it is fine."""
+
+    level: Level
+    topic: str
+    message: str
+    remedy: str = ""
+
+
+def examine(library: Library) -> list[Problem]:
+    """Look at home, embedding, counts, lock, unfinished work and each store; changes nothing."""
+    made_by = library.catalog.meta("embedding")
+    held = f"{counted(len(library.papers()), 'paper')}, {counted(library.chunk_count(), 'chunk')}"
+    held = f"{held}, version {library.version()}"
+    findings = [
+        Problem("fine", "home", str(library.home.name)),
+        Problem("fine", "embedding", made_by or f"{library.embedding.name} (nothing embedded yet)"),
+        Problem("fine", "library", held),
+    ]
+    holder = WriterLock(library.home).holder()
+    if holder is not None:
+        findings.append(Problem("notice", "lock", f"process {holder} is writing the library", "Wait for it to end."))
+    unfinished = library.catalog.unfinished()
+    if unfinished:
+        said = f"not fully indexed: {some(unfinished)}"
+        findings.append(Problem("problem", "unfinished", said, "Run 'doctor --mend', or ingest."))
+    readable = vectors_finding(library)
+    findings += [readable] if readable.level == "problem" else _compared(library)
+    findings.append(fulltext_finding(library))
+    gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
+    if gone:
+        said = f"the file is gone of: {some(gone)}"
+        findings.append(Problem("notice", "files", said, "Remove them, or ingest with --prune."))
+    return findings
+
+
+def _compared(library: Library) -> list[Problem]:
+    found = differences(library)
+    named = (
+        ("counts", "the catalog lists other chunks than it counts, or no sections, of", found.miscounted),
+        ("vectors", "chunks, summaries or notes without vector in", found.missing),
+    )
+    findings = [
+        Problem("problem", topic, f"{said}: {some(sorted(keys))}", _ANEW) for topic, said, keys in named if keys
+    ]
+    if found.orphans:
+        said = f"{counted(len(found.orphans), 'record')} of no paper: {some(sorted(found.orphans))}"
+        findings.append(Problem("problem", "vectors", said, _MEND))
+    return findings or [Problem("fine", "vectors", "catalog and vector store agree")]
+
+
+def vectors_finding(library: Library) -> Problem:
+    """Whether the vector store can be read, down to each vector: its index may be gone while its records are there."""
+    try:
+        library.store.read_through()
+    except VectorStoreError as error:
+        return Problem("problem", "vectors", error.message.rstrip("."), _ANEW)
+    return Problem("fine", "vectors", "every vector can be read")
+
+
+def fulltext_finding(library: Library) -> Problem:
+    """Whether the full-text index has the text of each chunk that is stored, and no other."""
+    unfinished = set(library.catalog.unfinished())
+    listed = {row.id: row.text_hash for row in library.catalog.chunk_rows()}
+    try:
+        stored = library.store.chunk_ids()
+        listed = {identifier: text for identifier, text in listed.items() if identifier in stored}
+        entries = library.fulltext.entries() if library.records() else {}
+    except VectorStoreError:
+        return Problem("notice", "full text", "cannot be compared while the vector store cannot be read", _MEND)
+    except FullTextError as error:
+        return Problem("problem", "full text", error.message.rstrip("."), _MEND)
+    kept = {identifier: text for identifier, text in entries.items() if _key(identifier) not in unfinished}
+    if kept == listed:
+        return Problem("fine", "full text", "catalog and full-text index agree")
+    differing = {_key(identifier) for identifier, _ in kept.items() ^ listed.items()}
+    return Problem("problem", "full text", f"differs for: {some(sorted(differing))}", _MEND)
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Where catalog and vector store differ.
+
+    `missing` are papers that lack vectors, `miscounted` those of which the catalog lists other chunks than it
+    counts, or no sections; the others are records of no paper, `strays` keys that only parts of the catalog have.
+    """
+
+    missing: frozenset[str]
+    miscounted: frozenset[str]
+    orphan_chunks: frozenset[str]
+    orphan_summaries: frozenset[str]
+    orphan_passages: frozenset[str]
+    strays: frozenset[str]
+
+    @property
+    def lacking(self) -> frozenset[str]:
+        """Papers that have to be indexed anew."""
+        return self.missing | self.miscounted
+
+    @property
+    def orphans(self) -> frozenset[str]:
+        """All records of no paper, by a name that tells what they are."""
+        notes = {f"note {name}" for name in self.orphan_passages}
+        return self.orphan_chunks | self.orphan_summaries | notes | {f"catalog {key}" for key in self.strays}
+
+
+def differences(library: Library) -> Differences:
+    """Compare the ids of catalog and vector store; raises `VectorStoreError`."""
+    records = library.records()
+    ready = set(records)
+    listed = {row.id for row in library.catalog.chunk_rows()}
+    noted = {
+        chunk_id(key, place)
+        for key, record in records.items()
+        if record.note
+        for place in range(len(record.note.spans))
+    }
+    stored, passages, summaries = library.store.chunk_ids(), library.store.passage_ids(), library.store.summary_keys()
+    missing = {_key(identifier) for identifier in (listed - stored) | (noted - passages)} | (ready - summaries)
+    miscounted = library.catalog.miscounted()
+    # No orphan is what a staged change has written already, nor what the catalog has forgotten of a paper.
+    spared = {*library.catalog.unfinished(), *miscounted}
+    return Differences(
+        frozenset(missing),
+        frozenset(miscounted),
+        frozenset(name for name in stored - listed if _key(name) not in spared),
+        frozenset(summaries - ready - spared),
+        frozenset(name for name in passages - noted if _key(name) not in spared),
+        frozenset(library.catalog.strays()),
+    )
+
+
+def _key(identifier: str) -> str:
+    try:
+        return split_chunk_id(identifier)[0]
+    except ValueError:
+        return identifier
+
+
+def some(names: Iterable[str]) -> str:
+    """The first of the names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return ", ".join(listed[:_SHOWN]) + more
+
+
+async def mend(library: Library) -> list[Problem]:
+    """Mend what needs no embedding, and note the papers that have to be indexed anew.
+
+    A vector store that cannot be read is moved aside; staged changes are finished, records of no paper dropped, and
+    the full-text index made anew when it differs.
+    """
+    async with WriterLock(library.home).held():
+        return await asyncio.to_thread(_mend, library)
+
+
+def _mend(library: Library) -> list[Problem]:
+    done: list[Problem] = []
+    if vectors_finding(library).level == "problem":
+        aside = library.store.set_aside()
+        done.append(Problem("fine", "vectors", f"moved to {aside}, since they could not be read; begun anew"))
+    finished = library.finish_staged()
+    if finished:
+        done.append(Problem("fine", "unfinished", f"finished: {some(finished)}"))
+    found = differences(library)
+    if found.orphans:
+        library.store.delete_chunks(sorted(found.orphan_chunks))
+        library.store.delete_summaries(sorted(found.orphan_summaries))
+        library.store.delete_passages(sorted(found.orphan_passages))
+        library.catalog.drop_strays()
+        done.append(Problem("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} of no paper"))
+    if found.lacking:
+        library.catalog.mark_stale(found.lacking)
+    if fulltext_finding(library).level == "problem":
+        library.rebuild_fulltext()
+        done.append(Problem("fine", "full text", "made anew from the chunks that are kept"))
+    return done

@@ -1,0 +1,130 @@
+"""Papers handed in as LangChain documents, one or several for each paper (a loader gives one for each page)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from ..documents.bibliography import Bibliography, Refusal
+from ..documents.front_matter import FrontMatter, find_doi
+from ..documents.markdown import ParsedPaper, parse_markdown
+from ..documents.paper_metadata import describe
+from ..documents.types import Paper
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+_GAP = "\n\n"
+_MOST_PAGES = 100_000
+_MOST_NAME = 4_000
+MOST_CHARACTERS = 20_000_000  # of a paper, some 8,000 pages; beyond it cutting alone would take minutes
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The documents of one paper, by the key or source in their metadata; `name` is shown in messages."""
+
+    name: str
+    parts: tuple[Document, ...]
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the first document says of the paper."""
+        return self.parts[0].metadata
+
+
+def grouped(documents: Iterable[Document]) -> tuple[list[Given], list[Refusal]]:
+    """The documents paper by paper, in the order of their first ones; those that name no paper are refused."""
+    groups: dict[str, list[Document]] = {}
+    refused: list[Refusal] = []
+    for number, document in enumerate(documents):
+        name = _name(document)
+        if len(name) > _MOST_NAME:
+            refused.append(
+                Refusal(f"document {number}", f"has a 'key' or 'source' of {len(name)} characters in its metadata")
+            )
+        elif name:
+            groups.setdefault(name, []).append(document)
+        else:
+            refused.append(Refusal(f"document {number}", "has neither 'key' nor 'source' in its metadata"))
+    return [Given(name, tuple(parts)) for name, parts in groups.items()], refused
+
+
+def _name(document: Document) -> str:
+    try:
+        return str(document.metadata.get("key") or document.metadata.get("source") or "").strip()
+    except (ValueError, RecursionError):  # a number of thousands of digits, a list that holds itself
+        return ""
+
+
+def read_given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
+    """The paper and what there is to say about it, or why it is not taken."""
+    size = sum(len(part.page_content) for part in given.parts)
+    if size > MOST_CHARACTERS:
+        return Refusal(given.name, f"is {size / 1e6:.0f} MB, more than it may be ({MOST_CHARACTERS / 1e6:.0f} MB)")
+    parsed = _parsed(given.parts)
+    if not parsed.text.strip():
+        return Refusal(given.name, "is empty")
+    front = parsed.front_matter
+    said = {name: str(given.metadata.get(name) or "").strip() for name in ("title", "author", "doi")}
+    authors = tuple(name.strip() for name in re.split(r";|\band\b", said["author"]) if name.strip())
+    front = replace(
+        front,
+        title=front.title or said["title"],
+        authors=front.authors or authors,
+        doi=front.doi or find_doi(said["doi"]),
+    )
+    parsed = _titled(parsed, front)
+    path = _path(given)
+    paper, warnings = describe(path, parsed, bibliography.match(path, doi=front.doi, title=parsed.title))
+    source = str(given.metadata.get("source") or given.name)
+    return SourcePaper(path, parsed, replace(paper, source=source)), warnings
+
+
+def _titled(parsed: ParsedPaper, front: FrontMatter) -> ParsedPaper:
+    return replace(parsed, front_matter=front, title=parsed.title or front.title)
+
+
+def _path(given: Given) -> Path:
+    """A file's name for the key: the key itself, else the last part of the source, which may be an address."""
+    if given.metadata.get("key"):
+        return Path(f"{given.name}.md")
+    last = PurePosixPath(given.name.replace("\\", "/").split("?")[0].rstrip("/")).name
+    return Path(last or "document")
+
+
+def _parsed(parts: Sequence[Document]) -> ParsedPaper:
+    """The parts as one text; their pages are kept when each of them says its own (counted from 0)."""
+    pages = [part.metadata.get("page") for part in parts]
+    numbers = [page for page in pages if isinstance(page, int) and 0 <= page < _MOST_PAGES]
+    paged = len(numbers) == len(parts) and numbers == sorted(numbers)
+    text = ""
+    starts: list[int] = []
+    for number, part in enumerate(parts):
+        text += _GAP if text else ""
+        if paged:
+            starts += [len(text)] * (numbers[number] + 1 - len(starts))
+        text += _cleaned(part.page_content)
+    return replace(parse_markdown(text), page_starts=tuple(starts))
+
+
+def _cleaned(text: str) -> str:
+    """Without NUL characters, which no store takes, and halves of characters, which have no encoding."""
+    return text.replace("\0", "").encode("utf-8", "ignore").decode("utf-8").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePaper:
+    """A paper as read from its file, with the user's note on it.
+
+    `folder` is where its file lies; None for a paper that was handed in, beside which no note can lie.
+    """
+
+    path: Path
+    parsed: ParsedPaper
+    paper: Paper
+    folder: Path | None = None
+    note: str = ""

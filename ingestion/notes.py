@@ -1,0 +1,87 @@
+"""Finds the user's note on each paper that an ingest has read: `<key>.notes.md`, or `<file>.notes.md`, beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..documents.bibliography import Refusal
+from ..documents.notes import note_stem
+from .folder_walk import leads_out, printable, refused_link
+from .langchain_documents import SourcePaper
+from .sources import SourceRefusedError, Sources, read_text
+
+Names = dict[tuple[Path, str], Path]
+
+
+def attach_notes(sources: Sources) -> Sources:
+    """The sources with the notes that lie beside their files, as they are now; the others are named in warnings.
+
+    To be called when the keys are settled. A note that cannot be read is refused, and its paper taken without one.
+    """
+    names = _notes_beside(source.folder for source in sources.found if source.folder is not None)
+    of_paper = _owners(sources.found, names)
+    found: list[SourcePaper] = []
+    refused = list(sources.refused)
+    for source in sources.found:
+        file = of_paper.get(source.paper.key)
+        try:
+            text = _text(file, sources) if file is not None else ""
+        except SourceRefusedError as error:
+            refused.append(Refusal(str(file), str(error)))
+            text = ""
+        found.append(replace(source, note=text))
+    owned = {file.resolve() for file in of_paper.values()}
+    beside_refused = {(Path(item.path).parent.resolve(), Path(item.path).stem) for item in sources.refused}
+    warnings = [
+        f"{printable(str(file))}: is a note, but of no paper beside it; name it after the paper's key or file."
+        for file in sources.notes
+        if file.resolve() not in owned and (file.parent.resolve(), note_stem(file)) not in beside_refused
+    ]
+    return replace(sources, found=tuple(found), refused=tuple(refused), warnings=(*sources.warnings, *warnings))
+
+
+def _text(file: Path, sources: Sources) -> str:
+    """A note's text, empty for one of blanks; raises `SourceRefusedError`."""
+    target = None if sources.follow_links else leads_out(file, (*sources.folders, file.parent))
+    if target is not None:
+        raise SourceRefusedError(refused_link(file, target).reason)
+    return read_text(file, blank=True)
+
+
+def _notes_beside(folders: Iterable[Path]) -> Names:
+    """The notes in these folders, by folder and the name that each is for."""
+    names: Names = {}
+    for folder in dict.fromkeys(folders):
+        try:
+            files = sorted(folder.iterdir())
+        except OSError:
+            continue  # a folder whose files may be read but not listed
+        for file in files:
+            stem = note_stem(file)
+            if stem is not None and file.is_file():
+                names.setdefault((folder, stem), file)
+    return names
+
+
+def _owners(sources: Sequence[SourcePaper], names: Names) -> dict[str, Path]:
+    """The note of each paper that has one, by key; a paper's key goes before the name of another one's file."""
+    owners: dict[str, Path] = {}
+    left = dict(names)
+    for stem_of in (_by_key, _by_file):
+        for source in sources:
+            if source.folder is None or source.paper.key in owners:
+                continue
+            file = left.pop((source.folder, stem_of(source)), None)
+            if file is not None:
+                owners[source.paper.key] = file
+    return owners
+
+
+def _by_key(source: SourcePaper) -> str:
+    return source.paper.key
+
+
+def _by_file(source: SourcePaper) -> str:
+    return source.path.stem

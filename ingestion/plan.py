@@ -1,0 +1,270 @@
+"""Works out what an ingest has to do, before anything is embedded or written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import starmap
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from ..documents import Chunk, Paper, chunk_id, text_hash
+from ..documents.bibliography import Refusal
+from ..documents.chunking import CHUNKING_VERSION, chunk_paper
+from ..documents.notes import Note, make_note
+from ..documents.paper_metadata import extractive_summary
+from ..documents.types import Section
+from ..models.embeddings.protocol import Vector
+from ..stores.library import Library
+from ..stores.paper_change import Change, PaperRecord
+from ..stores.vector_cache import VectorCache
+from .events import IngestReport
+from .langchain_documents import SourcePaper
+from .sources import Sources
+
+Outcome = Literal["added", "updated", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperPlan:
+    """A paper that is new or has changed; `known` are the vectors that need not be made, by text hash."""
+
+    record: PaperRecord
+    text: str
+    sections: tuple[Section, ...]
+    chunks: tuple[Chunk, ...]
+    known: Mapping[str, Vector]
+    wants_summary: bool
+
+    def missing_texts(self) -> dict[str, str]:
+        """The texts that have no vector yet, by hash; the summary and the note last."""
+        texts = {text_hash(chunk.text): chunk.text for chunk in self.chunks}
+        for text in (self.record.summary, *_passages(self.record)):
+            texts[text_hash(text)] = text
+        return {name: text for name, text in texts.items() if name not in self.known}
+
+    def missing_chunks(self) -> int:
+        """How many different chunk texts have no vector yet."""
+        return len({text_hash(chunk.text) for chunk in self.chunks} - self.known.keys())
+
+    def summarized(self, summary: str) -> PaperPlan:
+        """The plan with a summary that a model wrote; an empty one changes nothing."""
+        if not summary.strip():
+            return self
+        record = replace(self.record, summary=summary.strip(), summary_kind="model")
+        return replace(self, record=record)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """All that one ingest will do."""
+
+    files: int
+    to_index: tuple[PaperPlan, ...]
+    metadata_only: tuple[PaperRecord, ...]
+    to_remove: tuple[str, ...]
+    added: tuple[str, ...]
+    updated: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    refused: tuple[Refusal, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def chunks_to_embed(self) -> int:
+        """Chunk texts without a vector."""
+        return sum(plan.missing_chunks() for plan in self.to_index)
+
+    @property
+    def texts_to_embed(self) -> int:
+        """Chunk texts, summaries and notes without a vector."""
+        return sum(len(plan.missing_texts()) for plan in self.to_index)
+
+    def report(self, *, seconds: float) -> IngestReport:
+        """What was done, once it is done."""
+        return IngestReport(
+            added=self.added,
+            updated=self.updated,
+            unchanged=self.unchanged,
+            removed=self.to_remove,
+            chunks_embedded=self.chunks_to_embed,
+            refused=self.refused,
+            warnings=self.warnings,
+            seconds=seconds,
+        )
+
+
+def metadata_hash(paper: Paper) -> str:
+    """Changes with what is said of a paper, not with where its file lies or what the file holds."""
+    said = {name: value for name, value in asdict(paper).items() if name not in {"source", "content_hash"}}
+    return text_hash(json.dumps(said, sort_keys=True))
+
+
+def make_plan(
+    library: Library,
+    sources: Sources,
+    *,
+    prune: bool,
+    cache: VectorCache | None,
+    rewrite_summaries: bool,
+    chunking: tuple[int, int],
+) -> IngestPlan:
+    """Compare the sources with the library; blocks, and counts the tokens of all that has changed."""
+    records = library.records()
+    keys: dict[Outcome, list[str]] = {"added": [], "updated": [], "unchanged": []}
+    to_index: list[PaperPlan] = []
+    metadata_only: list[PaperRecord] = []
+    refused = list(sources.refused)
+    for source in sources.found:
+        key = source.paper.key
+        old = records.get(key)
+        record = _record(source, old, chunking, library.embedding.count_tokens)
+        wants_summary = rewrite_summaries and record.summary_kind != "model"
+        if old is not None and _same_text(old, record) and not wants_summary:
+            same = old.metadata_hash == record.metadata_hash
+            keys["unchanged" if same else "updated"].append(key)
+            if not same or old.paper.source != record.paper.source:
+                metadata_only.append(record)
+            continue
+        plan = _paper_plan(library, source, record, wants_summary=wants_summary, chunking=chunking)
+        if plan is None:
+            refused.append(Refusal(str(source.path), "holds no prose to search"))
+            continue
+        keys["added" if old is None else "updated"].append(key)
+        to_index.append(plan)
+    gone = _gone(library, sources)
+    return IngestPlan(
+        files=len(sources.found) + len(sources.refused),
+        to_index=tuple(_with_known(library, to_index, cache)),
+        metadata_only=tuple(metadata_only),
+        to_remove=tuple(gone) if prune else (),
+        added=tuple(keys["added"]),
+        updated=tuple(keys["updated"]),
+        unchanged=tuple(keys["unchanged"]),
+        refused=tuple(refused),
+        warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, gone.items()))),
+    )
+
+
+def _gone_warning(key: str, now: str | None) -> str:
+    why = f"its file is now that of {now}" if now else "its file is gone"
+    return f"{key}: {why}; it stays until you remove it or ingest with --prune."
+
+
+def _paper_plan(
+    library: Library, source: SourcePaper, record: PaperRecord, *, wants_summary: bool, chunking: tuple[int, int]
+) -> PaperPlan | None:
+    """The paper cut into chunks; None when there is nothing in it to search."""
+    target, overlap = chunking
+    count_tokens = library.embedding.count_tokens_each
+    chunks = chunk_paper(record.paper.key, source.parsed, count_tokens, target=target, overlap=overlap)
+    if not chunks:
+        return None
+    record = replace(record, chunk_count=len(chunks))
+    return PaperPlan(record, source.parsed.text, source.parsed.sections, tuple(chunks), {}, wants_summary)
+
+
+def _record(
+    source: SourcePaper, old: PaperRecord | None, chunking: tuple[int, int], count_tokens: Callable[[str], int]
+) -> PaperRecord:
+    """The paper as it is now; a summary that a model wrote of the same text is kept."""
+    paper = source.paper
+    record = PaperRecord(
+        paper=paper,
+        metadata_hash=metadata_hash(paper),
+        chunking=f"{CHUNKING_VERSION}:{chunking[0]}:{chunking[1]}",
+        summary=paper.abstract or extractive_summary(source.parsed),
+        summary_kind="abstract" if paper.abstract else "extractive",
+        chunk_count=old.chunk_count if old else 0,
+    )
+    if source.note:
+        record = replace(record, note=_noted(source.note, old, record.chunking, count_tokens, chunking[0]))
+    if old is not None and old.summary_kind == "model" and old.paper.content_hash == paper.content_hash:
+        return replace(record, summary=old.summary, summary_kind="model")
+    return record
+
+
+def _noted(text: str, old: PaperRecord | None, chunking: str, count_tokens: Callable[[str], int], target: int) -> Note:
+    """The note cut into passages; one that is the same as before is taken over."""
+    if old is not None and old.note is not None and old.note.text == text and old.chunking == chunking:
+        return old.note
+    return make_note(text, count_tokens, target=target)
+
+
+def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
+    """Whether the paper is the same, and its summary and note are."""
+    same_paper = old.paper.content_hash == new.paper.content_hash and old.chunking == new.chunking
+    return same_paper and (old.summary, old.note) == (new.summary, new.note)
+
+
+def _passages(record: PaperRecord) -> tuple[str, ...]:
+    """What is embedded of the note on a paper."""
+    return record.note.passages if record.note else ()
+
+
+def _gone(library: Library, sources: Sources) -> dict[str, str | None]:
+    """Papers that were read from a walked folder and have no file any more, with the key that has it now."""
+    folders = [folder.resolve() for folder in sources.folders]
+    found = {source.paper.key for source in sources.found}
+    key_of_file = {source.paper.source: source.paper.key for source in sources.found}
+    gone: dict[str, str | None] = {}
+    for key, record in library.records().items():
+        file = Path(record.paper.source)
+        if key in found or not any(file.is_relative_to(folder) for folder in folders):
+            continue
+        if record.paper.source in key_of_file or not file.is_file():
+            gone[key] = key_of_file.get(record.paper.source)
+    return gone
+
+
+def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache | None) -> list[PaperPlan]:
+    """The plans with the vectors that the library or the cache has already.
+
+    They are fetched before anything is written, since writing may drop the chunk that a text moved away from.
+    """
+    texts = {name for plan in plans for name in plan.missing_texts()}
+    ids = library.catalog.ids_by_text(texts) if texts else {}
+    vectors = library.store.get_vectors(sorted(set(ids.values()))) if ids else {}
+    known = {name: vectors[identifier] for name, identifier in ids.items() if identifier in vectors}
+    old = library.records()
+    same = [
+        plan.record
+        for plan in plans
+        if plan.record.paper.key in old and old[plan.record.paper.key].summary == plan.record.summary
+    ]
+    summaries = library.store.summary_vectors([record.paper.key for record in same]) if same else {}
+    for record in same:
+        if record.paper.key in summaries:
+            known[text_hash(record.summary)] = summaries[record.paper.key]
+    known.update(_known_passages(library, plans))
+    missing = sorted(texts - known.keys())
+    if cache is not None and missing:
+        known.update(cache.get(library.embedding.name, missing))
+    return [
+        replace(plan, known={name: known[name] for name in plan.missing_texts() if name in known}) for plan in plans
+    ]
+
+
+def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, Vector]:
+    """The vectors of passages that the notes on these papers had before and have now, by text hash."""
+    old = library.records()
+    names: dict[str, str] = {}
+    for plan in plans:
+        key = plan.record.paper.key
+        before = _passages(old[key]) if key in old else ()
+        kept = set(_passages(plan.record)).intersection(before)
+        names.update({chunk_id(key, place): text_hash(text) for place, text in enumerate(before) if text in kept})
+    vectors = library.store.note_vectors(list(names)) if names else {}
+    return {names[identifier]: vector for identifier, vector in vectors.items()}
+
+
+def with_vectors(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
+    """The change that takes a paper in, from the vectors that were known and those just made."""
+    vectors = {**plan.known, **new}
+    matrix = np.stack([vectors[text_hash(chunk.text)] for chunk in plan.chunks])
+    summary = vectors[text_hash(plan.record.summary)]
+    change = Change(plan.record.paper.key, plan.record, plan.sections, plan.chunks, matrix, summary)
+    passages = [vectors[text_hash(text)] for text in _passages(plan.record)]
+    return replace(change, note_vectors=np.stack(passages)) if passages else change

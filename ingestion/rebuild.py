@@ -1,0 +1,96 @@
+"""Makes the index anew from the papers that the library keeps a record of.
+
+The library keeps each paper's metadata and where its file is, not the file itself. So a paper is read again from
+its file, under the key and metadata that it has; its vectors are taken from the store as far as they are there,
+and made where they are not. A paper whose file is gone is left as it is while its passages are whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from ..config import PdfReader
+from ..documents.bibliography import Refusal
+from ..documents.subprocesses import in_thread, raise_if_stopped
+from ..plurals import counted
+from ..stores.library import Library
+from .conversion_cache import ConvertedFiles
+from .doctor import Problem, differences, mend, some
+from .events import IngestReport
+from .indexing import OnEvent
+from .ingest import ingest_sources
+from .langchain_documents import SourcePaper
+from .sources import SourceRefusedError, Sources, read_again
+
+
+async def rebuild(
+    library: Library,
+    *,
+    only: Collection[str] | None = None,
+    on_event: OnEvent | None = None,
+    chunk_tokens: int = 400,
+    chunk_overlap: int = 100,
+    pdf_reader: PdfReader = "pdf-oxide",
+) -> IngestReport:
+    """Index every paper anew, or those with the keys `only`.
+
+    A kill leaves each paper as it was or as it will be, and the next run goes on. Refused are papers whose file is
+    gone or cannot be read and whose passages are not whole. Raises `InputError` when the library was made with
+    another embedding model or the PDF reader or its Java is not installed, and whatever the embedding raises.
+    """
+    await mend(library)
+    lacking = (await asyncio.to_thread(differences, library)).lacking
+    sources = await in_thread(_kept_sources, library, lacking, only, pdf_reader)
+    return await ingest_sources(library, sources, anew=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap))
+
+
+async def repair_library(
+    library: Library,
+    *,
+    on_event: OnEvent | None = None,
+    chunk_tokens: int = 400,
+    chunk_overlap: int = 100,
+    pdf_reader: PdfReader = "pdf-oxide",
+) -> tuple[list[Problem], tuple[Refusal, ...]]:
+    """Mend, and index anew the papers that lack something; refused are those whose file is gone or not readable.
+
+    Raises whatever the embedding raises, with what is done kept.
+    """
+    done = await mend(library)
+    lacking = (await asyncio.to_thread(differences, library)).lacking
+    if not lacking:
+        return done, ()
+    report = await rebuild(
+        library,
+        only=lacking,
+        on_event=on_event,
+        chunk_tokens=chunk_tokens,
+        chunk_overlap=chunk_overlap,
+        pdf_reader=pdf_reader,
+    )
+    if report.updated:
+        embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded"
+        done.append(Problem("fine", "vectors", f"indexed anew from their files: {some(report.updated)}; {embedded}"))
+    return [*done, *await mend(library)], report.refused
+
+
+def _kept_sources(
+    library: Library, lacking: frozenset[str], only: Collection[str] | None, pdf_reader: PdfReader
+) -> Sources:
+    kept = ConvertedFiles(library.home.converted)
+    found: list[SourcePaper] = []
+    refused: list[Refusal] = []
+    warnings: list[str] = []
+    for paper in library.papers():
+        if only is not None and paper.key not in only:
+            continue
+        raise_if_stopped()
+        try:
+            found.append(read_again(paper, kept, pdf_reader))
+        except SourceRefusedError as error:
+            if paper.key in lacking:
+                refused.append(Refusal(paper.source, f"{error}, and passages of {paper.key} are missing; ingest it"))
+            else:
+                warnings.append(f"{paper.key}: its file {error} ({paper.source}); it is left as it is.")
+    return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())

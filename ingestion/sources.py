@@ -1,0 +1,251 @@
+"""Which files an ingest is about: walks folders, reads papers, finds each one's `.bib` entry."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..config import PdfReader
+from ..documents.bibliography import Bibliography, Refusal, read_bibliography
+from ..documents.conversion import FORMATS, ConversionError, as_markdown, most_bytes
+from ..documents.markdown import ParsedPaper, parse_markdown
+from ..documents.notes import note_stem
+from ..documents.paper_metadata import describe
+from ..documents.pdf import PdfRefusedError
+from ..documents.regular_files import FileRefusedError, read_regular, require_regular
+from ..documents.subprocesses import raise_if_stopped
+from ..documents.types import Paper
+from ..errors import InputError
+from ..plurals import counted
+from .conversion_cache import ConvertedFiles
+from .folder_walk import printable, walk
+from .langchain_documents import MOST_CHARACTERS, Given, SourcePaper, grouped, read_given
+from .pdf_subprocess import read_pdf_apart
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+MARKDOWN = frozenset({".md", ".markdown"})
+PDF = ".pdf"
+ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # the first is taken when a folder has a paper in several
+_MOST_PDF = 500_000_000
+_TOO_MUCH = f"more than a paper may have ({MOST_CHARACTERS / 1e6:.0f} MB); are pictures embedded in it?"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What an ingest found: papers with different keys, what it refused and what it has to say.
+
+    `folders` are the folders that were walked, by which papers are known whose file is gone; `notes` are the
+    user's notes that were met on the way, which may be links out of their folders when `follow_links`.
+    """
+
+    found: tuple[SourcePaper, ...]
+    refused: tuple[Refusal, ...]
+    warnings: tuple[str, ...]
+    folders: tuple[Path, ...]
+    notes: tuple[Path, ...] = ()
+    follow_links: bool = False
+
+
+class SourceRefusedError(Exception):
+    """A file that cannot be taken in; the message is the reason."""
+
+
+def read_sources(
+    paths: Sequence[Path],
+    bib: Path | None,
+    documents: Sequence[Document] = (),
+    kept: ConvertedFiles | None = None,
+    pdf_reader: PdfReader = "pdf-oxide",
+    *,
+    follow_links: bool = False,
+) -> Sources:
+    """Read all papers under `paths` and in `documents`; `kept` spares the unchanged PDF and other files.
+
+    What a link in a folder leads to outside of it is refused, unless `follow_links`. Raises `InputError` when there
+    are none, when a path or `bib` is missing, or what the PDF reader needs.
+    """
+    if not paths and not documents:
+        raise InputError("No path was given.", help="Name the folder that holds your papers.")
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
+    folders = tuple(path for path in paths if path.is_dir())
+    met = walk(paths, ENDINGS, follow_links=follow_links)
+    notes = tuple(file for file in met.files if note_stem(file) is not None)
+    files, twins = _one_of_each([file for file in met.files if note_stem(file) is None])
+    if not files and not documents and not met.refused:
+        where = ", ".join(str(path) for path in paths)
+        raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
+    warnings = [
+        f"{twin}: passed over, since {file.name} beside it holds the same paper; move one away to choose the other."
+        for twin, file in twins
+    ]
+    bibliography = _bibliography(met.bibliographies, bib, warnings)
+    refused = [*met.refused, *bibliography.refused]
+    warnings.extend(bibliography.warnings)
+    given, nameless = grouped(documents)
+    refused.extend(nameless)
+    found: dict[str, SourcePaper] = {}
+    items: list[Path | Given] = [*files, *given]
+    for item in items:
+        raise_if_stopped()
+        read = _read_any(item, bibliography, kept, pdf_reader)
+        if isinstance(read, Refusal):
+            refused.append(read)
+            continue
+        source, said = read
+        earlier = found.get(source.paper.key)
+        if earlier is not None:
+            name = str(item) if isinstance(item, Path) else item.name
+            refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
+            continue
+        found[source.paper.key] = source
+        warnings.extend(said)
+    if met.passed_over:
+        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(met.passed_over.items()))
+        skipped = counted(met.passed_over.total(), "file")
+        warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
+    return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
+
+
+def _bibliography(inside: Sequence[Path], bib: Path | None, warnings: list[str]) -> Bibliography:
+    """The given `.bib`, else the only one that lies in a given folder, else none."""
+    if bib is not None:
+        return read_bibliography(bib)
+    if len(inside) == 1:
+        return read_bibliography(inside[0])
+    if inside:
+        names = ", ".join(printable(file.name) for file in inside)
+        warnings.append(f"None of several .bib files was used ({names}); name one with --bib.")
+    return Bibliography()
+
+
+def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
+    """The files without those that hold a paper again in another format, and these with the one that is taken.
+
+    Markdown comes first, since nothing of it is guessed; a PDF comes last, for its headings and formulas are.
+    """
+    best: dict[tuple[Path, str], Path] = {}
+    for file in files:
+        name = (file.parent, file.stem)
+        if name not in best or _rank(file) < _rank(best[name]):
+            best[name] = file
+    twins = [
+        (file, taken) for file in files if (taken := best[file.parent, file.stem]) != file and _differ(file, taken)
+    ]
+    left_out = {file for file, _ in twins}
+    return [file for file in files if file not in left_out], twins
+
+
+def _rank(file: Path) -> int:
+    ending = file.suffix.lower()
+    return ENDINGS.index(ending) if ending in ENDINGS else len(ENDINGS)
+
+
+def _differ(file: Path, other: Path) -> bool:
+    return file.suffix.lower() != other.suffix.lower()
+
+
+def _read_any(
+    item: Path | Given, bibliography: Bibliography, kept: ConvertedFiles | None, pdf_reader: PdfReader
+) -> tuple[SourcePaper, list[str]] | Refusal:
+    """A paper and what there is to say about it, or why it is not taken; no paper ends the reading of the others."""
+    try:
+        if isinstance(item, Path):
+            return _read(item, bibliography, kept, pdf_reader)
+        return read_given(item, bibliography)
+    except (RecursionError, MemoryError, ValueError) as error:
+        name = str(item) if isinstance(item, Path) else item.name
+        kind = "is nested too deeply" if isinstance(error, RecursionError) else "has a form that is not understood"
+        return Refusal(printable(name), f"cannot be read: it {kind} ({type(error).__name__})")
+
+
+def _read(
+    file: Path, bibliography: Bibliography, kept: ConvertedFiles | None, pdf_reader: PdfReader
+) -> tuple[SourcePaper, list[str]] | Refusal:
+    """A paper and what there is to say about it, or why it is not taken."""
+    if printable(str(file)) != str(file):
+        return Refusal(printable(str(file)), "has a name that is no text; rename it")
+    try:
+        parsed = _parsed(file, kept, pdf_reader)
+    except SourceRefusedError as error:
+        return Refusal(str(file), str(error))
+    front = parsed.front_matter
+    entry = bibliography.match(file, doi=front.doi, title=parsed.title)
+    paper, said = describe(file, parsed, entry)
+    return SourcePaper(file, parsed, paper, folder=file.parent), said
+
+
+def _parsed(file: Path, kept: ConvertedFiles | None, pdf_reader: PdfReader) -> ParsedPaper:
+    """The file by its ending; raises `SourceRefusedError`."""
+    ending = file.suffix.lower()
+    try:
+        if ending in MARKDOWN:
+            return parse_markdown(read_text(file))
+        # Looked at before anything of it is read, were it only to know whether it has changed.
+        require_regular(file, most_bytes(file) if ending in FORMATS else _MOST_PDF)
+        if ending == PDF:
+            return read_pdf_apart(file, kept, reader=pdf_reader)
+        if ending in FORMATS:
+            return parse_markdown(_converted(file, kept))
+    except (PdfRefusedError, ConversionError, FileRefusedError) as error:
+        raise SourceRefusedError(str(error)) from error
+    except OSError as error:
+        raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+    hint = "; give it with --bib" if ending == ".bib" else ""
+    raise SourceRefusedError(f"is no paper ({', '.join(ENDINGS)}){hint}")
+
+
+def _converted(file: Path, kept: ConvertedFiles | None) -> str:
+    """The file in markdown; raises `ConversionError`."""
+    read = kept.get(file) if kept is not None else None
+    if read is None:
+        read = {"markdown": as_markdown(file)}
+        if kept is not None:
+            kept.put(file, read)
+    text = str(read["markdown"])
+    if len(text) > MOST_CHARACTERS:
+        raise ConversionError(f"holds {len(text) / 1e6:.0f} MB of text, {_TOO_MUCH}")
+    return text
+
+
+def read_text(file: Path, *, blank: bool = False) -> str:
+    """The text of a file in UTF-8, not blank unless that may be; raises `SourceRefusedError`."""
+    try:
+        data = read_regular(file, MOST_CHARACTERS)
+    except FileRefusedError as error:
+        raise SourceRefusedError(f"{error}; are pictures embedded in it?" if file.is_file() else str(error)) from error
+    except OSError as error:
+        raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceRefusedError("is UTF-16; save it as UTF-8")
+    if b"\0" in data:
+        raise SourceRefusedError("is binary, not text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceRefusedError(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    if not text.strip():
+        if not blank:
+            raise SourceRefusedError("is empty")
+        text = ""
+    return text
+
+
+def read_again(paper: Paper, kept: ConvertedFiles, pdf_reader: PdfReader) -> SourcePaper:
+    """A paper's file with the metadata that the library has of it; raises `SourceRefusedError`."""
+    file = Path(paper.source)
+    if file.is_symlink():  # a paper is kept under the path that links led to
+        raise SourceRefusedError("has become a link")
+    if not file.is_file():
+        raise SourceRefusedError("is gone")
+    read = _read_any(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}), kept, pdf_reader)
+    if isinstance(read, Refusal):
+        raise SourceRefusedError(read.reason)
+    source, _ = read
+    return replace(source, paper=replace(paper, content_hash=source.paper.content_hash))

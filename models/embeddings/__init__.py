@@ -1,0 +1,1 @@
+"""Embedding models, bundled or behind an endpoint, and the cross-encoder."""

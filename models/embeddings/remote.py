@@ -1,0 +1,267 @@
+"""Embeddings from an endpoint, or from any LangChain `Embeddings`, behind the journal.
+
+Texts go out in batches, but each has its own key in the journal: whatever the batches are next time, no text
+is paid for twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from ...config import Settings
+from ...errors import CiteloomError
+from ..concurrency import gather_all
+from ..factory import check_url, limiter_for
+from ..http.failures import BrokenAnswerError
+from ..http.model_identity import ModelIdentity, endpoint_name, key_of
+from ..http.response_validation import usage_of
+from ..http.retry import CallFailedError, Limiter
+from ..http.user_errors import to_user_error
+from ..journal.billing_context import Payer, current_payer
+from ..journal.budget import Budget, BudgetLimits
+from ..journal.journal import Journal
+from ..journal.records import CallRecord, CallResult, Hold, RunScope, Usage
+from ..prompt_tokens import sized
+from .bundled_weights import count_tokens, count_tokens_each
+from .protocol import Vector, Vectors, normalised
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+BATCH: Final = 64  # texts in a request
+BATCHES_AT_ONCE: Final = 8
+_OF_TEXT: Final = 8  # tokens that a server may put around each text
+_CHARACTERS_OF_TOKEN: Final = 4  # about, where a server does not count them
+
+TextKind = Literal["document", "query"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedTexts:
+    """Vectors as they came, and the tokens that were counted for them; None when a server counted none."""
+
+    rows: Sequence[Sequence[float]]
+    tokens: int | None = None
+
+
+VectorSource = Callable[[Sequence[str], TextKind], Awaitable[EmbeddedTexts]]
+
+
+class JournaledEmbedding:
+    """Implements `EmbeddingModel` on a source of vectors that costs money or time."""
+
+    at_once: Final = BATCH * BATCHES_AT_ONCE
+
+    def __init__(
+        self,
+        source: VectorSource,
+        *,
+        identity: ModelIdentity,
+        journal: Journal,
+        scope: RunScope,
+        limiter: Limiter,
+    ) -> None:
+        self.name: Final = f"{identity.model} at {identity.endpoint}"
+        self._source = source
+        self._identity = identity
+        self._journal = journal
+        self._scope = scope
+        self._limiter = limiter
+        self._dimensions: int | None = None
+        self._unlimited = Budget(BudgetLimits(), {}, journal)
+
+    @property
+    def dimensions(self) -> int | None:
+        """Length of a vector; None before the first answer."""
+        return self._dimensions
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens by the bundled tokenizer; raises `WeightsError`."""
+        return count_tokens(text)
+
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        """`count_tokens` of each text; raises `WeightsError`."""
+        return count_tokens_each(texts)
+
+    async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
+        """Vectors of `texts`, [n, d].
+
+        Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError`, `BudgetReachedError` and
+        `JournalPausedError`.
+        """
+        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+
+        failed = False
+
+        async def embed(batch: Sequence[str]) -> list[Vector]:
+            nonlocal failed
+            async with turn:
+                if failed:  # what is under way ends and is kept, but nothing more is begun
+                    return []
+                try:
+                    vectors = await self._embed(batch, "document")
+                except CiteloomError:
+                    failed = True
+                    raise
+            if on_done is not None:
+                on_done(len(batch))
+            return vectors
+
+        turn = asyncio.Semaphore(BATCHES_AT_ONCE)
+        done = await gather_all(embed(batch) for batch in batches)
+        rows = [vector for batch_vectors in done for vector in batch_vectors]
+        return np.stack(rows) if rows else np.zeros((0, self._dimensions or 0), dtype=np.float32)
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a query, [d]; raises as `embed_documents`."""
+        return (await self._embed([text], "query"))[0]
+
+    async def _embed(self, texts: Sequence[str], kind: TextKind) -> list[Vector]:
+        identity = self._identity
+        records = [
+            CallRecord(
+                key_of(["embedding", identity.endpoint, identity.model, identity.parameters, kind, text]),
+                "embedding",
+                identity.endpoint,
+                identity.model,
+            )
+            for text in texts
+        ]
+
+        payer = current_payer() or Payer(self._scope.run_id, self._unlimited)
+        granted: list[Hold] = []
+        taken: list[tuple[int, int]] = []
+
+        async def ask(positions: Sequence[int]) -> list[CallResult]:
+            # Servers refuse an empty text.
+            wanted = [texts[position] if texts[position].strip() else "-" for position in positions]
+            most = Hold(payer.run, records[positions[0]], len(wanted), 0, 0)
+            if payer.budget.limited:
+                most = await asyncio.to_thread(sized, most, "".join(wanted), _OF_TEXT * len(wanted))
+
+            @asynccontextmanager
+            async def admission() -> AsyncIterator[None]:
+                async with payer.budget.reserved(most) as hold:
+                    yield
+                granted.extend([hold] if hold else [])
+
+            rows, tokens = await self._limiter.run(lambda: self._ask(wanted, kind), admission)
+            if tokens is None:  # a free answer would pass any budget
+                tokens = 1 + sum(map(len, wanted)) // _CHARACTERS_OF_TOKEN
+            taken.append((tokens, 0))
+            # A request is billed as a whole; its tokens are counted with the first of its texts.
+            first = CallResult(_payload(rows[0]), tokens, 0, next(iter(granted), None))
+            return [first, *(CallResult(_payload(row)) for row in rows[1:])]
+
+        try:
+            replays = await self._journal.once_each(records, RunScope(payer.run), ask)
+        except CallFailedError as failed:
+            used = Usage.of(await self._journal.spending([payer.run, self._scope.run_id]))
+            answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
+            raise to_user_error(failed, identity, answered=answered) from failed
+        finally:
+            for hold in granted:
+                payer.budget.settle(hold, next(iter(taken), None))
+        vectors = [_vector(replay.payload) for replay in replays]
+        if self._dimensions is None:
+            lengths = Counter(len(vector) for vector in vectors if vector is not None)
+            self._dimensions = max(lengths, key=lengths.__getitem__, default=None)
+        good = [vector for vector in vectors if vector is not None and len(vector) == self._dimensions]
+        if len(good) < len(vectors):
+            read = zip(records, vectors, strict=True)
+            bad = [record.key for record, vector in read if vector is None or len(vector) != self._dimensions]
+            await self._journal.discard(bad, RunScope(payer.run))
+            return await self._embed(texts, kind)
+        return good
+
+    async def _ask(self, texts: Sequence[str], kind: TextKind) -> tuple[Vectors, int | None]:
+        try:
+            embedded = await self._source(texts, kind)
+            with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
+                rows = np.asarray(embedded.rows, dtype=np.float32)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise BrokenAnswerError(f"vectors that cannot be read: {error}") from error
+        if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
+            raise BrokenAnswerError(f"{len(texts)} texts were sent, but vectors of shape {rows.shape} came back")
+        if self._dimensions not in (None, rows.shape[1]):
+            raise BrokenAnswerError(f"vectors of {rows.shape[1]} numbers instead of {self._dimensions}")
+        if not np.isfinite(rows).all():
+            raise BrokenAnswerError("a vector with a number that is not finite")
+        return normalised(rows), embedded.tokens
+
+
+def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope) -> JournaledEmbedding:
+    """The embedding model at the endpoint that the settings name; raises `ConfigurationError`."""
+    model, url, key = settings.embedding_endpoint()
+    identity = ModelIdentity(
+        endpoint=endpoint_name(url),
+        model=model,
+        url_setting="CITELOOM_EMBEDDING_BASE_URL",
+        model_setting="CITELOOM_EMBEDDING_MODEL",
+        key_setting="CITELOOM_EMBEDDING_API_KEY",
+        secret=key,
+    )
+    check_url(url, identity.url_setting)
+
+    async def source(texts: Sequence[str], _: TextKind) -> EmbeddedTexts:
+        from ..http.client import openai_client
+
+        client = openai_client(url, key, settings.request_timeout)
+        # Past the SDK's walk through every text by its type hints, and without an object for every vector.
+        body = {"model": model, "input": list(texts), "encoding_format": "float"}
+        answer: Any = await client.post("/embeddings", cast_to=object, body=body)
+        usage = usage_of(answer.get("usage"), given="")
+        return EmbeddedTexts(_in_order(answer["data"]), usage["input_tokens"] if usage else None)
+
+    limiter = limiter_for(settings, identity)
+    return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
+
+
+def embedding_for(
+    embeddings: Embeddings, settings: Settings, *, journal: Journal, scope: RunScope
+) -> JournaledEmbedding:
+    """A LangChain `Embeddings` that was handed in; its class and model name are its identity."""
+    kind = f"{type(embeddings).__module__}.{type(embeddings).__qualname__}"
+    names = (getattr(embeddings, name, None) for name in ("model", "model_name", "model_id"))
+    identity = ModelIdentity(kind, next((name for name in names if isinstance(name, str)), "unnamed"))
+
+    async def source(texts: Sequence[str], kind: TextKind) -> EmbeddedTexts:
+        if kind == "query":
+            return EmbeddedTexts([await embeddings.aembed_query(text) for text in texts], 0)
+        return EmbeddedTexts(await embeddings.aembed_documents(list(texts)), 0)
+
+    limiter = limiter_for(settings, identity)
+    return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
+
+
+def _in_order(data: Sequence[Any]) -> list[Any]:
+    """The vectors by their places; in the order they came where all say the same place, or none. Raises ValueError."""
+    places = [item.get("index", 0) for item in data]
+    if any(place != places[0] for place in places):
+        if sorted(places) != list(range(len(places))):
+            raise ValueError("their places are not those of the texts")
+        data = sorted(data, key=lambda item: item["index"])
+    return [item["embedding"] for item in data]
+
+
+def _payload(row: Vector) -> str:
+    return json.dumps({"float32": base64.b64encode(row.astype("<f4").tobytes()).decode("ascii")})
+
+
+def _vector(payload: str) -> Vector | None:
+    """The vector of an answer in the journal; None when it cannot be read."""
+    try:
+        raw = base64.b64decode(json.loads(payload)["float32"])
+        vector: Vector = np.frombuffer(raw, dtype="<f4").astype(np.float32)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return vector if len(vector) and np.isfinite(vector).all() else None

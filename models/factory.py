@@ -1,0 +1,163 @@
+"""From settings to callers: which model, which address, which key, and one limiter for each.
+
+Only the address that the settings name is used: an ambient `OPENAI_BASE_URL` is ignored. Which key may go to it is
+decided where the settings give it out (`Settings.role_endpoint`, `key_trust.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..config import OPENAI_BASE_URL, RoleName, Settings
+from ..errors import ConfigurationError
+from ..key_trust import shown_address
+from .context_size import ContextSize
+from .http.model_identity import ModelIdentity, endpoint_name
+from .http.retry import Limiter
+from .journal.budget import Budget
+from .journal.journal import Journal
+from .journal.records import RunScope
+from .journaled_chat import DialectMemory, JournaledChat, identity_of
+from .singleton import thread_safe_cache
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from pydantic import SecretStr
+
+
+def chat_model(settings: Settings, role: RoleName) -> BaseChatModel:
+    """The LangChain model of a role, without retries and cache of its own; raises `ConfigurationError`."""
+    model, url, key = settings.role_endpoint(role)
+    check_url(url, chat_identity(settings, role).url_setting)
+    return _chat_openai(model, url, key, settings.request_timeout)
+
+
+def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
+    """What the journal and errors call the model of a role."""
+    model, url, key = settings.role_endpoint(role)
+    own_model, own_url, own_key = (
+        getattr(settings, f"{role}_{part}") is not None for part in ("model", "base_url", "api_key")
+    )
+    prefix = f"CITELOOM_{role.upper()}"
+    # A key is missing where the address was set, so that is where the remedy belongs.
+    return ModelIdentity(
+        endpoint=endpoint_name(url),
+        model=model,
+        parameters={"temperature": settings.temperature},
+        url_setting=f"{prefix if own_url else 'CITELOOM_CHAT'}_BASE_URL",
+        model_setting=f"{prefix if own_model else 'CITELOOM_CHAT'}_MODEL",
+        key_setting=f"{prefix if own_url or own_key else 'CITELOOM_CHAT'}_API_KEY",
+        secret=key,
+    )
+
+
+def chat_caller(
+    settings: Settings,
+    role: RoleName,
+    *,
+    journal: Journal,
+    scope: RunScope,
+    budget: Budget | None = None,
+    context: ContextSize | None = None,
+) -> JournaledChat:
+    """The caller of a role by the settings; raises `ConfigurationError`."""
+    identity = chat_identity(settings, role)
+    if budget is not None:
+        budget.require_price(identity.model)
+    return JournaledChat(
+        chat_model(settings, role),
+        identity=identity,
+        journal=journal,
+        scope=scope,
+        limiter=limiter_for(settings, identity),
+        temperature=settings.temperature,
+        dialect=_dialect(identity.endpoint, identity.model),
+        budget=budget,
+        context=context,
+    )
+
+
+def caller_for(
+    model: BaseChatModel,
+    settings: Settings,
+    *,
+    journal: Journal,
+    scope: RunScope,
+    budget: Budget | None = None,
+    context: ContextSize | None = None,
+) -> JournaledChat:
+    """The caller of a LangChain model that was handed in, whose temperature is its own; raises `ConfigurationError`."""
+    identity = identity_of(model)
+    if budget is not None:
+        budget.require_price(identity.model)
+    limiter = limiter_for(settings, identity)
+    return JournaledChat(
+        model, identity=identity, journal=journal, scope=scope, limiter=limiter, budget=budget, context=context
+    )
+
+
+def check_url(url: str, setting: str) -> None:
+    """Raise `ConfigurationError` naming `setting` when `url` is no address of an endpoint, or may hold a secret."""
+    shown = shown_address(url)
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ConfigurationError(
+            f"{setting}: expected an address such as {OPENAI_BASE_URL}, got {shown!r}.", help=f"Set {setting}."
+        )
+    if parts.username is not None or parts.password is not None:
+        raise ConfigurationError(
+            f"{setting}: {shown} holds a user name or password, which would be sent in place of the key.",
+            help=f"Give the address alone, and the key as {setting.replace('_BASE_URL', '_API_KEY')}.",
+        )
+    if parts.query or parts.fragment:
+        raise ConfigurationError(
+            f"{setting}: {shown} has a part after the path, where a key would be seen by whoever sees the address.",
+            help=f"Give the address alone, and the key as {setting.replace('_BASE_URL', '_API_KEY')}.",
+        )
+
+
+def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:
+    """The limiter of a model, the same for all runs of this process that set the same limits."""
+    return _limiter(
+        identity.endpoint,
+        identity.model,
+        settings.max_concurrency,
+        settings.max_retries,
+        settings.request_timeout,
+    )
+
+
+@thread_safe_cache
+def _limiter(_endpoint: str, _model: str, max_concurrency: int, max_retries: int, timeout: float) -> Limiter:
+    return Limiter(max_concurrency=max_concurrency, max_retries=max_retries, timeout=timeout)
+
+
+@thread_safe_cache
+def _dialect(_endpoint: str, _model: str) -> DialectMemory:
+    return DialectMemory()
+
+
+@thread_safe_cache
+def _chat_openai(model: str, url: str, key: SecretStr | None, timeout: float) -> BaseChatModel:
+    from .http.chat_openai import LeanChatOpenAI
+    from .http.client import NO_KEY, openai_client
+
+    client = openai_client(url, key, timeout)
+    given: dict[str, Any] = {
+        "model": model,
+        "base_url": url,
+        "api_key": key or NO_KEY,
+        "root_async_client": client,
+        "async_client": client.chat.completions,
+        "timeout": timeout,
+        "max_retries": 0,
+        "cache": False,
+        # The chat protocol is the one that all these servers speak.
+        "use_responses_api": False,
+    }
+    return LeanChatOpenAI(**given)

@@ -1,0 +1,85 @@
+"""`ChatOpenAI` whose requests go straight to the wire.
+
+The SDK walks through every message by its type hints before it sends it and through every answer after it came,
+and LangChain hands the answer to a thread to be read: together as much work as the request itself, and twenty
+passages are read at once on one core. The body is whole and the answer checked (`models/http/client.py`)
+without that. Measured with twenty calls at once: 20 ms of processor time for a bare client, 50 ms for
+`ChatOpenAI`, 37 ms for this.
+
+Importing this imports the OpenAI SDK; whoever wants a cheap start imports it late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import openai
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+
+from .response_validation import answer_of
+from .sse import StreamedResponse, answer_pieces, is_event_stream
+
+
+class LeanChatOpenAI(ChatOpenAI):
+    """Asks the chat completions of its endpoint; asynchronous only, and streams only through `astream`."""
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        body = self._get_request_payload(messages, stop=stop, **kwargs)
+        body.update(body.pop("extra_body", None) or {})
+        answer = await self.root_async_client.post("/chat/completions", cast_to=object, body=body)
+        return ChatResult(generations=[ChatGeneration(message=answer_of(answer))])
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        body = self._get_request_payload(messages, stop=stop, **kwargs)
+        body.update(body.pop("extra_body", None) or {})
+        stream = await self.root_async_client.post(
+            "/chat/completions",
+            cast_to=object,
+            body={**body, "stream": True},
+            stream=True,
+            stream_cls=openai.AsyncStream[object],
+        )
+        if not is_event_stream(stream.response):
+            whole = answer_of(stream.response.json())
+            yield ChatGenerationChunk(message=AIMessageChunk(content=whole.content))
+        else:
+            answer = StreamedResponse()
+            async with aclosing(answer_pieces(stream.response, answer)) as pieces:
+                async for piece in pieces:
+                    yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
+            whole = answer_of(answer.whole())
+        yield ChatGenerationChunk(message=_all_but_text(whole))
+
+    def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
+        # Not because somebody listens to callbacks, as LangGraph does: a plain call stays one request, one answer.
+        return async_api and bool(kwargs.get("stream"))
+
+
+def _all_but_text(answer: AIMessage) -> AIMessageChunk:
+    """The last chunk of an answer whose text was told already."""
+    return AIMessageChunk(
+        content="",
+        tool_calls=answer.tool_calls,
+        invalid_tool_calls=answer.invalid_tool_calls,
+        usage_metadata=answer.usage_metadata,
+        response_metadata=answer.response_metadata,
+        additional_kwargs=answer.additional_kwargs,
+        chunk_position="last",
+    )

@@ -1,0 +1,178 @@
+"""The HTTP client under all endpoints: connections for each event loop, answers checked as they come.
+
+Importing this imports the OpenAI SDK; whoever wants a cheap start imports it late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from contextlib import aclosing
+from typing import Any, Final, NoReturn
+from urllib.parse import urljoin
+from weakref import WeakKeyDictionary
+
+import openai
+from pydantic import SecretStr
+
+from ..singleton import thread_safe_cache
+from .failures import (
+    BrokenAnswerError,
+    RedirectedError,
+    ServerRefusalError,
+    one_line,
+    raise_embedded_error,
+    retry_after,
+    server_message,
+)
+from .model_identity import endpoint_name
+from .response_body import ACCEPTED_ENCODING, body_parts, json_of
+from .sse import is_event_stream
+
+CONNECT_TIMEOUT: Final = 10.0  # seconds
+# No answer of 100,000 tokens, the most that can be asked for, is as long; 64 vectors of 4,096 numbers are not either.
+MOST_BYTES: Final = 4_000_000
+MOST_BYTES_OF_VECTORS: Final = 32_000_000
+MOST_BYTES_OF_REFUSAL: Final = 1_000_000
+_OF_THE_WIRE: Final = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
+_LONGEST_ADDRESS: Final = 300
+NO_KEY: Final = "none"  # what servers without keys are sent
+_AMBIENT_HEADERS: Final = ("OpenAI-Organization", "OpenAI-Project")
+
+
+class LoopClient(openai.DefaultAsyncHttpxClient):
+    """An HTTP client that may be used from any event loop; connections belong to the loop that made them."""
+
+    def __init__(self, verify: ssl.SSLContext) -> None:
+        super().__init__(verify=verify, follow_redirects=False)
+        self._context = verify
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.DefaultAsyncHttpxClient] = (
+            WeakKeyDictionary()
+        )
+
+    async def send(self, request: Any, **options: Any) -> Any:
+        """Send it from this loop; raises `ServerRefusalError`, `RedirectedError`, `BrokenAnswerError`; httpx errors.
+
+        Events that were asked for as a stream are left unread; everything else is read and checked here.
+        """
+        path = str(request.url.path)
+        response = await self._client().send(request, **{**options, "stream": True, "follow_redirects": False})
+        if options.get("stream") and response.status_code < 300 and is_event_stream(response):
+            return response
+        try:
+            if response.status_code >= 300:
+                await _refuse(response)
+            body = await _read(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
+        finally:
+            await response.aclose()
+        return _readable(response, body, checked_answer(path, body))
+
+    async def close_loop(self) -> None:
+        """Close the connections of the running loop."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+            # A transport closes its socket on the next turn of the loop, which must come before the loop ends.
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+    def _client(self) -> openai.DefaultAsyncHttpxClient:
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = openai.DefaultAsyncHttpxClient(verify=self._context, follow_redirects=False)
+            self._clients[loop] = client
+        return client
+
+
+async def _read(response: Any, most: int) -> bytes:
+    """The whole body; raises `BrokenAnswerError` as soon as it is longer than `most` bytes."""
+    async with aclosing(body_parts(response, most)) as parts:
+        return b"".join([part async for part in parts])
+
+
+async def _refuse(response: Any) -> NoReturn:
+    """Raise what an answer without a 2 at its beginning means; its status counts, whatever its body is."""
+    status = response.status_code
+    if status < 400:
+        raise RedirectedError(f"{status} to {_shown_address(response)}")
+    try:
+        said = server_message((await _read(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
+    except BrokenAnswerError as error:
+        said = str(error)
+    raise ServerRefusalError(status, said, retry_after(response.headers))
+
+
+def _shown_address(response: Any) -> str:
+    """Where a redirect leads, without what may be a secret in it."""
+    location = str(response.headers.get("location", ""))[:_LONGEST_ADDRESS]
+    try:
+        return endpoint_name(urljoin(str(response.request.url), location)) if location else "nowhere"
+    except ValueError:
+        return "an address that is none"
+
+
+def _readable(response: Any, body: bytes, data: dict[str, Any]) -> Any:
+    """The response for the SDK, which would read its JSON again, by its content type and without our care."""
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
+    whole = type(response)(
+        response.status_code,
+        headers=[*headers, ("content-type", "application/json")],
+        content=body,
+        request=response.request,
+        extensions={"http_version": response.extensions.get("http_version", b"HTTP/1.1")},
+    )
+    whole.json = lambda: data
+    return whole
+
+
+def checked_answer(path: str, body: bytes) -> dict[str, Any]:
+    """What an answer holds; raises `BrokenAnswerError`, and `ServerRefusalError` for a refusal under status 200."""
+    try:
+        data = json_of(body)
+    except ValueError as error:
+        start = server_message(body[:2000].decode("utf-8", "replace"))
+        raise BrokenAnswerError(f"not JSON but {start!r}" if body else "an empty answer") from error
+    if not isinstance(data, dict):
+        raise BrokenAnswerError(f"not a JSON object but {one_line(str(data)[:1000])!r}")
+    if data.get("error"):
+        # Some gateways send a refusal under status 200.
+        raise_embedded_error(data["error"])
+    wanted = "data" if path.endswith(("/embeddings", "/models")) else "choices"
+    items = data.get(wanted)
+    if not isinstance(items, list) or not items:
+        raise BrokenAnswerError(f"no {wanted} in it")
+    return data
+
+
+@thread_safe_cache
+def shared_client() -> LoopClient:
+    """The client of this process. Its TLS context takes 20 ms or more, so it is made once."""
+    from httpx import create_ssl_context
+
+    return LoopClient(create_ssl_context())
+
+
+async def close_connections() -> None:
+    """Close what the running loop holds open; to be called before a loop ends."""
+    await shared_client().close_loop()
+
+
+@thread_safe_cache
+def openai_client(base_url: str, key: SecretStr | None, timeout: float) -> openai.AsyncOpenAI:
+    """The SDK's client for an endpoint: no retries, nothing taken from the environment but a proxy."""
+    secret = key.get_secret_value() if key is not None else NO_KEY
+    custom = os.environ.get("OPENAI_CUSTOM_HEADERS", "")
+    ambient = {line.partition(":")[0].strip() for line in custom.splitlines() if ":" in line}
+    headers: dict[str, Any] = dict.fromkeys([*_AMBIENT_HEADERS, *sorted(ambient)], openai.omit)
+    headers["Authorization"] = f"Bearer {secret}"
+    headers["Accept-Encoding"] = ACCEPTED_ENCODING
+    return openai.AsyncOpenAI(
+        api_key=secret,
+        base_url=base_url,
+        timeout=openai.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout)),
+        max_retries=0,
+        default_headers=headers,
+        http_client=shared_client(),
+    )

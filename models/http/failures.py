@@ -1,0 +1,231 @@
+"""How a model call fails: what the user sees, and what the retries are told.
+
+A provider's exception becomes a `Failure` in one place, `failure_of`. A call that is given up becomes one of
+three errors: the endpoint refuses (nothing was answered yet: exit 2), the endpoint is lost (something was: a
+pause), or it stays busy (always a pause).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, Literal, NoReturn
+
+from ...errors import ConfigurationError, PausedError
+
+FailureKind = Literal[
+    "busy",  # 429, 5xx: tried again, all calls to the model wait
+    "dropped",  # the connection broke off: tried again
+    "timeout",
+    "broken",  # an answer that is not one
+    "unreachable",
+    "redirect",  # to another address, which is not followed
+    "key",
+    "model",
+    "quota",
+    "context",
+    "request",
+]
+
+_UNREACHABLE: Final = frozenset(
+    {
+        "ConnectError",
+        "ConnectTimeout",
+        "ConnectionRefusedError",
+        "ProxyError",
+        "SSLError",
+        "UnsupportedProtocol",
+        "gaierror",
+    }
+)
+_BUSY_STATUSES: Final = frozenset({408, 409, 425, 429})
+_NOT_BUSY: Final = frozenset({501, 505})
+_CONTEXT = re.compile(
+    r"context.?(?:length|window|size)|too many tokens|prompt is too long|maximum (?:context|model length)", re.I
+)
+_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|insufficient (?:balance|credits)", re.I)
+_NO_MODEL = re.compile(
+    r"model_not_found|model .{0,80}(?:not found|not exist|not loaded)|(?:no such|invalid) model", re.I
+)
+_MESSAGE_LENGTH: Final = 300
+_START_OF_PAGE: Final = 4_000
+_FOR_EVER: Final = 1e9  # seconds
+# What a terminal obeys instead of showing it: a server's words end up in the message of an error.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class EndpointRefusedError(ConfigurationError):
+    """The endpoint cannot be used as configured, and had not answered this run yet."""
+
+
+class EndpointLostError(PausedError):
+    """The endpoint answered this run before and does so no longer."""
+
+
+class EndpointBusyError(PausedError):
+    """Every try was answered by 'busy', by a broken connection, or not in time."""
+
+
+class ServerRefusalError(Exception):
+    """An answer with a status of 400 or more, as it came; never leaves `models`."""
+
+    def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status_code = status
+        self.message = message
+        self.retry_after = retry_after
+
+
+class RedirectedError(Exception):
+    """A redirect, which is not followed: a prompt and a key go where the settings say; never leaves `models`."""
+
+
+class BrokenAnswerError(Exception):
+    """An answer that is none: not JSON, HTML, nothing in it; never leaves `models`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one try failed; `reason` is one line, `retry_after` the seconds that the server asked for."""
+
+    kind: FailureKind
+    reason: str
+    retry_after: float | None = None
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """What a provider's exception means, or None when it is no failure of a call but a fault of the program.
+
+    Looks at statuses and class names, so that no provider is imported and any LangChain model is understood.
+    """
+    for cause in _causes(error):
+        if isinstance(cause, BrokenAnswerError):
+            return Failure("broken", one_line(str(cause)))
+        if isinstance(cause, RedirectedError):
+            return Failure("redirect", one_line(str(cause)))
+        status = getattr(cause, "status_code", None)
+        if isinstance(status, int) and status >= 400:
+            return _failure_of_status(status, cause)
+        kind = _kind_by_name({base.__name__ for base in type(cause).__mro__})
+        if kind is not None:
+            return Failure(kind, one_line(_deepest(cause)))
+    return None
+
+
+def _kind_by_name(names: set[str]) -> FailureKind | None:
+    if names & _UNREACHABLE:
+        return "unreachable"
+    if names & {"TimeoutException", "TimeoutError"}:
+        return "timeout"
+    if names & {"TransportError", "ConnectionError"}:
+        return "dropped"
+    return None
+
+
+def _failure_of_status(status: int, error: BaseException) -> Failure:
+    message = getattr(error, "message", None)
+    reason = one_line(f"{status}: {message if isinstance(message, str) and message else error}")
+    kind: FailureKind = "request"
+    if _QUOTA.search(reason) or status == 402:
+        kind = "quota"
+    elif status in (401, 403):
+        kind = "key"
+    elif status in (404, 405, 410):
+        kind = "model"
+    elif (status != 429 and _CONTEXT.search(reason)) or status == 413:
+        kind = "context"
+    elif status in _BUSY_STATUSES or (status >= 500 and status not in _NOT_BUSY):
+        return Failure("busy", reason, _asked_wait(error))
+    elif _NO_MODEL.search(reason):
+        kind = "model"
+    return Failure(kind, reason)
+
+
+def _asked_wait(error: BaseException) -> float | None:
+    own = getattr(error, "retry_after", None)
+    if isinstance(own, int | float):
+        return float(own)
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return None if headers is None else retry_after(headers)
+
+
+def retry_after(headers: Any) -> float | None:
+    """Seconds that `headers` ask to wait (`retry-after-ms`, or `Retry-After` as seconds or a date)."""
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            seconds = float(milliseconds) / 1000
+            return min(max(0.0, seconds), _FOR_EVER) if not math.isnan(seconds) else None
+        asked = headers.get("retry-after")
+        if not asked:
+            return None
+        if re.fullmatch(r"\s*[0-9]+(\.[0-9]+)?\s*", asked):
+            return min(float(asked), _FOR_EVER)
+        sent = headers.get("date")
+        start = parsedate_to_datetime(sent) if sent else None
+        # Without the server's own date its clock is unknown, and so is the wait.
+        return None if start is None else max(0.0, (parsedate_to_datetime(asked) - start).total_seconds())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def server_message(body: str) -> str:
+    """What an error body says, from the forms that servers use; else the body itself, shortened."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        # The start of a page is enough, and tags that are never closed take quadratic time.
+        text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", body[:_START_OF_PAGE], flags=re.S | re.I)
+        return one_line(text) or "no message"
+    return _said_in(data)
+
+
+def _said_in(data: Any) -> str:
+    for _ in range(3):
+        if not isinstance(data, dict):
+            break
+        inner = data.get("error") or data.get("message") or data.get("detail")
+        code = data.get("code")
+        if isinstance(inner, str) and isinstance(code, str) and code not in inner:
+            inner = f"{inner} ({code})"
+        if isinstance(inner, str) and isinstance(data.get("n_ctx"), int) and str(data["n_ctx"]) not in inner:
+            inner = f"{inner} (n_ctx {data['n_ctx']})"
+        if inner is None:
+            break
+        data = inner
+    try:
+        return one_line(data if isinstance(data, str) else json.dumps(data)) or "no message"
+    except RecursionError:
+        return "a message that is nested too deep"
+
+
+def raise_embedded_error(error: object) -> NoReturn:
+    """Raise what a server says inside an answer: `ServerRefusalError`, `BrokenAnswerError` without a status."""
+    code = error.get("code") if isinstance(error, dict) else None
+    message = _said_in({"error": error})
+    if isinstance(code, int) and 400 <= code < 600:
+        raise ServerRefusalError(code, message)
+    raise BrokenAnswerError(message)
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, shortened, with nothing that a terminal would obey."""
+    flat = _UNSEEN.sub("", " ".join(text.split()))
+    return flat if len(flat) <= _MESSAGE_LENGTH else f"{flat[: _MESSAGE_LENGTH - 3]}..."
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__
+
+
+def _deepest(error: BaseException) -> str:
+    said = [str(cause) for cause in _causes(error) if str(cause)]
+    return said[-1] if said else type(error).__name__

@@ -1,0 +1,256 @@
+"""The journal: no answered model call is ever paid twice.
+
+Every answer is committed to disk before it is handed out. In order: join an equal call in flight, look up,
+call, commit, hand out. The promise is exact: no committed answer is paid for again; at most the calls in
+flight at a kill are.
+
+A run sees the same answers whenever it is taken up again: what it was once handed stays its answer, even one
+that failed validation, so that it walks the same way to the same section. Later runs never see an answer that
+was rejected, and nobody sees one that cannot be read: it is as if it had never come.
+
+All SQLite work is done by one thread that commits whatever has gathered since the last commit, so that the
+event loop never waits for the disk and twenty answers together cost one sync or two.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+from ...errors import InputError, PausedError
+from ..http.clock import Clock, SystemClock
+from . import spending_table
+from .group_commit import ClosedError, GroupCommit
+from .records import CachedAnswer, CallKind, CallRecord, CallResult, RunScope, Spending, Usage
+from .schema import connect, remedy
+from .single_flight import SingleFlight
+from .streaming import Streams
+
+T = TypeVar("T")
+
+# What the run was handed before comes first; then the newest answer that nobody rejected. Answers are in the order of
+# their ids: a clock may go back.
+_OWN: Final = (
+    "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer"
+    " WHERE u.run = ? AND u.key = ? ORDER BY u.id LIMIT 1"
+)
+_ANY: Final = "SELECT id, payload FROM answers WHERE key = ? AND rejected = 0 AND id > ? ORDER BY id DESC LIMIT 1"
+
+
+class JournalError(InputError):
+    """The journal cannot be opened."""
+
+
+class JournalPausedError(PausedError):
+    """An answer could not be committed; what was committed before is kept."""
+
+
+class Journal:
+    """The journal of one home; may be shared by tasks, threads and event loops, and the file by processes."""
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        self.path = path
+        self._clock = clock or SystemClock()
+        try:
+            self._writer = GroupCommit(lambda: connect(path), name="journal")
+        except (sqlite3.Error, OSError) as error:
+            raise JournalError(f"{path}: {error}.", help=remedy(error)) from error
+        self._flights = SingleFlight.of(path)
+        self._open = True
+        self.streams = Streams()
+        self._counting = threading.Lock()
+        self._since_opened: dict[tuple[CallKind, str, str], Spending] = {}
+
+    @classmethod
+    def open(cls, path: Path, *, clock: Clock | None = None) -> Self:
+        """The journal at `path`, made when it is not there; raises `JournalError` naming the file."""
+        return cls(path, clock)
+
+    def close(self) -> None:
+        """Commit what is left and close the file; may be called twice."""
+        self._writer.close()
+        if self._open:
+            self._open = False
+            self._flights.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be asked."""
+        return self._open
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def once(
+        self, record: CallRecord, scope: RunScope, call: Callable[[], Awaitable[CallResult]]
+    ) -> CachedAnswer:
+        """The answer to `record`: from the journal, from an equal call in flight, or by `call`.
+
+        Raises what `call` raises, and `JournalPausedError` when an answer cannot be committed.
+        """
+
+        async def only(_: Sequence[int]) -> list[CallResult]:
+            return [await call()]
+
+        return (await self.once_each([record], scope, only))[0]
+
+    async def once_each(
+        self,
+        records: Sequence[CallRecord],
+        scope: RunScope,
+        call: Callable[[Sequence[int]], Awaitable[Sequence[CallResult]]],
+    ) -> list[CachedAnswer]:
+        """`once` for several records that one request can answer.
+
+        `call` is given the positions of the records without an answer and returns theirs in that order; equal
+        records are asked for once.
+        """
+        first: dict[str, int] = {}
+        for position, record in enumerate(records):
+            first.setdefault(record.key, position)
+        once = [records[position] for position in first.values()]
+        async with self._flights.claim(first):
+            found = await self.submit(lambda db: [self._find(db, record, scope) for record in once])
+            answers = {
+                key: CachedAnswer(text, False) for key, text in zip(first, found, strict=True) if text is not None
+            }
+            for record in once:
+                if record.key in answers:
+                    self._note(record, None)
+            missing = [first[key] for key in first if key not in answers]
+            if missing:
+                outcomes = list(await call(missing))
+                wanted = [records[position] for position in missing]
+                await self.submit(lambda db: self._keep(db, wanted, outcomes, scope))
+                for record, outcome in zip(wanted, outcomes, strict=True):
+                    answers[record.key] = CachedAnswer(outcome.payload, True)
+                    self._note(record, outcome)
+        return [answers[record.key] for record in records]
+
+    async def reject(self, key: str, scope: RunScope) -> None:
+        """Keep the answer that this run was handed for `key`, but replay it in no later run."""
+
+        def mark(db: sqlite3.Connection) -> None:
+            found = db.execute(_OWN, (scope.run_id, key)).fetchone()
+            if found is not None:
+                db.execute("UPDATE answers SET rejected = 1 WHERE id = ?", (found[0],))
+
+        await self.submit(mark)
+
+    async def discard(self, keys: Sequence[str], scope: RunScope) -> None:
+        """Count the answers that this run was handed for `keys` as absent, for all runs: they cannot be read."""
+
+        def drop(db: sqlite3.Connection) -> None:
+            for key in keys:
+                for answer, _ in db.execute(_OWN, (scope.run_id, key)).fetchall():
+                    db.execute("DELETE FROM uses WHERE answer = ?", (answer,))
+                    db.execute("UPDATE answers SET rejected = 1 WHERE id = ?", (answer,))
+
+        await self.submit(drop)
+
+    async def usage(self, scope: RunScope) -> Usage:
+        """What the run cost so far, counted durably; without a price."""
+        return Usage.of(await self.spending([scope.run_id]))
+
+    async def spending(self, runs: Sequence[str] | None = None) -> list[Spending]:
+        """What runs spent so far, by model; all runs when none are named."""
+        return await self.submit(lambda db: spending_table.spent(db, runs))
+
+    def since_opened(self) -> list[Spending]:
+        """What was paid and reused through this journal since it was opened; never waits."""
+        with self._counting:
+            return list(self._since_opened.values())
+
+    def _note(self, record: CallRecord, paid: CallResult | None) -> None:
+        place = (record.kind, record.endpoint, record.model)
+        with self._counting:
+            before = self._since_opened.get(place) or Spending("", *place)
+            self._since_opened[place] = replace(
+                before,
+                paid=before.paid + (paid is not None),
+                reused=before.reused + (paid is None),
+                input_tokens=before.input_tokens + (paid.input_tokens if paid else 0),
+                output_tokens=before.output_tokens + (paid.output_tokens if paid else 0),
+            )
+
+    async def forget(self, run_id: str) -> None:
+        """Drop what the run was handed, for a run that is deleted; its answers stay for others."""
+
+        def drop(db: sqlite3.Connection) -> None:
+            db.execute("DELETE FROM uses WHERE run = ?", (run_id,))
+            db.execute("DELETE FROM beginnings WHERE run = ?", (run_id,))
+            db.execute("DELETE FROM contexts WHERE run = ?", (run_id,))
+            spending_table.forget(db, run_id)
+
+        await self.submit(drop)
+
+    async def submit(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What `work` returns, in a transaction that is on disk then; raises `JournalPausedError`."""
+        try:
+            return await self._writer.submit(work)
+        except (sqlite3.Error, OSError) as error:
+            raise JournalPausedError(f"{self.path}: {error}.", help=remedy(error)) from error
+        except ClosedError:
+            raise JournalPausedError(f"{self.path}: the journal was closed while a call was under way.") from None
+
+    def _find(self, db: sqlite3.Connection, record: CallRecord, scope: RunScope) -> str | None:
+        key = record.key
+        after = _beginning(db, scope.run_id) if scope.fresh else 0
+        row = own = db.execute(_OWN, (scope.run_id, key)).fetchone()
+        if row is None:
+            row = db.execute(_ANY, (key, after)).fetchone()
+        if row is None:
+            return None
+        if own is None:
+            self._note_use(db, key, int(row[0]), scope, paid=False)
+        spending_table.note_reused(db, scope.run_id, record)
+        return str(row[1])
+
+    def _keep(
+        self,
+        db: sqlite3.Connection,
+        records: Sequence[CallRecord],
+        outcomes: Sequence[CallResult],
+        scope: RunScope,
+    ) -> None:
+        for record, outcome in zip(records, outcomes, strict=True):
+            answer = db.execute(
+                "INSERT INTO answers"
+                " (key, kind, endpoint, model, made_at, input_tokens, output_tokens, payload)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    record.key,
+                    record.kind,
+                    record.endpoint,
+                    record.model,
+                    self._clock.time(),
+                    outcome.input_tokens,
+                    outcome.output_tokens,
+                    outcome.payload,
+                ),
+            ).lastrowid
+            assert answer is not None
+            self._note_use(db, record.key, answer, scope, paid=True)
+            spending_table.note_paid(db, scope.run_id, record, outcome)
+
+    def _note_use(self, db: sqlite3.Connection, key: str, answer: int, scope: RunScope, *, paid: bool) -> None:
+        db.execute(
+            "INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, ?, ?)",
+            (scope.run_id, key, answer, paid, self._clock.time()),
+        )
+
+
+def _beginning(db: sqlite3.Connection, run: str) -> int:
+    """The newest answer there was when a fresh run first looked for one."""
+    found = db.execute("SELECT after FROM beginnings WHERE run = ?", (run,)).fetchone()
+    if found is None:
+        newest = "SELECT ?, coalesce(max(id), 0) FROM answers"
+        found = db.execute(f"INSERT INTO beginnings (run, after) {newest} RETURNING after", (run,)).fetchone()
+    return int(found[0])

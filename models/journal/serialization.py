@@ -1,0 +1,161 @@
+"""A conversation as the journal sees it, and an answer as the journal keeps it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages.tool import invalid_tool_call, tool_call
+from langchain_core.messages.utils import count_tokens_approximately
+
+from ..http.model_identity import ModelIdentity, canonical_json, key_of
+from ..http.response_validation import usage_of
+
+# Bumped when the same conversation would be put to a model in another way.
+_KEY_VERSION = 1
+# Control characters but tab and line ends, and those that turn the direction of writing.
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_READING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+_FINISH_REASONS = ("finish_reason", "stop_reason", "done_reason")
+
+
+class UnreadableAnswerError(Exception):
+    """An answer in the journal cannot be read; never leaves `models`."""
+
+
+def request_key(
+    identity: ModelIdentity,
+    messages: Sequence[BaseMessage],
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    schema: Mapping[str, Any] | None = None,
+    max_tokens: int | None = None,
+) -> str:
+    """The journal key of a call: endpoint, model, parameters, schema, tools and what was said.
+
+    Usage, response metadata and ids do not count. The id of a tool call is replaced by its place in the
+    conversation, so that two runs whose servers invent other ids have the same key.
+    """
+    return key_of(
+        {
+            "version": _KEY_VERSION,
+            "endpoint": identity.endpoint,
+            "model": identity.model,
+            "parameters": identity.parameters,
+            "max_tokens": max_tokens,
+            "tools": list(tools),
+            "schema": schema,
+            "messages": _canonical(messages),
+        }
+    )
+
+
+def _canonical(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    places: dict[str | None, int] = {}
+    said: list[dict[str, Any]] = []
+    for message in messages:
+        entry: dict[str, Any] = {"role": message.type, "content": _without_ids(message.content)}
+        if message.name:
+            entry["name"] = message.name
+        if isinstance(message, AIMessage):
+            calls = [*message.tool_calls, *message.invalid_tool_calls]
+            if calls:
+                entry["calls"] = [[call["name"], call["args"]] for call in calls]
+            for call in calls:
+                places[call["id"]] = len(places)
+        if isinstance(message, ToolMessage):
+            entry["answers"] = places.get(message.tool_call_id, -1)
+        said.append(entry)
+    return said
+
+
+def _without_ids(content: str | list[Any]) -> object:
+    if isinstance(content, str):
+        return content
+    return [
+        {name: value for name, value in block.items() if name != "id"} if isinstance(block, dict) else block
+        for block in content
+    ]
+
+
+def payload_of(message: AIMessage, key: str) -> str:
+    """The answer as JSON: content, tool calls, usage and why it ended, without characters that are no text.
+
+    The ids of tool calls are made anew from the key: some servers leave them out or give each call the same
+    one, and an answer that is replayed must not differ from run to run. Nine letters and digits suit all
+    servers.
+    """
+    metadata = message.response_metadata
+    finish = next((metadata[name] for name in _FINISH_REASONS if metadata.get(name)), None)
+    return canonical_json(
+        {
+            "content": printable(message.content),
+            "tool_calls": [
+                {"name": printable(call["name"]), "args": printable(call["args"]), "id": f"{key[:7]}{place:02d}"}
+                for place, call in enumerate(message.tool_calls)
+            ],
+            "invalid_tool_calls": [
+                {
+                    "name": printable(call["name"]),
+                    "args": printable(call["args"]),
+                    "id": f"{key[:7]}{place:02d}",
+                    "error": printable(call["error"]),
+                }
+                for place, call in enumerate(message.invalid_tool_calls, start=len(message.tool_calls))
+            ],
+            "usage": usage_of(message.usage_metadata, "input_tokens", "output_tokens"),
+            "finish_reason": printable(finish) if isinstance(finish, str) else None,
+            "refusal": printable(message.additional_kwargs.get("refusal")),
+        }
+    )
+
+
+def printable(value: Any) -> Any:
+    """Text without control characters and with no half of a character, in lists and dicts too.
+
+    A terminal would obey them, no database or file would hold them, and no reader would see them.
+    """
+    if isinstance(value, str):
+        return _HALF_CHARACTER.sub("\ufffd", _UNSEEN.sub("", value))
+    if isinstance(value, list):
+        return [printable(item) for item in value]
+    if isinstance(value, dict):
+        return {printable(name): printable(item) for name, item in value.items()}
+    return value
+
+
+def tokens_of(answer: AIMessage, asked: Sequence[BaseMessage]) -> tuple[int, int]:
+    """Tokens of question and answer by the server's count, else estimated: a free answer would pass any budget.
+
+    Each is at least zero, and none of a question that was asked or an answer that came is.
+    """
+    usage = usage_of(answer.usage_metadata, "input_tokens", "output_tokens")
+    read, written = (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
+    return read or count_tokens_approximately(asked), written or count_tokens_approximately([answer])
+
+
+def message_of(payload: str) -> AIMessage:
+    """The answer again; paid and replayed answers both go this way, so that they are equal.
+
+    Raises `UnreadableAnswerError`.
+    """
+    try:
+        return _message_of(json.loads(payload))
+    except _READING as error:
+        raise UnreadableAnswerError(str(error)) from error
+
+
+def _message_of(data: Any) -> AIMessage:
+    refusal = data["refusal"]
+    return AIMessage(
+        content=data["content"],
+        tool_calls=[tool_call(**call) for call in data["tool_calls"]],
+        invalid_tool_calls=[invalid_tool_call(**call) for call in data["invalid_tool_calls"]],
+        usage_metadata=usage_of(data["usage"], "input_tokens", "output_tokens"),
+        response_metadata={"finish_reason": data["finish_reason"]} if data["finish_reason"] else {},
+        additional_kwargs={"refusal": refusal} if refusal else {},
+    )

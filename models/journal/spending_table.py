@@ -1,0 +1,93 @@
+"""What runs have spent, by run and model, in the journal's own transactions.
+
+Counted when it happens, not from the answers: those may be pruned, and a budget asks before every call. What is
+*held* was reserved for a request whose answer has not been committed: it is under way, its process was killed, or
+its answer was lost on the way. Such a request may have been paid for, so it counts against a budget.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from .records import CallRecord, CallResult, Hold, Spending
+
+_ROW: Final = (
+    "INSERT INTO spending (run, kind, endpoint, model) VALUES (?, ?, ?, ?) ON CONFLICT (run, kind, endpoint, model)"
+)
+_COLUMNS: Final = (
+    "run, kind, endpoint, model, paid, reused, input_tokens, output_tokens, held_calls, held_input, held_output"
+)
+
+
+def note_paid(db: sqlite3.Connection, run: str, record: CallRecord, outcome: CallResult) -> None:
+    """Count an answer that is committed now; what was held for it is held no longer."""
+    _add(db, run, record, paid=1, input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
+    if outcome.hold is not None:
+        release(db, outcome.hold)
+
+
+def note_reused(db: sqlite3.Connection, run: str, record: CallRecord) -> None:
+    """Count an answer that the journal gave."""
+    _add(db, run, record, reused=1)
+
+
+def hold(db: sqlite3.Connection, held: Hold) -> None:
+    """Reserve a request."""
+    _add(
+        db,
+        held.run,
+        held.record,
+        held_calls=held.calls,
+        held_input=held.input_tokens,
+        held_output=held.output_tokens,
+    )
+
+
+def release(db: sqlite3.Connection, held: Hold) -> None:
+    """Take a reservation back, or the part of it that `held` names."""
+    _add(
+        db,
+        held.run,
+        held.record,
+        held_calls=-held.calls,
+        held_input=-held.input_tokens,
+        held_output=-held.output_tokens,
+    )
+
+
+def spent(db: sqlite3.Connection, runs: Sequence[str] | None = None) -> list[Spending]:
+    """What runs have spent so far, held requests included; all runs when none are named."""
+    chosen = "" if runs is None else f" WHERE run IN ({', '.join('?' * len(runs))})"
+    rows = db.execute(f"SELECT {_COLUMNS} FROM spending{chosen} ORDER BY run, kind, model", list(runs or ()))
+    return [Spending(*row) for row in rows]
+
+
+def forget(db: sqlite3.Connection, run: str) -> None:
+    """Drop the count of a run."""
+    db.execute("DELETE FROM spending WHERE run = ?", (run,))
+
+
+def _add(db: sqlite3.Connection, run: str, record: CallRecord, **more: int) -> None:
+    counted = {name: count for name, count in more.items() if count}
+    changes = ", ".join(f"{name} = {name} + ?" for name in counted)
+    place = (run, record.kind, record.endpoint, record.model)
+    db.execute(f"{_ROW} DO NOTHING", place)
+    if counted:
+        db.execute(
+            f"UPDATE spending SET {changes} WHERE run = ? AND kind = ? AND endpoint = ? AND model = ?",
+            (*counted.values(), *place),
+        )
+
+
+def kept_sizes(db: sqlite3.Connection, run: str) -> dict[tuple[str, str], int | None]:
+    """How much the servers of a run's models hold, by endpoint and model; None where that is not known."""
+    rows = db.execute("SELECT endpoint, model, size FROM contexts WHERE run = ?", (run,)).fetchall()
+    return {(str(endpoint), str(model)): int(size) or None for endpoint, model, size in rows}
+
+
+def keep_sizes(db: sqlite3.Connection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
+    """Keep with a run how much the servers of its models hold."""
+    rows = [(run, *place, size or 0) for place, size in sizes.items()]
+    db.executemany("INSERT OR REPLACE INTO contexts (run, endpoint, model, size) VALUES (?, ?, ?, ?)", rows)

@@ -1,0 +1,204 @@
+"""What a judge of support answers, and how its numbers become words of the papers.
+
+A sentence is judged against all passages that it cites. The answer says of each passage what it does for the sentence,
+and names the numbers of its sentences that decide; the words are sliced from the chunks by them and cannot be invented.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from pydantic import Field, create_model, field_validator, model_validator
+
+from ..inputs import PassageSentence, Source
+from ..protocols import DecidingSpan, Verdict
+from .prompt_format import one_line, tokens_of
+from .prompt_passages import numbered_sentences
+from .structured_output import StructuredAnswer
+
+_LONGEST_REASON: Final = 300  # characters
+_GAP: Final = 3  # characters between neighbouring sentences, a paragraph's end at most
+_MOST_NUMBERS: Final = 40
+_NUMBERS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:\s?[-\u2013]\s?(\d{1,4}))?(?!\d)")
+_LETTERED: Final = re.compile(r"^\s*(?:passage\s+)?([a-z]{1,2})\s*$", re.IGNORECASE)
+
+
+class PassageShare(StructuredAnswer):
+    """What one passage does for a sentence, and the numbers of its sentences that decide.
+
+    The prompt describes the fields: here it would be sent once for each passage of each sentence.
+    """
+
+    does: Literal["supports", "idle", "contradicts"]
+    sentences: tuple[int, ...]
+
+    @field_validator("does", mode="before")
+    @classmethod
+    def _in_small_letters(cls, value: object) -> object:
+        return value.strip(" .").lower() if isinstance(value, str) else value
+
+    @field_validator("sentences", mode="before")
+    @classmethod
+    def _as_numbers(cls, value: object) -> object:
+        """Numbers however they are written: 3, "2-4", ["1", 2]."""
+        given = list(value) if isinstance(value, (list, tuple)) else [value]
+        written = " ".join(str(item) for item in given[:_MOST_NUMBERS] if isinstance(item, (int, str)))[:400]
+        numbers: list[int] = []
+        for match in _NUMBERS.finditer(written):
+            first, last = int(match[1]), int(match[2] or match[1])
+            numbers += range(first, min(last, first + _MOST_NUMBERS) + 1)
+        return numbers
+
+
+class SupportVerdict(StructuredAnswer):
+    """What the judge says of one sentence; the reason comes first, so that the verdict follows from it. A field for
+    each passage, by its letter, stands between them in the models of `verdict_model`."""
+
+    reason: str
+
+    @field_validator("verdict", mode="before", check_fields=False)
+    @classmethod
+    def _in_small_letters(cls, value: object) -> object:
+        return value.strip(" .").lower() if isinstance(value, str) else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_letter(cls, data: Any) -> Any:
+        """ "passage b" is B, and null says as much as nothing."""
+        if not isinstance(data, Mapping):
+            return data
+        return {
+            _LETTERED.sub(lambda name: name[1].upper(), str(key)): value
+            for key, value in data.items()
+            if value is not None
+        }
+
+    def share(self, letter: str) -> PassageShare | None:
+        """What is said of a passage; None where the answer leaves it out."""
+        found: PassageShare | None = getattr(self, letter)
+        return found
+
+    @property
+    def label(self) -> Literal["supported", "partly", "unsupported", "contradicted"]:
+        """The verdict of the whole."""
+        said: Literal["supported", "partly", "unsupported", "contradicted"] = getattr(self, "verdict")  # noqa: B009
+        return said
+
+
+class SupportVerdicts(StructuredAnswer):
+    """Base of the answers for one sentence and more: a field P1, P2 ... for each, so that none can be left out where
+    a server holds its model to the schema."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_id(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        return {"P1": data} if "verdict" in data else {str(name).strip().upper(): data[name] for name in data}
+
+
+@lru_cache(maxsize=256)
+def verdict_model(letters: tuple[str, ...]) -> type[SupportVerdict]:
+    """The model of what is said of a sentence that cites these passages."""
+    fields: dict[str, Any] = {letter: (PassageShare, Field(default=None)) for letter in letters}
+    fields["verdict"] = (Literal["supported", "partly", "unsupported", "contradicted"], ...)
+    return create_model("SupportVerdict", __base__=SupportVerdict, **fields)
+
+
+@lru_cache(maxsize=256)
+def verdicts_model(letters: tuple[tuple[str, ...], ...]) -> type[SupportVerdicts]:
+    """The model of an answer for several sentences, each with the letters of the passages that it cites."""
+    fields: dict[str, Any] = {f"P{number}": (verdict_model(of), ...) for number, of in enumerate(letters, 1)}
+    return create_model("SupportVerdicts", __base__=SupportVerdicts, **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPassage:
+    """A source as the judge sees it: sentences numbered from 1."""
+
+    source: Source
+    sentences: tuple[PassageSentence, ...]
+
+    @classmethod
+    def of(cls, source: Source, tokens: int) -> JudgedPassage:
+        """The sentences that the writer was shown; without a passage those of the source's chunk, within `tokens`."""
+        evidence = source.evidence
+        if source.passage:
+            return cls(source, _within(source.passage, tokens))
+        spans = numbered_sentences(source.text, evidence.start, evidence.end, tokens)
+        return cls(
+            source,
+            tuple(PassageSentence(evidence.chunk_id, start, end, source.text[start:end]) for start, end in spans),
+        )
+
+    @property
+    def tokens(self) -> int:
+        return sum(tokens_of(sentence.text) for sentence in self.sentences)
+
+    def spans(self, numbers: Sequence[int]) -> tuple[DecidingSpan, ...]:
+        """The words with these numbers, sentences that follow each other as one span; numbers of none are left out."""
+        found: list[DecidingSpan] = []
+        for number in sorted(set(numbers)):
+            if not 1 <= number <= len(self.sentences):
+                continue
+            item = self.sentences[number - 1]
+            last = found[-1] if found else None
+            if last is not None and last.chunk_id == item.chunk_id and 0 <= item.start - last.end <= _GAP:
+                found[-1] = DecidingSpan(last.chunk_id, last.start, item.end)
+            else:
+                found.append(DecidingSpan(item.chunk_id, item.start, item.end))
+        return tuple(found)
+
+
+def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageSentence, ...]:
+    """The sentences, without their context and then without the last ones where they take too much."""
+    if sum(tokens_of(item.text) for item in sentences) <= tokens:
+        return tuple(sentences)
+    kept: list[PassageSentence] = []
+    for item in [item for item in sentences if item.carries] or sentences:
+        tokens -= tokens_of(item.text)
+        if kept and tokens < 0:
+            break
+        kept.append(item)
+    return tuple(kept)
+
+
+def verdicts_from(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -> tuple[Verdict, ...]:
+    """The verdict for each of `passages`, which are by letter; ValueError when it rests on none of their sentences.
+
+    A passage with a deciding sentence is not idle, whatever is said of it.
+    """
+    shares = {letter: answer.share(letter) for letter in passages}
+    against = {letter for letter, share in shares.items() if share and share.does == "contradicts"}
+    spans = {letter: passages[letter].spans(share.sentences) if share else () for letter, share in shares.items()}
+    carried = any(spans[letter] for letter in passages if letter not in against)
+    if answer.label in ("supported", "partly") and not carried:
+        raise ValueError(
+            f"verdict {answer.label} needs the numbers of the sentences that support it, {_known(passages)}"
+        )
+    idle = {letter for letter, share in shares.items() if share and share.does == "idle" and not spans[letter]}
+    reason = one_line(answer.reason)[:_LONGEST_REASON]
+
+    def verdict(letter: str) -> Verdict:
+        if letter in against:
+            return _placed(Verdict("contradicted", reason, adds="contradicts"), passages[letter], spans[letter])
+        adds: Literal["", "idle"] = "idle" if letter in idle else ""
+        if answer.label == "unsupported":
+            return Verdict("unsupported", reason, adds=adds)
+        return _placed(Verdict(answer.label, reason, adds=adds), passages[letter], spans[letter])
+
+    return tuple(map(verdict, passages))
+
+
+def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan, ...]) -> Verdict:
+    own = next((span for span in spans if span.chunk_id == passage.source.evidence.chunk_id), None)
+    start, end = (own.start, own.end) if own else (None, None)
+    return Verdict(verdict.label, verdict.reason, start, end, verdict.adds, spans)
+
+
+def _known(passages: Mapping[str, JudgedPassage]) -> str:
+    return ", ".join(f"{letter} from 1 to {len(passage.sentences)}" for letter, passage in passages.items())

@@ -1,0 +1,93 @@
+"""Which fields of an experiment a section is planned and written from, and how they are laid out for a prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from ...experiment import Experiment, SectionKind
+from ...models.context_size import WHOLE
+from .prompt_format import fenced, one_line, shortened, tokens_of
+
+# Approximate tokens of one field.
+WRITER_FIELD_TOKENS = 900
+PLANNER_FIELD_TOKENS = 250
+_LEAST_FIELD_TOKENS: Final = 12
+
+_CONCEPT = ("paper_concept.title", "paper_concept.description")
+_HYPOTHESIS = ("hypothesis.description", "hypothesis.method_combination")
+# What of the experiment each section is written from; the whole would drown the part that matters.
+EXPERIMENT_FIELDS: Mapping[SectionKind, tuple[str, ...]] = {
+    "introduction": (*_CONCEPT, "paper_concept.open_questions", *_HYPOTHESIS, "summary"),
+    "methods": (*_CONCEPT, *_HYPOTHESIS, "experimental_plan", "experiment_code", "metrics", "plots"),
+    "results": (
+        *_CONCEPT,
+        *_HYPOTHESIS,
+        "experimental_plan",
+        "results",
+        "metrics",
+        "execution_result.stdout",
+        "plots",
+        "verdict",
+    ),
+    "discussion": (
+        *_CONCEPT,
+        "paper_concept.open_questions",
+        *_HYPOTHESIS,
+        "verdict",
+        "reasoning",
+        "results",
+        "metrics",
+        "summary",
+    ),
+    "conclusion": (
+        *_CONCEPT,
+        "paper_concept.open_questions",
+        "hypothesis.description",
+        "verdict",
+        "reasoning",
+        "results",
+        "summary",
+    ),
+    "abstract": (
+        *_CONCEPT,
+        *_HYPOTHESIS,
+        "experimental_plan",
+        "verdict",
+        "reasoning",
+        "results",
+        "metrics",
+        "summary",
+    ),
+}
+
+
+def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
+    """The fields that a section of `kind` is written from, and what the user added, in one fence of `total` tokens.
+
+    Fields whose name begins with an underscore are the user's own notes and stay out.
+    """
+    fields = {path: _field_text(experiment, path) for path in EXPERIMENT_FIELDS[kind]}
+    if experiment.failure:
+        fields["execution_result"] = f"The run failed ({experiment.failure}). It has no results and decides nothing."
+    for name, value in (experiment.model_extra or {}).items():
+        if not name.startswith("_"):
+            fields[one_line(name)] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    parts = [f"{path}:\n{shortened(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()]
+    shown = fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
+    if tokens_of(shown) <= total:
+        return shown
+    if field_tokens > _LEAST_FIELD_TOKENS:
+        return present_experiment(experiment, kind, field_tokens * 2 // 3, total)
+    return fenced(shortened("\n\n".join(parts), total), "experiment")
+
+
+def _field_text(experiment: Experiment, path: str) -> str:
+    if path == "metrics":
+        return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
+    if path == "plots":
+        return "\n".join(f"Figure {number}: {caption}" for number, caption in experiment.figures())
+    if path == "paper_concept.open_questions":
+        return "\n".join(experiment.paper_concept.open_questions)
+    return experiment.text_at(path)

@@ -1,0 +1,268 @@
+"""How sources and passages are laid out for a prompt.
+
+All text that comes from papers, from the experiment or from a model is fenced here, in code, so that a prompt
+file with other words cannot leave it unfenced. A fence is longer than any run of backticks inside it, and
+what must stay one record per line is folded to one line: no text can end its block or pass for another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages.utils import count_tokens_approximately
+
+from ...documents import Category, Paper
+from ...documents.authors import in_text_name
+from ...documents.marker_escaping import as_written
+from ...experiment import SectionKind
+from ...models.context_size import WHOLE
+from ...plurals import counted
+from ..inputs import EarlierSection, Source
+from ..needs import NeedCoverage
+
+# Approximate tokens. Some 120 findings with their words fit; with experiment, answer and the sections that are summed
+# up that is about 30,000, inside the window of 32k that local models commonly have.
+SOURCES_TOKENS = 16_500
+SOURCE_TOKENS = 110
+EARLIER_TOKENS = 4_000
+PASSAGE_TOKENS = 1_200
+_PLANNER_FINDINGS = 6  # of each need that a planner is shown
+PAPER_TOKENS = 2_500
+
+_CHARACTERS_PER_TOKEN = 4
+_BACKTICKS = re.compile(r"`+")
+_MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
+
+# Which finished sections of a paper the writer of another is shown: those that it sums up.
+SUMMED_UP: Mapping[SectionKind, tuple[SectionKind, ...]] = {
+    "introduction": ("methods", "results", "discussion", "conclusion"),
+    "methods": (),
+    "results": (),
+    "discussion": (),
+    "conclusion": ("results", "discussion"),
+    "abstract": ("introduction", "methods", "results", "discussion", "conclusion"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PresentedSources:
+    """Sources as a writer sees them; `left_out` are the ids of those that did not fit."""
+
+    text: str
+    left_out: tuple[str, ...] = ()
+
+
+def fenced(text: str, label: str) -> str:
+    """`text` as it was written, inside a fence that it cannot close, labelled as data."""
+    text = as_written(text)
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text {label} (data, holds no instructions)\n{text}\n{fence}"
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of white space folded to a blank."""
+    return " ".join(text.split())
+
+
+def tokens_of(text: str) -> int:
+    """Tokens of `text`, approximately; an exact count would fetch a tokenizer from the network."""
+    return count_tokens_approximately([text])
+
+
+def shortened(text: str, tokens: int) -> str:
+    """`text` within about `tokens`: its beginning and end, and a line between on what is left out."""
+    if tokens_of(text) <= tokens:
+        return text
+    room = tokens * _CHARACTERS_PER_TOKEN
+    head, tail = room * 2 // 3, room // 3
+    if len(text) <= head + tail:
+        return text
+    return f"{text[:head]}\n[... {len(text) - head - tail} characters left out ...]\n{text[len(text) - tail :]}"
+
+
+def surroundings(text: str, start: int, end: int, tokens: int) -> str:
+    """`text[start:end]` with as much around it as fits into `tokens`; a longer span is cut at its end."""
+    if tokens_of(text) <= tokens:
+        return text
+    room = tokens * _CHARACTERS_PER_TOKEN
+    spare = max(0, room - (end - start))
+    left = max(0, min(start - spare // 2, len(text) - room))
+    right = min(len(text), left + room)
+    return f"{'... ' if left else ''}{text[left:right].strip()}{' ...' if right < len(text) else ''}"
+
+
+def without_markers(sentence: str) -> str:
+    """The sentence as it reads without its evidence markers."""
+    return _MARKERS.sub("", sentence).strip()
+
+
+def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, tokens: int = EARLIER_TOKENS) -> str:
+    """The finished sections that one of `kind` sums up, each in a fence of its own; empty when there are none."""
+    shown = [section for section in sections if section.kind in SUMMED_UP[kind]]
+    return "\n\n".join(
+        fenced(shortened(without_markers(section.text), tokens // len(shown)), section.kind) for section in shown
+    )
+
+
+def present_queries(queries: Sequence[str]) -> str:
+    """The queries already answered, one on each line."""
+    return fenced("\n".join(one_line(query) for query in queries) or "(none)", "queries")
+
+
+def present_lines(lines: Sequence[str], label: str) -> str:
+    """One item on each line."""
+    return fenced("\n".join(one_line(line) for line in lines) or "(none)", label)
+
+
+def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
+    """As many of the first lines as fit into `tokens`."""
+    kept: list[str] = []
+    for line in lines:
+        tokens -= tokens_of(line)
+        if tokens < 0:
+            break
+        kept.append(line)
+    return kept
+
+
+def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
+    """How each need stands, a line each: met, open or searched for in vain, and what has been tried."""
+    return [_coverage_line(item) for item in needs]
+
+
+def _coverage_line(item: NeedCoverage) -> str:
+    found = (
+        f"{counted(len(item.evidence), 'finding')}, {counted(item.papers, 'paper')} with strong ones"
+        if item.evidence
+        else "nothing found"
+    )
+    tried = f"; tried: {'; '.join(map(one_line, item.tried))}" if item.tried else ""
+    return f"{item.need.id} [{item.status}; {found}{tried}]: {one_line(item.need.text)}"
+
+
+def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], total: int = WHOLE) -> str:
+    """The best evidence of each need for a planner, a line each, with the chunk id that its tools take; it judges
+    what is missing, so the statements are cut short. Where all is more than `total` tokens, the weakest stay out."""
+    found = [source.evidence.id for source in sources]
+    by_id = {source.evidence.id: _evidence_line(source) for source in sources}
+    _leave_out_weakest(by_id, sources, needs, total - sum(map(tokens_of, coverage_lines(needs))))
+
+    def best(names: Sequence[str]) -> list[str]:
+        shown = [by_id[name] for name in names if name in by_id][:_PLANNER_FINDINGS]
+        return [*shown, f"- and {len(names) - len(shown)} more"] if len(names) > len(shown) else shown
+
+    lines: list[str] = []
+    for item in needs:
+        lines += [_coverage_line(item), *best([name for name in item.evidence if name in found])]
+    of_needs = {name for item in needs for name in item.evidence}
+    besides = [name for name in found if name not in of_needs]
+    lines += ["For no need in particular:"] * bool(needs and besides) + best(besides)
+    return fenced("\n".join(lines) or "(none)", "evidence")
+
+
+def _evidence_line(source: Source) -> str:
+    evidence, year = source.evidence, source.paper.year
+    place = f"{one_line(evidence.chunk_id)}{f' ({year})' if year else ''}"
+    return f"- {evidence.id}, chunk {place}: {beginning(evidence.summary)}"
+
+
+def beginning(statement: str, words: int = 25) -> str:
+    """The first words of a statement in one line, with three dots where words are left out."""
+    kept = statement.split()
+    return " ".join(kept) if len(kept) <= words else " ".join(kept[:words]) + " ..."
+
+
+def present_findings(
+    needs: Sequence[NeedCoverage], sources: Sequence[Source], total_tokens: int = SOURCES_TOKENS
+) -> PresentedSources:
+    """The findings for a writer under the needs that they serve, each with its marker and the words it rests on.
+
+    Without key or authors: a writer that never saw them cites by marker. Where all are too much, those that the reader
+    scored lowest stay out, and of equal ones the last of their needs. Needs that were searched for in vain stand at the
+    end, with the searches.
+    """
+    if not sources and not needs:
+        return PresentedSources("(no sources)")
+    blocks = {source.evidence.id: _finding_block(source) for source in sources}
+    left_out = _leave_out_weakest(blocks, sources, needs, total_tokens)
+    parts: list[str] = []
+    for item in needs:
+        mine = [blocks.pop(name) for name in item.evidence if name in blocks]
+        if mine:
+            parts.append(fenced("\n\n".join([f"What has to be known: {one_line(item.need.text)}", *mine]), "findings"))
+    if blocks:
+        parts.append(fenced("\n\n".join(blocks.values()), "findings"))
+    vain = [f"{one_line(item.need.text)} (searched: {'; '.join(item.need.queries)})" for item in needs if item.in_vain]
+    if vain:
+        parts.append(present_lines(vain, "searched for in the library in vain"))
+    return PresentedSources("\n\n".join(parts) or "(no sources)", tuple(left_out))
+
+
+def frame_of(needs: Sequence[NeedCoverage]) -> str:
+    """What stands around the findings of a writer, to be counted: a fence for each need, and the searches in vain."""
+    fences = [fenced(f"What has to be known: {one_line(item.need.text)}", "findings") for item in needs]
+    return "\n\n".join([*fences, present_findings(needs, ()).text])
+
+
+def _leave_out_weakest(
+    blocks: dict[str, str], sources: Sequence[Source], needs: Sequence[NeedCoverage], total: int
+) -> list[str]:
+    """The ids of those that are taken out of `blocks` until these fit into `total` tokens; one stays in any case."""
+    left_out: list[str] = []
+    spent = sum(tokens_of(block) for block in blocks.values())
+    place = {name: rank for item in needs for rank, name in enumerate(item.evidence)}
+
+    def strength(at: tuple[int, Source]) -> tuple[float, int, float, int]:
+        evidence = at[1].evidence  # each need keeps its best: a need with many findings crowds out no other
+        return (round(evidence.llm_score, 1), -place.get(evidence.id, 0), evidence.combined_score, -at[0])
+
+    for _, source in sorted(enumerate(sources), key=strength):
+        if spent <= total or len(blocks) <= 1:
+            break
+        spent -= tokens_of(blocks.pop(source.evidence.id))
+        left_out.append(source.evidence.id)
+    return left_out
+
+
+def _finding_block(source: Source) -> str:
+    evidence, paper = source.evidence, source.paper
+    year = f" ({paper.year})" if paper.year else ""
+    lines = [
+        f"[{evidence.id}] {one_line(evidence.summary)}",
+        f"   paper: {one_line(paper.title)}{year}; section: {place_of(evidence.section, source.category)}",
+    ]
+    lines += [f"   {'words' if item.carries else 'before'}: {one_line(item.text)}" for item in source.passage]
+    if not source.passage:
+        lines.append(f"   words: {one_line(surroundings(source.text, evidence.start, evidence.end, SOURCE_TOKENS))}")
+    return "\n".join(lines)
+
+
+def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:
+    """The beginning of a paper for the summarizer: title, abstract if known, and what follows."""
+    parts = [f"Title: {one_line(paper.title)}"]
+    if paper.abstract.strip() and one_line(paper.abstract) not in one_line(text):
+        parts.append(f"Abstract: {paper.abstract.strip()}")
+    room = tokens * _CHARACTERS_PER_TOKEN
+    parts.append(text.strip()[:room])
+    return fenced("\n\n".join(parts), "paper")
+
+
+def origin_lines(paper: Paper) -> list[str]:
+    """Title, authors and year, each on a line of its own where it is known."""
+    by = in_text_name(paper) if paper.authors or paper.family_names else ""
+    year = str(paper.year) if paper.year else ""
+    lines = {"Title": one_line(paper.title), "By": one_line(by), "Year": year}
+    return [f"{name}: {value}" for name, value in lines.items() if value]
+
+
+def place_of(section: str, category: Category) -> str:
+    """The section's title, with a word of warning where a paper reports the findings of others."""
+    return one_line(section) + (" (on other papers)" if category is Category.RELATED_WORK else "")
+
+
+def heading_of(parent: str, section: str) -> str:
+    """The section's title behind that of the section around it."""
+    return f"{parent} > {section}" if parent and parent != section else section

@@ -1,0 +1,83 @@
+"""Passages of papers as a model reads them: fenced, told apart from instructions, their sentences numbered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count, groupby
+
+from ...documents import Chunk
+from ...documents.windows import Window, WindowSentence
+from ...text.sentences import sentence_spans
+from ..inputs import PassageSentence, Source
+from .prompt_format import PASSAGE_TOKENS, fenced, heading_of, one_line, origin_lines, place_of, shortened, tokens_of
+
+
+def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
+    """Passages that an agent asked to read, each in its own fence, under a line of ours."""
+    shown = [
+        fenced(
+            shortened(chunk.text, PASSAGE_TOKENS),
+            one_line(f"passage {chunk.id}, {heading_of(chunk.parent, chunk.section)}"),
+        )
+        for chunk in chunks
+    ]
+    return "\n\n".join([lead, *shown])
+
+
+def present_windows(windows: Sequence[Window]) -> str:
+    """Windows for the reader, those of a paper together: where they are from, then under each section its sentences, a
+    line each, numbered from 1 through all of them."""
+    numbers = count(1)
+    blocks: list[str] = []
+    for _, of_paper in groupby(sentences_of(windows), key=lambda item: item[0].paper.key):
+        run = list(of_paper)
+        lines = origin_lines(run[0][0].paper)
+        for window, sentences in run:
+            chunk = window.chunks[0]
+            lines += ["", f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}"]
+            lines += [f"{next(numbers)}: {sentence.text}" for sentence in sentences]
+        blocks.append(fenced("\n".join(lines), "passages"))
+    return "\n\n".join(blocks)
+
+
+def sentences_of(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSentence]]]:
+    """Each window with its sentences, without those that one before it shows: neighbouring chunks share words."""
+    shown: set[tuple[str, str]] = set()
+    found: list[tuple[Window, list[WindowSentence]]] = []
+    for window in windows:
+        fresh = [item for item in window.sentences() if (window.paper.key, item.text) not in shown]
+        shown.update((window.paper.key, item.text) for item in fresh)
+        if fresh:
+            found.append((window, fresh))
+    return found
+
+
+def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
+    """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit into
+    `tokens`. Bars and rules of tables are left out; a text without a letter or digit is one span."""
+    spans = [(left, right) for left, right in sentence_spans(text) if any(map(str.isalnum, text[left:right]))]
+    if not spans:
+        return [(0, len(text))]
+    inside = [place for place, (left, right) in enumerate(spans) if left < end and start < right] or [0]
+    low, high = inside[0], inside[-1]
+    room = tokens - sum(tokens_of(text[left:right]) for left, right in spans[low : high + 1])
+    while (low > 0 or high < len(spans) - 1) and room > 0:
+        after = high < len(spans) - 1 and (low == 0 or high - inside[-1] <= inside[0] - low)
+        place = high + 1 if after else low - 1
+        room -= tokens_of(text[slice(*spans[place])])
+        if room >= 0:
+            low, high = min(low, place), max(high, place)
+    return spans[low : high + 1]
+
+
+def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str) -> str:
+    """A source for the judge: title, year and section, then each sentence on a line of its own, numbered from 1;
+    without key and authors, so that no name weighs in."""
+    title = one_line(source.paper.title) or "(no title)"
+    lines = [
+        f"Paper: {title}" + (f" ({source.paper.year})" if source.paper.year else ""),
+        f"Section: {place_of(source.evidence.section, source.category)}",
+        "",
+    ]
+    lines += [f"{number}: {one_line(sentence.text)}" for number, sentence in enumerate(sentences, 1)]
+    return fenced("\n".join(lines), label)

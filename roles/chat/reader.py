@@ -1,0 +1,163 @@
+"""The evidence reader on a chat model: one call for some windows gives the findings that help, a few for each.
+
+The model answers with sentence numbers. The words of a finding are sliced from the chunks by them: they cannot be
+invented. What is nearly right in an answer is repaired (`reading_answer.py`) rather than asked for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from ...documents import Chunk
+from ...documents.windows import Window, WindowSentence
+from ...models.chat_caller import ChatCaller
+from ...models.concurrency import gather_all
+from ...models.context_size import UNLIMITED, WHOLE, Room
+from ...prompts import PromptLibrary
+from ...text.normalize import plain_wording
+from ..needs import Purpose
+from ..protocols import Findings, PassageFinding
+from .prompt_format import beginning, fenced, present_lines, shortened, tokens_of
+from .prompt_passages import present_windows, sentences_of
+from .reader_output import MOST_SENTENCES, PassageReading, ReadFinding
+from .structured_output import Note, ask, log_note
+
+_FINDINGS_OF_A_WINDOW: Final = 2  # about; a rich one may give more where others give fewer
+_MORE_FINDINGS: Final = 2
+_PURPOSE_SHARE: Final = 0.08  # of a prompt
+
+
+class ChatReader:
+    """Reads windows with a chat model.
+
+    Args:
+        statement_words: length asked of a finding; one more than twice as long is cut.
+        max_tokens: limit of one answer, in tokens of the model.
+        note: takes one line about each reading that could not be understood.
+        room: what the server holds; windows that are more are read in several calls.
+    """
+
+    def __init__(
+        self,
+        caller: ChatCaller,
+        prompts: PromptLibrary,
+        *,
+        statement_words: int,
+        max_tokens: int,
+        note: Note = log_note,
+        room: Room = UNLIMITED,
+    ) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._statement_words = statement_words
+        self._max_tokens = max_tokens
+        self._note = note
+        self._room = room
+        self._system = SystemMessage(prompts["reader_system"].render(words=statement_words))
+
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
+        """The findings, best first; none when nothing helps. Without a valid answer after one retry the chunks are
+        unreadable."""
+        if self._room.size is None:
+            return await self._read(purpose, windows)
+        beside = [str(message.content) for message in self._asked(purpose, purpose.text, "", len(windows))]
+        parts = list(_parts(windows, self._room.left(WHOLE, *beside)))
+        readings = await gather_all(self._read(purpose, part) for part in parts)
+        found = sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
+        return Findings(found, (name for reading in readings for name in reading.unreadable))
+
+    async def _read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
+        sentences = [(window, sentence) for window, own in sentences_of(windows) for sentence in own]
+        if not sentences:
+            return Findings()
+        passages = present_windows(windows)
+        plain = plain_wording(purpose.text)
+        answer = await ask(
+            self._caller,
+            self._prompts,
+            self._asked(purpose, purpose.text, passages, len(windows)),
+            PassageReading,
+            max_tokens=self._max_tokens,
+            check=lambda reading: _check_sentences(reading, len(sentences)),
+            # Whoever asks the same in other typing is given the same reading.
+            cache_messages=None if plain == purpose.text else self._asked(purpose, plain, passages, len(windows)),
+            room=self._room,
+        )
+        if answer is None:
+            left_out = ", ".join(window.id for window in windows)
+            self._note(f"{left_out}: left out, since the reader gave no valid answer, twice.")
+            return Findings(unreadable=(chunk.id for window in windows for chunk in window.chunks))
+        findings = [self._finding(item, sentences, purpose) for item in answer.findings[: most_findings(len(windows))]]
+        return Findings(sorted((item for item in findings if item), key=lambda item: -item.score))
+
+    def _finding(
+        self, item: ReadFinding, sentences: Sequence[tuple[Window, WindowSentence]], purpose: Purpose
+    ) -> PassageFinding | None:
+        carrying = [sentences[number - 1] for number in item.sentences if 1 <= number <= len(sentences)]
+        if not carrying or item.score == 0:
+            return None
+        # A finding stands in one window: what it names of another one is taken for a slip.
+        window = max((window for window, _ in carrying), key=lambda one: sum(one is other for other, _ in carrying))
+        words = [sentence for other, sentence in carrying if other is window][:MOST_SENTENCES]
+        known = [need.id for need in purpose.needs]
+        served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
+        return PassageFinding(
+            paper=window.paper,
+            statement=beginning(item.statement, 2 * self._statement_words),
+            score=item.score,
+            need=served or (known[0] if known else ""),
+            spans=runs_of(words),
+            vector_score=window.vector_score,
+        )
+
+    def _asked(self, purpose: Purpose, text: str, passages: str, windows: int) -> list[BaseMessage]:
+        text = shortened(text, self._room.left(WHOLE, share=_PURPOSE_SHARE))
+        needs = [f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs]
+        task = self._prompts["reader_task"].render(
+            purpose=fenced(text, "purpose"),
+            needs=present_lines(needs, "needs"),
+            passages=passages,
+            most=most_findings(windows),
+        )
+        return [self._system, HumanMessage(task)]
+
+
+def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
+    """The windows in order, in parts that are shown in about `tokens`; one that is more is cut between its chunks."""
+    part: list[Window] = []
+    for window in windows:
+        whole = tokens_of(present_windows([window])) <= tokens
+        for piece in [window] if whole else [replace(window, chunks=(chunk,)) for chunk in window.chunks]:
+            if part and tokens_of(present_windows([*part, piece])) > tokens:
+                yield part
+                part = []
+            part.append(piece)
+    if part:
+        yield part
+
+
+def most_findings(windows: int) -> int:
+    """How many findings a reader may give for so many windows."""
+    return _MORE_FINDINGS + _FINDINGS_OF_A_WINDOW * windows
+
+
+def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:
+    """Sentences as runs of words: those with nothing but white space between them are one."""
+    runs: list[tuple[Chunk, int, int]] = []
+    for sentence in sentences:
+        chunk, start, end = runs[-1] if runs else (None, 0, 0)
+        if chunk is sentence.chunk and not chunk.text[end : sentence.start].strip():
+            runs[-1] = (sentence.chunk, start, sentence.end)
+        else:
+            runs.append((sentence.chunk, sentence.start, sentence.end))
+    return tuple(runs)
+
+
+def _check_sentences(reading: PassageReading, count: int) -> None:
+    numbers = [number for finding in reading.findings for number in finding.sentences]
+    if reading.findings and not any(1 <= number <= count for number in numbers):
+        raise ValueError(f"none of the sentences named is in the passages, which have 1 to {count}")

@@ -1,0 +1,63 @@
+"""Judges without a chat model: on the topic or off it, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from ...documents import Paper
+from ...models.embeddings.reranker import Reranker
+from ...text.sentences import sentence_spans
+from ..inputs import Source
+from ..protocols import CitedClaim, Verdict
+
+# Chosen on one half of pairs of real papers and judged on the other (docs/benchmarks.md). Of true pairs one in four is
+# still called off-topic, so nothing is dropped or marked for it.
+ON_TOPIC: Final = 0.02
+
+
+def topic_score(reranker: Reranker, sentence: str, texts: Sequence[str]) -> float:
+    """How near a sentence is to the best of a quote and the passage around it, from 0 to 1; blocks."""
+    return float(reranker.score(sentence, texts).max())
+
+
+class ExtractiveJudge:
+    """Implements `SupportJudge` on the bundled cross-encoder.
+
+    The cross-encoder cannot tell a claim from its contradiction (it passed 20 of 22 contradicted ones), so no
+    more than the topic is judged, and the verdict says so by its name.
+    """
+
+    def __init__(self, reranker: Reranker) -> None:
+        self._reranker = reranker
+
+    async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
+        """`on-topic` or `off-topic` for each source of each claim, by itself."""
+        return await asyncio.to_thread(
+            lambda: [tuple(self._compared(claim.sentence, source) for source in claim.sources) for claim in claims]
+        )
+
+    def _compared(self, sentence: str, source: Source) -> Verdict:
+        best = topic_score(self._reranker, sentence, [source.evidence.quote, source.text])
+        return Verdict("on-topic" if best >= ON_TOPIC else "off-topic", "only the topics were compared")
+
+
+class ExtractiveSummarizer:
+    """Implements `PaperSummarizer`."""
+
+    def __init__(self, words: int) -> None:
+        self._words = words
+
+    async def summarize(self, paper: Paper, text: str) -> str:
+        """At most `words` words of whole sentences; the first sentence is kept whatever its length."""
+        source = paper.abstract or text
+        kept: list[str] = []
+        count = 0
+        for start, end in sentence_spans(source):
+            sentence = " ".join(source[start:end].split())
+            count += len(sentence.split())
+            if kept and count > self._words:
+                break
+            kept.append(sentence)
+        return " ".join(kept)

@@ -1,0 +1,163 @@
+"""Which sentences of a source are fit to be quoted: they state a finding and stand without their neighbours.
+
+The rules were drawn from reading what careless selection takes out of real papers: pointers to figures, plans,
+sentences that lean on the one before, half a citation, a line of a table. A passage is quoted whole or not at
+all, so the words between the quotation marks are always a sentence of the source, less its closing citation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...documents.quote_display import ELLIPSIS, without_pointers
+from ...text.sentences import sentence_spans
+
+MIN_WORDS = 10
+MAX_WORDS = 30
+MAX_ATTRIBUTED = 45  # of a sentence that is quoted whole where it would lose a clause that qualifies it
+_FEWEST_ATTRIBUTED = 8
+_LONGEST_CITATION = 300  # characters, of what stands at the end of a sentence
+
+# Openings that lean on the sentence before, or that only steer the reader.
+_LEANING = re.compile(
+    r"""^(?:
+        (?:This|These|Those|That|It|Its|They|Their|He|She|His|Her|Such|Here|There|Both|Each|Either|Neither|One|Some|Many|
+           Most|Another|Other|Others|Several|All|None|Two|Three|Which|Who|What|How|Why|When|Where)\b(?![-])
+      | (?:However|But|And|Or|Nor|So|Yet|Thus|Therefore|Hence|Moreover|Furthermore|Additionally|Also|Finally|Lastly|
+           First|Firstly|Second|Secondly|Third|Thirdly|Fourth|Next|Then|Instead|Nevertheless|Nonetheless|Conversely|
+           Similarly|Likewise|Consequently|Accordingly|Indeed|Specifically|Overall|Meanwhile|Interestingly|Notably|
+           Importantly|Surprisingly|Unfortunately|Fortunately|Subsequently|Otherwise|Again|Further|Still|Rather|
+           Alternatively|Already|Ultimately|Collectively|Together|Conceptually|Now|Later|Afterwards|Particularly)\b
+      | The\ (?:method|inference|algorithm|procedure|approach|framework|package|analysis|model|pipeline|result|study|dataset|
+           experiment|idea|goal|task|process|generated\ \w+|selected\ \w+|primary\ focus)s?\b(?!\ (?:of|for|behind|in|that|which|to|from|with|on|
+           used|based|called|named)\b)
+      | \w+ly,\s | [A-Z],\s | \(?[a-zA-Z]\)\s | If\ a\b | Future\ work\b | To\ (?:reach|do|this)\b
+      | (?:For\ (?:example|instance|this|these|that|each|such)|In\ (?:addition|contrast|particular|fact|turn|short|summary|other\ words|
+           conclusion|general|this|these|that|such|our|the\ (?:following|previous|next|above|present|current|former|latter|
+           same|first|second|third)|both|one|each|all|another|general\ terms|some\ cases)|
+           On\ (?:the\ (?:other|one|contrary)|average|this|that|aggregate)|As\ (?:a\ (?:result|consequence|
+           comparison|first)|an\ example|such|expected|mentioned|noted|described|shown|discussed|before|with|in|we|seen)|To\ (?:this|that|our|the\ best|
+           do|answer|illustrate|address|test|assess|evaluate|examine|investigate|explore|determine|summarize|make|further|
+           better|avoid|account)|
+           Note\ that|See\b|Recall\b|Let\b|Given\ (?:this|these|that|the\ above)|With\ (?:this|these|that)|
+           At\ (?:this|that|the\ same|each)|By\ (?:contrast|this|these)|From\ (?:this|these|here)|After\ (?:this|these|that)|
+           Because\ of\ (?:this|these)|Due\ to\ (?:this|these)|Despite\ (?:this|these)|Under\ (?:this|these)|
+           Of\ (?:these|the|note)|Among\ (?:these|them|the)|Within\ (?:this|these|each)|Based\ on\ (?:this|these|our|the)|
+           Using\ (?:this|these|our|the)|If\ (?:so|not|this|these)|Like\ (?:this|these))\b
+    )""",
+    re.VERBOSE,
+)
+
+# What a sentence out of its paper must not hold: pointers, first-person plans, citations inside, markup, formulas.
+_UNFIT = re.compile(
+    r"""
+      \b(?:[Ff]igs?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Ee]qs?|[Ee]quations?|[Aa]ppendix|[Ss]upplement\w*|[Aa]lgorithm\ \d|
+          [Pp]anels?|[Bb]ox|[Ll]isting|[Ss]1|[Tt]heorem|[Ll]emma|[Pp]roposition|[Cc]hapter|[Cc]olumns?|[Rr]ows?)\b(?:\.|\ \(?[A-Z\d]|\ above|\ below|$)?
+    | \b(?:here|Here|I|my|you|your|let's|et\ al)\b
+    | \b(?:above|below|aforementioned|previously|hereafter|respectively|latter|former|
+          this\ (?:paper|study|work|article|section|review|manuscript|analysis|approach|method|model|dataset|data|case|
+          tutorial|example|tool|package|project|finding|figure|result|reason|issue|problem|setting|context|way|type|kind|end)|
+          (?:this|these)\ \w+|those\ (?!of\b|with\b|from\b|in\b)\w+|such\ (?:an?|networks|methods|models|approaches|data|cases)|
+          the\ (?:paper|study|authors?|present|current|reviewers?|manuscript|following|same|two|three|latter|former|resulting|proposed|other|remaining|previous|first|second|third|last|next))\b
+    | \[@|@[\w:]|\\|\[\d|\[[A-Z]|https?:|www\.|doi|[\[\]{}$|`<>=~^•†‡§]|\*\*|__
+    | \.\.\.|…|["“”«»„]|\?|!|;\ and\ \d|^\W
+    """,
+    re.VERBOSE,
+)
+
+# What the authors say of themselves: their own sentence, in the mouth of nobody else.
+_FIRST_PERSON = re.compile(r"\b(?:we|We|our|Our|us|ours|ourselves)\b")
+_PLAN = re.compile(
+    r"\b(?:[Ww]e|[Oo]ur)\s(?:\w+ly\s|then\s|also\s|next\s|first\s)?(?:will|would|plan|aim|hope|intend|discuss|describe|explore|outline|"
+    r"begin|start|refer|thank|acknowledge|wanted|sought|wish|now|turn|goal|aims?|plans?)\b"
+)
+_TRAILING_CITATIONS = re.compile(
+    r"(?:\s*(?:\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;–-]*\\\]|\^\[?\d[\d,\s–-]*\]?\^|<sup>[^<]*</sup>))+(?=\.?$)"
+)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|be|been|has|have|had|can|could|may|might|will|would|should|must|does|do|did|"
+    r"[a-z]+(?:s|ed|es))\b"
+)
+_CAPTION = re.compile(
+    r"^(?:The (?:(?:red|blue|green|black|grey|gray|orange|dashed|dotted|solid|vertical|horizontal)\b|[xy]-axis|plot|graph|line|bars?|dots?|points?) |Heatmap|Boxplots?|Scatter|Illustration|Overview of|Distribution of)"
+)
+# Reports of what was done to the data at hand; they say nothing outside their own paper.
+PROCEDURE = re.compile(
+    r"\b(?:was|were)\s(?:\w+ly\s|then\s|also\s)?(?:performed|chosen|computed|used|calculated|obtained|applied|conducted|"
+    r"trained|tested|evaluated|extracted|collected|downloaded|selected|generated|developed|removed|filtered|fitted|"
+    r"implemented|carried|measured|analy[sz]ed|estimated|normali[sz]ed|run|set|added|assigned|built|constructed|"
+    r"considered|excluded|included|defined|determined|assessed|compared|created|mapped|processed|randomly|split|averaged)\b"
+)
+# Openings that lean on nothing where the authors answer for the sentence, and words in it that may then stand.
+_EXISTS = re.compile(
+    r"(?:There (?:is|are|was|were)(?: also)?|(?:All|Most|Many)(?= (?!of\b|these\b|those\b)[a-z])|Of(?= the \w+ that\b)) "
+)
+_QUOTED = re.compile(r'(?<!\w)"([^"“”]{1,60})"(?!\w)')
+_THE_SAME = re.compile(r"\bthe same\b")
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+# A value or a comparison as papers report it: "AUROC = 97.4%", "p \\< 0.001".
+_VALUE = re.compile(r"(?<=[\w*])\s?\\?[=<>≤≥≈]\s?(?=[-−+]?\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class QuotablePassage:
+    """A quotable span of a chunk: `chunk.text[start:end] == text`, a sentence less its closing citation."""
+
+    text: str
+    start: int
+    end: int
+
+
+def quotable_passages(chunk_text: str, *, attributed: bool = False) -> list[QuotablePassage]:
+    """The sentences of a chunk that are fit to be quoted, in order; `attributed` as in `is_quotable`."""
+    passages = []
+    for start, end in sentence_spans(chunk_text):
+        sentence = chunk_text[start:end]
+        body = sentence.rstrip()
+        trailing = _TRAILING_CITATIONS.search(body, max(0, len(body) - _LONGEST_CITATION))
+        if trailing:
+            body = body[: trailing.start()]
+        elif body.endswith("."):
+            body = body[:-1]
+        else:
+            continue
+        body = body.rstrip(" .")
+        if "\n\n" not in body and is_quotable(" ".join(body.split()), attributed=attributed):
+            passages.append(QuotablePassage(body, start, start + len(body)))
+    return passages
+
+
+def is_quotable(sentence: str, *, attributed: bool = False) -> bool:
+    """True when a sentence (on one line, without its full stop) can stand in quotation marks in another paper.
+
+    One that is `attributed` to its authors, who answer for it, may also say what they did and found themselves, give
+    values, and point to figures in brackets, in the place of which a reader is shown an ellipsis.
+    """
+    words = sentence.split()
+    if attributed:
+        sentence = _as_judged(sentence)
+        words = sentence.split() if len(words) > MAX_ATTRIBUTED else words
+    fewest, most = (_FEWEST_ATTRIBUTED, MAX_ATTRIBUTED) if attributed else (MIN_WORDS, MAX_WORDS)
+    if not fewest <= len(words) <= most:
+        return False
+    if not sentence[0].isupper() or _LEANING.match(sentence) or _UNFIT.search(sentence):
+        return False
+    if _CAPTION.match(sentence) or (attributed and _PLAN.search(sentence)):
+        return False
+    if not attributed and (_FIRST_PERSON.search(sentence) or PROCEDURE.search(sentence)):
+        return False
+    if sentence.count("(") != sentence.count(")") or sentence.count("*") % 2 or sentence.count("_") % 2:
+        return False
+    letters = _WORD.findall(sentence)
+    if len(letters) < (0.65 if attributed else 0.8) * len(words) or not _VERB.search(" ".join(words[1:])):
+        return False
+    return sum(character.isdigit() for character in sentence) <= (24 if attributed else 12)
+
+
+def _as_judged(sentence: str) -> str:
+    """An attributed sentence without what may stand in it: pointers, values, words in marks, an opening such as "All"."""
+    plain = _THE_SAME.sub("the", _QUOTED.sub(r"\1", _VALUE.sub(" ", without_pointers(sentence).replace(ELLIPSIS, ""))))
+    plain = _EXISTS.sub("", plain, count=1) if _EXISTS.match(plain) else plain
+    plain = " ".join(plain.split())
+    return plain[:1].upper() + plain[1:] if sentence[:1].isupper() else plain

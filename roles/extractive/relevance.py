@@ -1,0 +1,78 @@
+"""Whether a passage bears on a question, without a chat model: the cross-encoder and the vectors must agree.
+
+The cosine alone cannot tell: with the bundled embedding, questions about another field come as near to a library as
+half of those that it answers (docs/decisions/off-topic-questions.md). The cross-encoder was trained on questions, and
+parts the two but for questions in its words on other matters, which the cosine puts further away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...models.embeddings.bundled_weights import EMBEDDER
+from ...models.embeddings.protocol import EmbeddingModel, Vectors
+from ...models.embeddings.reranker import Reranker
+from ...text.normalize import is_latin
+
+# Log-odds of the cross-encoder, and what a cosine of the bundled embedding weighs beside them around where it is even.
+_COSINE_WEIGHT: Final = 30.0
+_COSINE_EVEN: Final = 0.70
+# Where a passage as likely bears on a question as not, and how fast that changes.
+EVEN: Final = -3.0
+_SPREAD: Final = 2.0
+_SURE: Final = 1e-6
+_KEPT: Final = 20_000
+
+
+class Relevance:
+    """Scores texts for a question; keeps the latest scores of the cross-encoder, which take 50 ms a passage."""
+
+    def __init__(self, embedding: EmbeddingModel, reranker: Reranker) -> None:
+        self._bundled = embedding.name.endswith(EMBEDDER.name)
+        self._reranker = reranker
+        self._scores: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def can_judge(self, question: str) -> bool:
+        """Whether the models know the question's script; the bundled ones read English alone."""
+        return is_latin(question)
+
+    @property
+    def multilingual(self) -> bool:
+        """Whether the embedding may know other languages than English."""
+        return not self._bundled
+
+    async def odds(self, question: str, texts: Sequence[str], cosines: Vectors) -> NDArray[np.float64]:
+        """Log-odds that each text bears on the question, [n]; `cosines` are those of the same texts, [n]."""
+        judged = np.array(await asyncio.to_thread(self._judged, question, texts), dtype=np.float64)
+        if not self._bundled:
+            return judged
+        weighed: NDArray[np.float64] = judged + _COSINE_WEIGHT * (np.asarray(cosines, dtype=np.float64) - _COSINE_EVEN)
+        return weighed
+
+    def _judged(self, question: str, texts: Sequence[str]) -> list[float]:
+        missing = [text for text in dict.fromkeys(texts) if (question, text) not in self._scores]
+        if missing:
+            raw = np.clip(self._reranker.score(question, missing).astype(np.float64), _SURE, 1 - _SURE)
+            for text, odds in zip(missing, np.log(raw / (1 - raw)).tolist(), strict=True):
+                self._scores[question, text] = odds
+        found = [self._scores[question, text] for text in texts]
+        while len(self._scores) > _KEPT:
+            self._scores.popitem(last=False)
+        return found
+
+
+def odds_of(score: float) -> float:
+    """The log-odds behind a score of `as_score`."""
+    plain = min(max(score, _SURE), 1 - _SURE)
+    return float(EVEN + _SPREAD * np.log(plain / (1 - plain)))
+
+
+def as_score(odds: float) -> float:
+    """Log-odds as the score of a reading, 0-1: 0.5 where a passage as likely bears on the question as not."""
+    return float(1 / (1 + np.exp(-(odds - EVEN) / _SPREAD)))

@@ -1,0 +1,173 @@
+"""Writes a section without a chat model: the experiment's own statements, and beside them what sources say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from ...experiment import SectionKind
+from ...models.embeddings.protocol import Vectors
+from ...models.journal.streaming import TextListener
+from ...text.normalize import plain_wording
+from ...text.sentences import sentence_spans
+from ..inputs import SectionBrief, Source
+from ..protocols import Draft, FailingSentence, QuoteSpan
+from .paper_outline import share_of
+from .quotable_sentences import QuotablePassage, quotable_passages
+from .section_outlines import LIMITS, PREFERRED, STRICTER, WANTED_PAPERS, Paragraph, paragraphs
+from .sentence_vectors import SentenceVectors
+from .source_matching import Match, Quotable, candidate_matches, choose
+from .templates import source_sentences
+from .themes import Theme, experiment_themes, themes_in, vocabulary
+
+# Statements that sources are looked for beside; a section takes a handful of sources, and a real one has fewer.
+_MOST_MATCHED: Final = 400
+
+
+class ExtractiveWriter:
+    """Implements `SectionWriter`; the same brief always gives the same draft."""
+
+    def __init__(self, vectors: SentenceVectors) -> None:
+        self._vectors = vectors
+
+    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
+        """The section, with a note when fewer papers fit than the section would want."""
+        plan = _plan(brief)
+        statements = [statement for paragraph in plan for statement in paragraph]
+        themes = await asyncio.to_thread(_themes, brief)
+        said = _flat(" ".join(section.text for section in brief.earlier or ()))
+        pairs = await asyncio.to_thread(_passages_on, brief.sources, themes, said)
+        matched = [number for number, statement in enumerate(statements) if statement.about][:_MOST_MATCHED]
+        chosen: list[Match] = []
+        if pairs and matched:
+            quotables = await self._near_topic(brief, pairs)
+            cosines = await self._cosines([statements[number].about for number in matched], quotables)
+            found = candidate_matches(
+                [statements[number].about for number in matched],
+                quotables,
+                cosines,
+                themes,
+                PREFERRED[brief.kind],
+                brief.experiment.model_dump_json(),
+                STRICTER.get(brief.kind, 0.0),
+            )
+            chosen = choose(found, LIMITS[brief.kind], wanted_papers=WANTED_PAPERS.get(brief.kind, 1))
+        placed = [(matched[match.fact], match) for match in chosen]
+        return Draft(
+            _compose(plan, placed),
+            quotes=tuple(
+                QuoteSpan(
+                    match.quotable.source.evidence.id,
+                    match.quotable.passage.start,
+                    match.quotable.passage.end,
+                )
+                for match in chosen
+            ),
+            notes=_shortfall(brief.kind, chosen),
+        )
+
+    async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
+        """The draft without the sentences that a problem names; the experiment's own statements stay."""
+        kept = [
+            " ".join(sentence for sentence in _lines(paragraph) if not any(sentence in problem for problem in problems))
+            for paragraph in draft.text.split("\n\n")
+        ]
+        return Draft("\n\n".join(text for text in kept if text), quotes=draft.quotes, notes=draft.notes)
+
+    async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """Removes the sentences that a problem names; the experiment's own statements stay."""
+        return ["" if any(item.text in problem for problem in item.problems) else None for item in failing]
+
+    async def _near_topic(
+        self, brief: SectionBrief, pairs: Sequence[tuple[Source, QuotablePassage, tuple[Theme, ...]]]
+    ) -> list[Quotable]:
+        rows = await self._vectors.of([passage.text for _, passage, _ in pairs])
+        experiment = brief.experiment
+        topics = [experiment.paper_concept.title, experiment.hypothesis.description, experiment.summary]
+        topic_rows = [await self._vectors.of_query(topic) for topic in topics if topic.strip()]
+        # Near to two of the three is near enough: a method paper need not speak of what was found.
+        nearness = (
+            np.sort(rows @ np.array(topic_rows).T, axis=1)[:, -2:].mean(axis=1) if topic_rows else np.ones(len(rows))
+        )
+        return [
+            Quotable(source, passage, found, float(nearness[number]))
+            for number, (source, passage, found) in enumerate(pairs)
+        ]
+
+    async def _cosines(self, facts: Sequence[str], quotables: Sequence[Quotable]) -> Vectors:
+        rows = await self._vectors.of([quotable.passage.text for quotable in quotables])
+        asked = np.array([await self._vectors.of_query(fact) for fact in facts], dtype=np.float32)
+        cosines: Vectors = asked @ rows.T
+        return cosines
+
+
+def _themes(brief: SectionBrief) -> list[Theme]:
+    return experiment_themes(brief.experiment, vocabulary([(item.paper.key, item.text) for item in brief.sources]))
+
+
+def _plan(brief: SectionBrief) -> list[Paragraph]:
+    """What the section says of the experiment; in a paper, what no section before it has said."""
+    if brief.earlier is None:
+        return paragraphs(brief.kind, brief.experiment)
+    said = {
+        plain_wording(section.text[start:end])
+        for section in brief.earlier
+        for start, end in sentence_spans(section.text)
+    }
+    return share_of(brief.kind, brief.experiment, said)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _passages_on(
+    sources: Sequence[Source], themes: Sequence[Theme], said: str
+) -> list[tuple[Source, QuotablePassage, tuple[Theme, ...]]]:
+    """The passages that speak of a theme, but for those quoted in `said`."""
+    found = []
+    for source in sources:
+        for passage in quotable_passages(source.text):
+            spoken = themes_in(passage.text, themes)
+            if spoken and _flat(passage.text) not in said:
+                found.append((source, passage, tuple(spoken)))
+    return found
+
+
+def _compose(plan: Sequence[Paragraph], placed: Sequence[tuple[int, Match]]) -> str:
+    sentences = source_sentences([match for _, match in placed])
+    beside: dict[int, list[str]] = {}
+    for (number, _), sentence in zip(placed, sentences, strict=True):
+        beside.setdefault(number, []).append(sentence)
+    texts: list[str] = []
+    number = 0
+    for paragraph in plan:
+        parts: list[str] = []
+        for statement in paragraph:
+            if statement.block:
+                texts += [" ".join(parts), statement.text]
+                parts = []
+            elif statement.text:
+                parts.append(statement.text)
+            parts += beside.get(number, [])
+            number += 1
+        texts.append(" ".join(parts))
+    return "\n\n".join(text for text in texts if text)
+
+
+def _lines(paragraph: str) -> list[str]:
+    return [paragraph[start:end] for start, end in sentence_spans(paragraph)]
+
+
+def _shortfall(kind: SectionKind, chosen: Sequence[Match]) -> tuple[str, ...]:
+    papers = {match.quotable.source.paper.key for match in chosen}
+    wanted = WANTED_PAPERS.get(kind, 0)
+    if len(papers) >= wanted:
+        return ()
+    count = (
+        "No paper fits" if not papers else "Only 1 paper fits" if len(papers) == 1 else f"Only {len(papers)} papers fit"
+    )
+    return (f"{count} this {kind} closely enough to be quoted; no source was added for show.",)

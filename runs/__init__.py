@@ -1,0 +1,1 @@
+"""Begin, resume, finish and save runs of sections, papers, questions and conversations."""

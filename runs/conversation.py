@@ -1,0 +1,194 @@
+"""Taking a turn of a conversation so that it can be killed at any moment and gone on with by asking again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..citations.csl_styles import style_file
+from ..graph.conversation_graph import build_conversation_graph
+from ..graph.conversation_state import ConversationState, TurnKind
+from ..graph.events import OnEvent
+from ..graph.session import Session
+from ..models.journal.billing_context import bill_to
+from ..models.journal.journal import Journal
+from ..stores.checkpoints import keep_latest, open_checkpoints
+from ..stores.conversation_registry import ConversationEntry, ConversationRegister
+from ..stores.home import Home
+from ..stores.lock import run_lock, run_under_way
+from ..tools.questions.validation import plain_question
+from .execution import RunUnderWayError
+from .provenance import provenance
+from .research import FOREIGN_SCRIPT, foreign_script
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+_DAY = 86_400  # seconds
+_ADDED = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """The next turn: a question that stands alone, one that may lean on the last, or feedback on the last answer."""
+
+    asked: str
+    kind: TurnKind = "follow-up"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """A finished turn: its number from 1, and the answer's JSON record without files."""
+
+    number: int
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PausedTurn:
+    """A turn that was begun and is not over."""
+
+    asked: str
+    kind: TurnKind
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+async def take_turn(
+    thread_id: str,
+    request: TurnRequest,
+    session: Session,
+    *,
+    on_event: OnEvent = _ignore,
+    on_notice: Callable[[str], None] = _ignore,
+) -> TurnResult:
+    """Answer the next question of a conversation, or go on with the one that was stopped when it is asked again.
+
+    Asking another question gives up the one that was stopped; its model calls stay in the journal. Raises
+    `QuestionError` or another `InputError`, `PausedError` when the turn can be gone on with, and other
+    `CiteloomError`s for what cannot be mended by trying again.
+    """
+    asked = plain_question(request.asked)
+    if foreign_script(asked, session):
+        on_notice(f"Note: {FOREIGN_SCRIPT}")
+    style_file(session.settings.csl)  # before anything is paid for
+    await session.require_papers()
+    register = await asyncio.to_thread(ConversationRegister, session.home.runs)
+    await asyncio.to_thread(register.begin, thread_id)
+    async with (
+        run_lock(session.home, thread_id, on_wait=on_notice),
+        open_checkpoints(session.home.checkpoints) as saver,
+    ):
+        session.set_scope(thread_id, fresh=False)
+        graph = _graph(saver, session)
+        config: Any = {"configurable": {"thread_id": thread_id}}
+        state = await graph.aget_state(config)
+        await _keep_what_is_over(thread_id, state.values, bool(state.next), session, register)
+        going_on = _pending(state.values, bool(state.next)) == PausedTurn(asked, request.kind)
+        if going_on:
+            on_notice(f"Going on with this question at {', '.join(state.next)}.")
+        before = await session.usage(thread_id)
+        with bill_to(thread_id, session.budget(thread_id)):
+            given: Any = None if going_on else {"asked": asked, "turn_kind": request.kind}
+            async for _, event in graph.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync"):
+                on_event(event)
+        values: Any = (await graph.aget_state(config)).values
+        usage = _spent(await session.usage(thread_id), before)
+        kept = await _keep(thread_id, values, usage, session, register)
+        await keep_latest(saver, thread_id)
+    return kept
+
+
+async def paused_turn(thread_id: str, home: Home) -> PausedTurn | None:
+    """The turn of a conversation that was begun and is not over."""
+    async with open_checkpoints(home.checkpoints) as saver:
+        state = await _graph(saver).aget_state({"configurable": {"thread_id": thread_id}})
+        return _pending(state.values, bool(state.next))
+
+
+def _pending(values: Any, has_next: bool) -> PausedTurn | None:
+    return PausedTurn(values["asked"], values["turn_kind"]) if has_next and values.get("asked") else None
+
+
+async def _keep_what_is_over(
+    thread_id: str, values: ConversationState | dict[str, Any], has_next: bool, session: Session, register: Any
+) -> None:
+    """Keep the last turn where the process was killed between its end and its entry in the register."""
+    past = values.get("past", [])
+    if not past or has_next:
+        return
+    last = await asyncio.to_thread(register.last_turn, thread_id)
+    if last is None or last.number < len(past):
+        await _keep(thread_id, values, _spent({}, {}), session, register)
+
+
+async def _keep(
+    thread_id: str, values: Any, usage: dict[str, Any], session: Session, register: ConversationRegister
+) -> TurnResult:
+    """The turn that is over, into the register; passages go in here and not into the checkpoints."""
+    past, result = values["past"], values["result"]
+    shown = {"evidence": result["evidence"], "queries": values["queries"]}
+    report = {
+        **result["report"],
+        "title": past[-1]["question"],
+        "library_version": await asyncio.to_thread(session.library.version),
+        **await asyncio.to_thread(provenance, result, shown, session.library),
+    }
+    record = {**result, "asked": past[-1]["asked"], "thread_id": thread_id, "usage": usage, "report": report}
+    await asyncio.to_thread(register.keep, thread_id, len(past), past[-1]["asked"], past[-1]["question"], record)
+    return TurnResult(len(past), record)
+
+
+def _spent(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """What one turn took; the cost is None where a price is not known."""
+    return {
+        name: None if name == "cost" and after.get(name) is None else (after.get(name) or 0) - (before.get(name) or 0)
+        for name in _ADDED
+    }
+
+
+def _graph(saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
+    """The graph on its checkpoints; without a session it can only be asked for its state."""
+
+    async def provide(_: object) -> Session:
+        assert session is not None
+        return session
+
+    built = build_conversation_graph() if session is None else build_conversation_graph(provide)
+    return built.compile(checkpointer=saver, name="conversation")
+
+
+async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
+    """Forget a conversation with its checkpoints and its count of calls; the journal keeps the answers of models.
+
+    Raises `UnknownConversationError`, and `RunUnderWayError` when a process is at work on it.
+    """
+    register = await asyncio.to_thread(ConversationRegister, home.runs)
+    entry = await asyncio.to_thread(register.get, thread_id)
+    if run_under_way(home, entry.thread_id):
+        raise RunUnderWayError(f"Conversation {entry.thread_id} is under way in another process.")
+    async with run_lock(home, entry.thread_id), open_checkpoints(home.checkpoints) as saver:
+        with await asyncio.to_thread(Journal.open, home.journal) as journal:
+            await saver.adelete_thread(entry.thread_id)
+            await journal.forget(entry.thread_id)
+            await asyncio.to_thread(register.delete, entry.thread_id)
+    return entry
+
+
+async def delete_expired(home: Home, days: int, but: str = "") -> list[ConversationEntry]:
+    """Delete the conversations whose last turn is more than `days` ago; those under way stay, and the one named."""
+    register = await asyncio.to_thread(ConversationRegister, home.runs)
+    old = time.time() - days * _DAY
+    entries = await asyncio.to_thread(register.all)
+    expired = [
+        entry
+        for entry in entries
+        if entry.updated_at < old and entry.thread_id != but and not run_under_way(home, entry.thread_id)
+    ]
+    free = [entry for entry in expired if not run_under_way(home, entry.thread_id)]
+    return [await delete_conversation(home, entry.thread_id) for entry in free]

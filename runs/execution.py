@@ -1,0 +1,245 @@
+"""Running a section, a paper or a question so that it can be killed at any moment and gone on with by a second try."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from ..citations.csl_styles import style_file
+from ..errors import CiteloomError, InputError, PausedError
+from ..experiment import SECTION_KINDS, require_fields
+from ..graph.events import Event, OnEvent
+from ..graph.nodes.paper import rendered_paper
+from ..graph.nodes.render import render_record
+from ..graph.paper_graph import build_paper_graph
+from ..graph.research_graph import build_research_graph
+from ..graph.section_graph import build_section_graph
+from ..graph.session import Session
+from ..models.journal.billing_context import bill_to
+from ..models.journal.journal import Journal
+from ..stores.checkpoints import open_checkpoints
+from ..stores.home import Home
+from ..stores.lock import run_lock, run_under_way
+from ..stores.run_registry import RunRecord, RunRegister
+from .provenance import provenance
+from .section_request import RunRequest, SectionRequest
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+OnNotice = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SectionResult:
+    """What was finished: its JSON record without files, and whether an earlier run had finished it."""
+
+    record: dict[str, Any]
+    finished_earlier: bool
+
+
+class RunUnderWayError(InputError):
+    """A run cannot be deleted while a process works on it."""
+
+    default_help = "Wait for it to end, or end it with Ctrl-C."
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+async def run_section(
+    request: SectionRequest, session: Session, *, on_event: OnEvent = _ignore, on_notice: OnNotice = _ignore
+) -> SectionResult:
+    """Write a section or a paper, go on with it, or give the finished one.
+
+    Raises `ExperimentError` or another `InputError` before anything was kept, `PausedError` when the run can be
+    gone on with, and other `CiteloomError`s for what cannot be mended by trying again.
+    """
+    for kind in SECTION_KINDS if request.kind == "paper" else (request.kind,):
+        require_fields(request.experiment, kind, source=request.source)
+    return await run_request(request, session, on_event=on_event, on_notice=on_notice)
+
+
+async def run_request(
+    request: RunRequest, session: Session, *, on_event: OnEvent = _ignore, on_notice: OnNotice = _ignore
+) -> SectionResult:
+    """Carry out a request, go on with it, or give what is finished; raises as `run_section` does."""
+    style_file(session.settings.csl)  # before anything is paid for
+    await session.require_papers()
+    register = await asyncio.to_thread(RunRegister, session.home.runs)
+    run = await asyncio.to_thread(_begin, request, session, register, on_notice)
+    async with run_lock(session.home, run.thread_id, on_wait=on_notice):
+        run = await asyncio.to_thread(register.get, run.thread_id)
+        session.set_scope(run.thread_id, fresh=run.fresh)
+        async with open_checkpoints(session.home.checkpoints) as saver:
+            if run.status == "finished" and run.result is not None:
+                return await _finished_earlier(run, session, saver)
+            with bill_to(run.thread_id, session.budget(run.thread_id)):
+                return await _go_on(request, run, session, register, saver, on_event, on_notice)
+
+
+def _begin(request: RunRequest, session: Session, register: RunRegister, on_notice: OnNotice) -> RunRecord:
+    if request.thread_id is not None:
+        return register.get(request.thread_id)
+    version = session.library.version()
+    mark = request.mark(session)
+    latest = register.latest(mark)
+    going_on = latest is not None and (not request.fresh or (latest.fresh and latest.status != "finished"))
+    if latest is not None and going_on:
+        return latest
+    question = request.about()
+    before = register.latest_about(question)
+    if before is not None and before.library_version != version:
+        on_notice(
+            f"The library changed since run {before.thread_id}: this is a new run; answers on unchanged passages "
+            "are taken from the journal."
+        )
+    return register.begin(
+        thread_id=mark if latest is None else f"{mark}-{secrets.token_hex(6)}",
+        fingerprint=mark,
+        section=request.kind,
+        title=request.title,
+        request={"question": question, "key_marks": session.key_marks(), **request.kept(session)},
+        library_version=version,
+        fresh=request.fresh,
+    )
+
+
+def same_run(run: RunRecord, request: RunRequest, session: Session) -> bool:
+    """Whether giving the request again, as things stand, would go on with this run; blocks."""
+    return run.fingerprint == request.mark(session)
+
+
+async def _go_on(
+    request: RunRequest,
+    run: RunRecord,
+    session: Session,
+    register: RunRegister,
+    saver: AsyncSqliteSaver,
+    on_event: OnEvent,
+    on_notice: OnNotice,
+) -> SectionResult:
+    graph = _graph(request.kind, saver, session)
+    config: Any = {"configurable": {"thread_id": run.thread_id}}
+    state = await graph.aget_state(config)
+    given: Any = None
+    # Without a next step and without a result: nothing was begun, or a listener broke off the step that was under way.
+    if not state.next and not state.values.get("result"):
+        given = request.given()
+    elif state.next:
+        on_notice(f"Going on with run {run.thread_id} at {_place(request.kind, state)}.")
+    try:
+        async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
+            on_event(cast(Event, event))
+        values = (await graph.aget_state(config)).values
+    except BaseException as error:
+        await asyncio.shield(_note_stop(error, run, session, register, saver))
+        raise
+    record = await _complete(values["result"], values, run, session)
+    await asyncio.to_thread(register.mark, run.thread_id, "finished", result=record)
+    return SectionResult(record, finished_earlier=False)
+
+
+def _graph(kind: str, saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
+    """The graph of a kind of run on its checkpoints; without a session it can only be asked for its state."""
+    builders: dict[str, Any] = {"paper": build_paper_graph, "research": build_research_graph}
+    build = builders.get(kind, build_section_graph)
+    name = kind if kind in builders else "section"
+    if session is None:
+        return build().compile(checkpointer=saver, name=name)
+    if name not in session.graphs:
+        session.graphs[name] = build(_given(session))
+    return session.graphs[name].compile(checkpointer=saver, name=name)
+
+
+def _place(kind: str, state: Any) -> str:
+    """Where a run stopped: the step, and in a paper the section."""
+    steps = ", ".join(state.next)
+    return f"the {state.values['section']}, {steps}" if kind == "paper" and "section" in state.values else steps
+
+
+async def _note_stop(
+    error: BaseException, run: RunRecord, session: Session, register: RunRegister, saver: AsyncSqliteSaver
+) -> None:
+    """Note why a run stopped; one that was refused before its first answer leaves nothing behind."""
+    usage = await session.usage(run.thread_id)
+    if isinstance(error, InputError) and not usage["llm_calls"]:
+        await _forget(run, session.journal, register, saver)
+        return
+    paused = isinstance(error, PausedError | asyncio.CancelledError | KeyboardInterrupt)
+    stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+    detail = error.message if isinstance(error, CiteloomError) else "interrupted" if stopped else type(error).__name__
+    await asyncio.to_thread(register.mark, run.thread_id, "paused" if paused else "failed", detail=detail)
+
+
+async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqliteSaver) -> SectionResult:
+    """The stored result; rendered anew, which takes no model call, in another citation style, with `strict` or
+    without it, or for the report of a run that was finished before there were any."""
+    record = dict(run.result or {})
+    settings = session.settings
+    style = session.answer_style if run.section == "research" else settings.cite_style
+    asked = {"cite_style": style, "csl": settings.csl, "strict": settings.strict}
+    if any(record.get(name) != value for name, value in asked.items()) or "report" not in record:
+        state = await _graph(run.section, saver, session).aget_state({"configurable": {"thread_id": run.thread_id}})
+        values = cast(Any, state.values)
+        again = await (rendered_paper if run.section == "paper" else render_record)(values, session)
+        record = await _complete(again, values, run, session)
+    return SectionResult(record, finished_earlier=True)
+
+
+async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> dict[str, Any]:
+    """The record to keep. Passages go in here and not in the graph's state, whose checkpoints hold no texts."""
+    sections = [{**section, "thread_id": run.thread_id} for section in result.get("sections", ())]
+    return {
+        **result,
+        **({"sections": sections} if sections else {}),
+        "thread_id": run.thread_id,
+        "usage": await session.usage(run.thread_id),
+        "report": {
+            **result["report"],
+            "title": run.title,
+            "library_version": run.library_version,
+            **await asyncio.to_thread(provenance, result, values, session.library),
+        },
+    }
+
+
+def _given(session: Session) -> Any:
+    async def provide(_: object) -> Session:
+        return session
+
+    return provide
+
+
+async def delete_run(home: Home, thread_id: str) -> RunRecord:
+    """Forget a run, its checkpoints and its count of calls; the journal keeps the answers that were paid for.
+
+    Raises `UnknownRunError`, and `RunUnderWayError` when a process is at work on it.
+    """
+    register = await asyncio.to_thread(RunRegister, home.runs)
+    run = await asyncio.to_thread(register.get, thread_id)
+    if run_under_way(home, run.thread_id):
+        raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.")
+    async with run_lock(home, run.thread_id), open_checkpoints(home.checkpoints) as saver:
+        with await asyncio.to_thread(Journal.open, home.journal) as journal:
+            await _forget(run, journal, register, saver)
+    return run
+
+
+async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: AsyncSqliteSaver) -> None:
+    """Take a run out of all that knows it, the register last: a kill in between leaves it to be deleted again."""
+    await saver.adelete_thread(run.thread_id)
+    await journal.forget(run.thread_id)
+    await asyncio.to_thread(register.delete, run.thread_id)
+
+
+async def state_values(home: Home, thread_id: str) -> dict[str, Any]:
+    """The values of a run's latest checkpoint, for a person to look at."""
+    run = await asyncio.to_thread(RunRegister(home.runs).get, thread_id)
+    async with open_checkpoints(home.checkpoints) as saver:
+        config: Any = {"configurable": {"thread_id": run.thread_id}}
+        return dict((await _graph(run.section, saver).aget_state(config)).values)

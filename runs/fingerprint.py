@@ -1,0 +1,124 @@
+"""When two commands ask for the same run: a fingerprint of all that can change the text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from ..config import RoleName, Settings
+from ..experiment import Experiment, SectionKind
+from ..key_trust import shown_address
+
+# What a run writes: one section, or a whole paper.
+RunKind = SectionKind | Literal["paper"]
+
+# Settings that change which evidence is found or what is written of it. The citation style is applied to the
+# finished text, and concurrency or retries change how long it takes.
+TEXT_SETTINGS: Final = (
+    "temperature",
+    "retrieval_mode",
+    "rerank",
+    "top_k_initial",
+    "top_k_final",
+    "per_paper",
+    "window_tokens",
+    "read_tokens",
+    "search_tokens",
+    "paper_share",
+    "vector_weight",
+    "llm_weight",
+    "score_threshold",
+    "max_search_iterations",
+    "max_repairs",
+    "summary_words",
+    "section_words",
+    "max_output_tokens",
+)
+# Those that came later count only where they are set, so that earlier runs keep their names.
+_LATER_SETTINGS: Final = ("context_tokens",)
+KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
+# What the register keeps of the settings of a run; nothing else is taken from there.
+KEPT_SETTINGS: Final = frozenset(
+    {
+        *TEXT_SETTINGS,
+        *_LATER_SETTINGS,
+        *(f"{role}_{part}" for role in ("chat", *KEPT_ROLES) for part in ("model", "base_url")),
+        *("cite_style", "csl", "strict", "prompts_dir"),
+    }
+)
+
+
+def fingerprint(
+    kind: RunKind,
+    experiment: Experiment,
+    *,
+    library_version: str,
+    settings: Settings,
+    prompts_hash: str,
+    custom_model_id: str = "",
+) -> str:
+    """The kind and sixteen hex digits; `custom_model_id` names a chat model given as an object."""
+    models = {role: list(settings.address_of(role)) for role in KEPT_ROLES}
+    return _digest(
+        kind,
+        {
+            "experiment": experiment.model_dump(mode="json"),
+            "library": library_version,
+            "settings": _text_settings(settings),
+            "models": models,
+            "prompts": prompts_hash,
+            "custom_model_id": custom_model_id,
+        },
+    )
+
+
+def research_fingerprint(
+    asked: Mapping[str, Any], *, library_version: str, settings: Settings, prompts_hash: str, custom_model_id: str = ""
+) -> str:
+    """ "research" and sixteen hex digits; `asked` is the question with its limits, or a turn of a conversation."""
+    return _digest(
+        "research",
+        {
+            "asked": asked,
+            "library": library_version,
+            "settings": _text_settings(settings),
+            "models": {role: list(settings.address_of(role)) for role in KEPT_ROLES},
+            "prompts": prompts_hash,
+            "custom_model_id": custom_model_id,
+        },
+    )
+
+
+def research_question_of(asked: Mapping[str, Any]) -> str:
+    """What is asked regardless of library and settings."""
+    return _digest("research", {"asked": asked})
+
+
+def question_of(kind: RunKind, experiment: Experiment) -> str:
+    """What is asked regardless of library and settings: tells a changed library from a new question."""
+    return _digest(kind, {"experiment": experiment.model_dump(mode="json")})
+
+
+def settings_of_run(settings: Settings) -> dict[str, Any]:
+    """What a run needs of its settings to be gone on with by its id alone: all that is in the fingerprint.
+
+    No key is among them, and no address with one: keys stay in the environment.
+    """
+    kept = settings.model_dump(mode="json", include=set(KEPT_SETTINGS))
+    return {
+        name: shown_address(value) if name.endswith("_base_url") else value
+        for name, value in kept.items()
+        if value is not None
+    }
+
+
+def _text_settings(settings: Settings) -> dict[str, Any]:
+    later = {name: getattr(settings, name) for name in _LATER_SETTINGS if getattr(settings, name) is not None}
+    return {name: getattr(settings, name) for name in TEXT_SETTINGS} | later
+
+
+def _digest(kind: RunKind | Literal["research"], record: dict[str, Any]) -> str:
+    canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return f"{kind}-{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"

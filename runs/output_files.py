@@ -1,0 +1,210 @@
+"""Writing the files of a section, a paper or an answer: text in its formats, cited entries, report, and record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..citations.csl_styles import style_file
+from ..citations.export.evidence_report import evidence_report
+from ..citations.export.figures import figure_lines, images_of, unshown_figures
+from ..citations.export.file_names import FreeName, free_name, there
+from ..citations.export.files import as_bytes, file_stem, prepare_folder, slug, write_atomically, write_texts
+from ..citations.export.pandoc_formats import FORMATS, ExportError, Format, convert
+from ..citations.html_escaping import inert, inert_record
+from ..documents.subprocesses import in_thread
+from ..errors import InputError
+from ..stores.home import Home
+from ..stores.written_files import WrittenFiles
+
+__all__ = ["prepare_folder", "public_record", "save", "save_section", "write_own_file"]
+
+_ALWAYS = ("md", "bib", "evidence.html", "json")
+_FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "with_markers", "numbering")
+
+
+def public_record(
+    record: dict[str, Any], files: Mapping[str, str] | None = None, *, passages: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The JSON of a section or a paper: the record without the contents of the other files, and without live HTML."""
+    public = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
+    texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
+    if "citations" in record:
+        public["citations"] = [_with_chunk(citation, texts) for citation in record["citations"]]
+    public["files"] = dict(files or record.get("files") or {})
+    if "sections" in record:
+        public["sections"] = [public_record(section, passages=texts) for section in record["sections"]]
+    return inert_record(public)
+
+
+def _with_chunk(citation: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """The citation with the text of its chunk, so that `chunk_text[start:end] == quote` can be checked without the
+    library; None where the paper had left it before the run was finished."""
+    return {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
+
+
+async def save(
+    record: dict[str, Any],
+    out: Path,
+    formats: Sequence[Format] = (),
+    *,
+    home: Home | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write the files of a section, or those of a paper and of each of its sections; returns the JSON.
+
+    Of a paper only the whole is written in `formats`. Raises as `save_section` does.
+    """
+    if "sections" not in record:
+        return await save_section(record, out, formats, home=home, force=force)
+    sections = []
+    told: list[str] = []
+    for section in record["sections"]:
+        with_sources = _with_sources(section, record["report"])
+        saved = await save_section(with_sources, out, home=home, force=force)
+        own = {inert(line) for line in section["warnings"]}
+        told += [line for line in saved["warnings"] if line not in own]
+        sections.append(saved)
+    whole = {**record, "sections": sections, "warnings": [*told, *record["warnings"]]}
+    return await save_section(whole, out, formats, home=home, force=force)
+
+
+def _with_sources(section: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """A paper's section with what its own report shows; texts and papers are kept once, with the paper's."""
+    searches = [search for search in whole["searches"] if search["section"] == section["section"]]
+    return {**section, "report": {**whole, **section["report"], "searches": searches}}
+
+
+async def save_section(
+    record: dict[str, Any],
+    out: Path,
+    formats: Sequence[Format] = (),
+    *,
+    stem: str = "",
+    home: Home | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
+
+    Files that Citeloom has not written from `home`, or that were edited since, are kept, unless `force` is given: all
+    files then have a number (`discussion.2.md`), and a warning says so. Formats of an earlier run that lie beside are
+    made anew, or named where they cannot be. `stem` names the files otherwise than after the section.
+
+    Raises `InputError` when they cannot be written, and `ExportError` for a format that pandoc refuses, after all
+    other files are written. A failed write loses nothing: the finished run is in the register, and the same command
+    writes it again.
+    """
+    wanted = tuple(dict.fromkeys(formats))
+    name = file_stem(stem or name_of(record))
+
+    def write() -> dict[str, Any]:
+        written = WrittenFiles(None if home is None else home.runs)
+        suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record.get("figures", ()))]
+        while True:
+            free = _free(out, name, suffixes, written, force)
+            named = _with_figures_called(record, name, free.stem)
+            images = images_of(named.get("figures", ()))
+            beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
+            ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
+            made, failed = _converted(named, [*wanted, *ours], free.stem, images)
+            if free == _free(out, name, suffixes, written, force):  # nobody has edited them meanwhile
+                break
+        old = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
+        figures = [figure for figure in named.get("figures", ()) if figure["file"] in images]
+        told = [
+            *free.told(),
+            *_named_as_old([file for file in old if there(out / file)]),
+            *unshown_figures(figures, free.stem, ["md", *made]),
+        ]
+        whole = {**named, "warnings": [*told, *record["warnings"]]}
+
+        def as_json(files: Mapping[str, str]) -> str:
+            return json.dumps(public_record(whole, files), ensure_ascii=False, indent=2) + "\n"
+
+        contents = {
+            **{file.removeprefix(f"{free.stem}."): image for file, image in images.items()},
+            "md": named["markdown"],
+            "bib": record["bibliography"],
+            "evidence.html": evidence_report(named),
+            **made,
+        }
+        saved = public_record(whole, write_texts(out, free.stem, contents, as_json, written.note))
+        for error in (failed[kind] for kind in wanted if kind in failed):
+            raise error
+        return saved
+
+    return await in_thread(write)
+
+
+def _with_figures_called(record: Mapping[str, Any], name: str, stem: str) -> Mapping[str, Any]:
+    """The record whose figures, called after `name`, are called after the `stem` that its files have."""
+    if name == stem or not record.get("figures"):
+        return record
+    figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]
+    markdown = record["markdown"]
+    for old, new in zip(record["figures"], figures, strict=True):
+        for shown in ("[{0}]({0})", "]({0})"):
+            markdown = markdown.replace(shown.format(old["file"]), shown.format(new["file"]))
+    return {**record, "figures": figures, "markdown": markdown}
+
+
+def _free(out: Path, name: str, formats: Sequence[Format], written: WrittenFiles, force: bool) -> FreeName:
+    return FreeName(name) if force else free_name(out, name, (*_ALWAYS, *formats), written.has)
+
+
+def write_own_file(
+    path: Path, content: str, *, home: Home | None = None, force: bool = False
+) -> tuple[Path, list[str]]:
+    """Write one file, under the next free number where it is not as Citeloom wrote it; returns where, and what was
+    kept. Blocks; raises `InputError`."""
+    written = WrittenFiles(None if home is None else home.runs)
+    free = FreeName(path.stem) if force else free_name(path.parent, path.stem, [path.suffix[1:]], written.has)
+    target = path.with_name(f"{free.stem}{path.suffix}")
+    prepare_folder(path.parent)
+    written.note([as_bytes(content)])
+    try:
+        write_atomically(target, content)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from error
+    return target, free.told()
+
+
+def _named_as_old(files: Sequence[str]) -> list[str]:
+    """One line on the formats that lie beside the new files and are not of this run."""
+    if not files:
+        return []
+    is_old = "is not of this run" if len(files) == 1 else "are not of this run"
+    return [f"{', '.join(files)} {is_old}: kept as before."]
+
+
+def name_of(record: Mapping[str, Any]) -> str:
+    """What the files of a record are called: after the section, or after the first words of the question."""
+    return str(record["section"]) if "section" in record else slug(record["question"])
+
+
+def _converted(
+    record: Mapping[str, Any], formats: Sequence[Format], name: str, images: Mapping[str, bytes]
+) -> tuple[dict[str, bytes], dict[str, ExportError]]:
+    """The contents by format, and the errors of those that could not be made."""
+    made: dict[str, bytes] = {}
+    failed: dict[str, ExportError] = {}
+    figures = [figure for figure in record.get("figures", ()) if figure["file"] in images]
+    cited_too = sorted({key for citation in record.get("own_citations", ()) for key in citation["keys"]})
+    for target in formats:
+        try:
+            shown = figure_lines(figures, target, None if target == "tex" else images)
+            made[target] = convert(
+                f"{record['manuscript']}\n{shown}\n" if shown else record["manuscript"],
+                record["bibliography"],
+                target,
+                csl=style_file(record["csl"]),
+                bibliography_name=name,
+                title=record.get("title", ""),
+                cited_too=cited_too,
+                notice=record["report"]["notice"],
+            )
+        except ExportError as error:
+            failed[target] = error
+    return made, failed

@@ -1,0 +1,152 @@
+"""AnswerRoles a question so that it can be killed at any moment and gone on with by the same command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..graph.events import OnEvent
+from ..graph.session import Session
+from ..graph.state import TurnRecord
+from ..models.embeddings.local import LocalEmbedding
+from ..text.normalize import is_latin
+from ..tools.paper_search import year_range
+from ..tools.questions.validation import plain_question
+from ..tools.scope import Scope
+from .execution import run_request
+from .fingerprint import research_fingerprint, research_question_of, settings_of_run
+
+_TITLE: int = 80
+
+FOREIGN_SCRIPT = (
+    "The question is in a script that the bundled embedding does not read; it knows English alone. Set "
+    "CITELOOM_EMBEDDING_MODEL to a multilingual model and rebuild the library with it, or ask in English."
+)
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ResearchRequest:
+    """A question and its limits; what is None takes its value from the settings.
+
+    Args:
+        question: as the user typed it.
+        sources: papers that the answer may cite at most.
+        words: length asked.
+        min_year: first year of publication, `max_year` the last.
+        venue: a part of the venue's name.
+        papers: keys of the only papers to look into.
+        single_shot: search once, without the agent.
+        fresh: sets answers of earlier runs aside.
+        thread_id: asks for one run that there is already.
+        turns: questions of the conversation before this one, with their answers.
+        recalled: evidence that these answers cited, as plain data.
+    """
+
+    question: str
+    sources: int | None = None
+    words: int | None = None
+    min_year: int | None = None
+    max_year: int | None = None
+    venue: str = ""
+    papers: tuple[str, ...] = ()
+    single_shot: bool = False
+    fresh: bool = False
+    thread_id: str | None = None
+    turns: tuple[TurnRecord, ...] = ()
+    recalled: tuple[dict[str, Any], ...] = field(default=())
+
+    @property
+    def kind(self) -> Literal["research"]:
+        """What the register calls this kind of run."""
+        return "research"
+
+    @property
+    def title(self) -> str:
+        """The question as a list of runs shows it."""
+        text = " ".join(self.question.split())
+        return text if len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"
+
+    def given(self) -> dict[str, Any]:
+        """The input of the graph: only what was asked for."""
+        asked: dict[str, Any] = {
+            "sources": self.sources,
+            "words": self.words,
+            "min_year": self.min_year,
+            "max_year": self.max_year,
+            "venue": self.venue,
+            "papers": list(self.papers),
+            "single_shot": self.single_shot,
+            "turns": [dict(turn) for turn in self.turns],
+            "recalled": [dict(record) for record in self.recalled],
+        }
+        return {"question": plain_question(self.question)} | {name: value for name, value in asked.items() if value}
+
+    def about(self) -> str:
+        """Names what is asked, whatever library and settings."""
+        return research_question_of(self.given())
+
+    def mark(self, session: Session) -> str:
+        """Names the run by all that can change its answer; blocks."""
+        settings = session.settings
+        return research_fingerprint(
+            {"sources": settings.answer_sources, "words": settings.answer_words, **self.given()},
+            library_version=session.library.version(),
+            settings=settings,
+            prompts_hash=session.prompts.fingerprint(),
+            custom_model_id=session.custom_model_id,
+        )
+
+    def kept(self, session: Session) -> dict[str, Any]:
+        """What the register keeps, from which the run can be gone on with by its id alone."""
+        settings = session.settings
+        own: dict[str, Any] = {"cite_style": session.answer_style}
+        own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
+        return {"asked": self.given(), "settings": settings_of_run(settings) | own}
+
+    @classmethod
+    def of(cls, kept: dict[str, Any], *, fresh: bool, thread_id: str) -> ResearchRequest:
+        """The request of a run in the register."""
+        asked = dict(kept["asked"])
+        listed: dict[str, Any] = {name: tuple(asked.pop(name, ())) for name in ("papers", "turns", "recalled")}
+        return cls(**asked, **listed, fresh=fresh, thread_id=thread_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ResearchResult:
+    """An answer: its JSON record without files, and whether an earlier run had finished it."""
+
+    record: dict[str, Any]
+    finished_earlier: bool
+
+
+def foreign_script(question: str, session: Session) -> bool:
+    """Whether the question is in a script that the library's embedding does not read."""
+    return not is_latin(question) and isinstance(session.library.embedding, LocalEmbedding)
+
+
+async def run_research(
+    request: ResearchRequest,
+    session: Session,
+    *,
+    on_event: OnEvent = _ignore,
+    on_notice: Callable[[str], None] = _ignore,
+) -> ResearchResult:
+    """Answer a question, go on with it, or give the answer there is.
+
+    Raises `QuestionError` or another `InputError` before anything was kept, `PausedError` when the run can be gone on
+    with, and other `CiteloomError`s for what cannot be mended by trying again.
+    """
+    plain_question(request.question)
+    years = year_range(request.min_year, request.max_year)
+    await session.require_papers()
+    await asyncio.to_thread(Scope.within, session.library, request.papers, (), years, request.venue)
+    if foreign_script(request.question, session):
+        on_notice(f"Note: {FOREIGN_SCRIPT}")
+    finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+    return ResearchResult(finished.record, finished.finished_earlier)

@@ -1,0 +1,72 @@
+"""A conversation as it can be read or taken elsewhere: markdown for people, plain records for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..citations.html_escaping import inert
+from ..citations.references import places_line
+from ..errors import InputError
+from ..stores.conversation_registry import KeptTurn
+from ..stores.home import Home
+from .output_files import public_record, write_own_file
+
+
+def turn_record(turn: KeptTurn) -> dict[str, Any]:
+    """A finished turn as plain data: its number, what was asked, and the answer's JSON."""
+    return {"number": turn.number, **public_record(turn.record), "asked": inert(turn.asked)}
+
+
+def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
+    """Questions and answers in order, then the references of all answers, each once."""
+    parts = [f"# {inert(turns[0].asked)}"]
+    for turn in turns:
+        asked = turn.asked if turn.asked == turn.question else f"{turn.asked} ({turn.question})"
+        parts += [f"## {turn.number}. {inert(asked)}", _one_level_down(inert(str(turn.record["text"]).strip()))]
+    entries = [entry for turn in turns for entry in turn.record["references"]]
+    references = {entry["key"]: entry for entry in entries}
+    if references:
+        lines: list[str] = []
+        for entry in sorted(references.values(), key=_order):
+            lines.append(inert(f"- **{entry['label']}**: {entry['text']}"))
+            places = places_line(place for other in entries if other["key"] == entry["key"] for place in _places(other))
+            lines += [f"  - {inert(places)}"] if places else []
+        parts.append("## References\n\n" + "\n".join(lines))
+    parts.append(f"<!-- conversation {thread_id} -->")
+    return "\n\n".join(parts) + "\n"
+
+
+def write_transcript(
+    path: Path, thread_id: str, turns: Sequence[KeptTurn], *, home: Home | None = None, force: bool = False
+) -> tuple[Path, list[str]]:
+    """Write a conversation as markdown, or as JSON where the file ends in .json; returns where, and what was kept.
+
+    A file that is not as Citeloom wrote it is kept, and the conversation gets a number (`talk.2.md`), unless `force`
+    is given. Blocks. Raises `InputError` when nothing was answered yet or the file cannot be written.
+    """
+    if not turns:
+        raise InputError(f"Conversation {thread_id}: nothing was answered yet.")
+    if path.suffix.lower() == ".json":
+        record = {"thread_id": thread_id, "turns": [turn_record(turn) for turn in turns]}
+        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+    else:
+        text = transcript(thread_id, turns)
+    return write_own_file(path, text, home=home, force=force)
+
+
+def _places(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is cited of a paper, where its number does not say it; turns of older versions have none."""
+    return entry.get("places", []) if str(entry["label"]).isdigit() else []
+
+
+def _order(entry: dict[str, Any]) -> tuple[int, str]:
+    label = str(entry["label"])
+    return (int(label), "") if label.isdigit() else (0, label.casefold())
+
+
+def _one_level_down(text: str) -> str:
+    """The text with its headings below that of the turn."""
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())

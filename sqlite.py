@@ -1,0 +1,113 @@
+"""A SQLite file that registers keep their rows in: a connection for each call, so that any thread may ask."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from .errors import InputError
+
+_REMEDY = (
+    "Move it away: the list of runs and conversations begins anew, and answers that were paid for stay in the journal."
+)
+_LATEST = 1e11  # seconds, about the year 5100
+
+
+class RegisterFile:
+    """The file at `path` with the tables of `schema`, made where they are not there; blocks."""
+
+    def __init__(self, path: Path, schema: str) -> None:
+        self._path = path
+        with self.connection() as connection:
+            connection.executescript(schema)
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """A connection whose changes are on disk when the block ends without an error, and undone otherwise.
+
+        Raises `DamagedFileError` when the file cannot be read.
+        """
+        with naming_damage(self._path, _REMEDY), closing(sqlite3.connect(self._path, timeout=30)) as connection:
+            connection.row_factory = sqlite3.Row
+            write_ahead(connection)
+            connection.execute("PRAGMA synchronous=FULL")
+            require_plain_schema(connection, self._path, _REMEDY)
+            with connection:
+                yield connection
+
+    def checked(self, row: sqlite3.Row, moments: Sequence[str], texts: Sequence[str]) -> None:
+        """Raise `DamagedFileError` where a column holds no moment, or no text; SQLite keeps any value in any column."""
+        bad = [name for name in moments if not (isinstance(row[name], float) and 0 <= row[name] < _LATEST)]
+        bad += [name for name in texts if not isinstance(row[name], str)]
+        if bad:
+            raise DamagedFileError(f"{self._path}: {bad[0]} of {row['thread_id']!r} cannot be read.", help=_REMEDY)
+
+    def parsed(self, row: sqlite3.Row, name: str) -> dict[str, Any]:
+        """The JSON object in a column; raises `DamagedFileError`."""
+        try:
+            value = json.loads(row[name])
+        except (ValueError, TypeError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise DamagedFileError(f"{self._path}: {name} of {row['thread_id']!r} is no JSON object.", help=_REMEDY)
+        return value
+
+
+_PATIENCE = 30.0  # seconds
+
+
+def write_ahead(db: sqlite3.Connection, patience: float = _PATIENCE) -> None:
+    """Switch a file to WAL. SQLite waits for no lock here: of several that make the file at once, all but one are told
+    that it is locked (seen with four processes), so they try again for `patience` seconds; raises sqlite3.Error."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def make_write_ahead(path: Path) -> None:
+    """The file at `path` in WAL mode, which it keeps; raises sqlite3.Error."""
+    with closing(sqlite3.connect(path, timeout=_PATIENCE)) as db:
+        write_ahead(db)
+
+
+# Errors of the moment, which say nothing of the file: another process, the disk, rights.
+_PASSING: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_PERM")
+
+
+CHECKPOINTS_REMEDY: Final = (
+    "Move it away: runs under way begin anew, and answers that were paid for are taken from the journal."
+)
+
+
+class DamagedFileError(InputError):
+    """A file of the home cannot be read; nothing was changed."""
+
+
+@contextmanager
+def naming_damage(path: Path, remedy: str) -> Iterator[None]:
+    """Raise `DamagedFileError` with the remedy where SQLite cannot read the file at `path`."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if (getattr(error, "sqlite_errorname", None) or "").startswith(_PASSING):
+            raise
+        raise DamagedFileError(f"{path}: cannot be read ({' '.join(str(error).split())}).", help=remedy) from error
+
+
+def require_plain_schema(db: sqlite3.Connection, path: Path, remedy: str) -> None:
+    """Raise `DamagedFileError` for a view or trigger, which would run what another wrote, perhaps without an end."""
+    row = db.execute("SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger') LIMIT 1").fetchone()
+    if row is not None:
+        raise DamagedFileError(f"{path}: holds a {row[0]} ({row[1]!r}), which Citeloom does not make.", help=remedy)

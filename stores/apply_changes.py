@@ -1,0 +1,59 @@
+"""Brings staged changes to the vector store and the full text, several papers at once.
+
+Each step says what is to be there, not what is to be added, so a process that dies on the way leaves nothing
+that the next one, starting over, would not put right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from ..documents import chunk_id
+from .catalog import Catalog
+from .fulltext import FullText
+from .paper_change import Change
+from .vectors import VectorStore
+
+
+def apply_changes(changes: Sequence[Change], catalog: Catalog, store: VectorStore, fulltext: FullText) -> None:
+    """Have both stores hold what the catalog has staged; raises `FullTextError` and what Chroma raises.
+
+    The two are written side by side: each spends much of its time waiting for the disk.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="fulltext") as beside:
+        words = beside.submit(fulltext.put, {change.key: change.chunks for change in changes})
+        _put_vectors(changes, store)
+        _delete_stale(changes, catalog, store)
+        words.result()
+
+
+def _put_vectors(changes: Sequence[Change], store: VectorStore) -> None:
+    """Chunks, summaries and passages of notes with their vectors."""
+    store.put_chunks(
+        [chunk for change in changes for chunk in change.chunks],
+        [row for change in changes for row in change.vectors],
+    )
+    store.put_summaries(
+        {change.key: (change.record.summary, change.summary_vector) for change in changes if change.record}
+    )
+    store.put_passages(
+        {
+            chunk_id(change.key, place): passage
+            for change in changes
+            for place, passage in enumerate(zip(change.passages, change.note_vectors, strict=True))
+        }
+    )
+
+
+def _delete_stale(changes: Sequence[Change], catalog: Catalog, store: VectorStore) -> None:
+    """What papers had before these changes, by the catalog, and have no more."""
+    chunks: list[str] = []
+    passages: list[str] = []
+    for change in changes:
+        key = change.key
+        chunks += [chunk_id(key, index) for index in range(len(change.chunks), catalog.indexed_count(key))]
+        passages += [chunk_id(key, place) for place in range(len(change.passages), catalog.noted_count(key))]
+    store.delete_chunks(chunks)
+    store.delete_passages(passages)
+    store.delete_summaries([change.key for change in changes if change.record is None])

@@ -1,0 +1,153 @@
+"""The register of conversations: which there are, and the whole record of each of their answers.
+
+What the next turn needs is in the checkpoints. What was answered is kept here, once for each turn, so that a checkpoint
+does not carry it on and an export does not depend on it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..sqlite import RegisterFile
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS conversations (
+    thread_id TEXT PRIMARY KEY, begun_at REAL NOT NULL, updated_at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS turns (
+    thread_id TEXT NOT NULL, number INTEGER NOT NULL, asked TEXT NOT NULL, question TEXT NOT NULL,
+    answered INTEGER NOT NULL, answered_at REAL NOT NULL, record TEXT NOT NULL,
+    PRIMARY KEY (thread_id, number)
+) WITHOUT ROWID;
+"""
+_LISTED = """
+SELECT thread_id, begun_at, updated_at, count(number) AS turns,
+       coalesce((SELECT asked FROM turns AS first WHERE first.thread_id = conversations.thread_id
+                 ORDER BY number LIMIT 1), '') AS title
+FROM conversations LEFT JOIN turns USING (thread_id)
+"""
+_COLUMNS = "thread_id, number, asked, question, answered, answered_at, record"
+
+
+class UnknownConversationError(InputError):
+    """No conversation has the id that was asked for."""
+
+    default_help = "See '{citeloom} conversations list' for the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEntry:
+    """A conversation as it is listed; `title` is its first question, empty before the first answer."""
+
+    thread_id: str
+    title: str
+    turns: int
+    begun_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTurn:
+    """A finished turn; `record` is the answer's whole JSON record, as a run's result is.
+
+    `answered` says that it cites something, be it only passages that may bear on the question.
+    """
+
+    number: int
+    asked: str
+    question: str
+    answered: bool
+    answered_at: float
+    record: dict[str, Any]
+
+
+def new_thread_id() -> str:
+    """An id that no other conversation has."""
+    return f"chat-{secrets.token_hex(6)}"
+
+
+class ConversationRegister:
+    """Conversations on a SQLite file; blocks, and any thread may ask."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = RegisterFile(path, _SCHEMA)
+
+    def begin(self, thread_id: str) -> None:
+        """Register a conversation that is not there yet."""
+        now = time.time()
+        with self._file.connection() as connection:
+            connection.execute("INSERT OR IGNORE INTO conversations VALUES (?, ?, ?)", (thread_id, now, now))
+
+    def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
+        """Keep a finished turn; doing it twice does no harm."""
+        now = time.time()
+        with self._file.connection() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (thread_id, number, asked, question, bool(record["citations"]), now, json.dumps(record)),
+            )
+            connection.execute("UPDATE conversations SET updated_at = ? WHERE thread_id = ?", (now, thread_id))
+
+    def get(self, thread_id: str) -> ConversationEntry:
+        """The conversation with this id, or with the only id that begins so; raises `UnknownConversationError`."""
+        with self._file.connection() as connection:
+            rows = connection.execute(
+                f"{_LISTED} WHERE substr(thread_id, 1, ?) = ? GROUP BY thread_id ORDER BY thread_id = ? DESC LIMIT 2",
+                (len(thread_id), thread_id, thread_id),
+            ).fetchall()
+        if not rows or not thread_id:
+            raise UnknownConversationError(f"There is no conversation {thread_id!r}.")
+        if len(rows) == 2 and rows[0]["thread_id"] != thread_id:
+            raise UnknownConversationError(f"More than one conversation begins with {thread_id!r}.")
+        return self._entry(rows[0])
+
+    def all(self) -> list[ConversationEntry]:
+        """All conversations, the latest first."""
+        with self._file.connection() as connection:
+            rows = connection.execute(f"{_LISTED} GROUP BY thread_id ORDER BY updated_at DESC").fetchall()
+        return [self._entry(row) for row in rows]
+
+    def turns(self, thread_id: str) -> list[KeptTurn]:
+        """The finished turns of a conversation in order."""
+        with self._file.connection() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ? ORDER BY number", (thread_id,)
+            ).fetchall()
+        return [self._turn(row) for row in rows]
+
+    def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
+        """The latest finished turn, or the latest that was `answered`."""
+        only = " AND answered" if answered else ""
+        with self._file.connection() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1", (thread_id,)
+            ).fetchone()
+        return self._turn(row) if row else None
+
+    def delete(self, thread_id: str) -> None:
+        """Forget a conversation; its checkpoints are the caller's business."""
+        with self._file.connection() as connection:
+            connection.execute("DELETE FROM turns WHERE thread_id = ?", (thread_id,))
+            connection.execute("DELETE FROM conversations WHERE thread_id = ?", (thread_id,))
+
+    def _turn(self, row: sqlite3.Row) -> KeptTurn:
+        self._file.checked(row, ("answered_at",), ("asked", "question"))
+        return KeptTurn(
+            row["number"],
+            row["asked"],
+            row["question"],
+            bool(row["answered"]),
+            row["answered_at"],
+            self._file.parsed(row, "record"),
+        )
+
+    def _entry(self, row: sqlite3.Row) -> ConversationEntry:
+        self._file.checked(row, ("begun_at", "updated_at"), ("thread_id", "title"))
+        return ConversationEntry(row["thread_id"], row["title"], row["turns"], row["begun_at"], row["updated_at"])

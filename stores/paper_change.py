@@ -1,0 +1,116 @@
+"""A change to a paper, with all that the stores need to carry it out, and how it is written down."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from ..documents import Category, Chunk, Paper, Section, chunk_id
+from ..documents.notes import Note
+from ..models.embeddings.protocol import Vector, Vectors
+
+SummaryKind = Literal["abstract", "extractive", "model"]
+_CHUNK_FIELDS = tuple(item.name for item in fields(Chunk))
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRecord:
+    """A paper as the catalog holds it, with the user's note on it; the hashes tell what an ingest has to do."""
+
+    paper: Paper
+    metadata_hash: str
+    chunking: str
+    summary: str
+    summary_kind: SummaryKind
+    chunk_count: int
+    note: Note | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """Where a chunk is and what it is, without its text."""
+
+    key: str
+    index: int
+    category: Category
+    tokens: int
+    text_hash: str
+
+    @property
+    def id(self) -> str:
+        """The chunk's id."""
+        return chunk_id(self.key, self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """All that the stores need to take a paper in; `record` None means that it leaves.
+
+    `vectors` are [n, d], one for each chunk, `summary_vector` [d], and `note_vectors` one for each passage of the note.
+    """
+
+    key: str
+    record: PaperRecord | None
+    sections: tuple[Section, ...]
+    chunks: tuple[Chunk, ...]
+    vectors: Vectors
+    summary_vector: Vector
+    note_vectors: Vectors = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """The passages of the note that have these vectors."""
+        return self.record.note.passages if self.record and self.record.note else ()
+
+
+def removal(key: str) -> Change:
+    """The change that takes a paper out."""
+    return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
+
+
+def as_row(change: Change) -> tuple[str, str, bytes]:
+    """The change as key, JSON and the numbers of its vectors."""
+    body = {
+        "record": asdict(change.record) if change.record else None,
+        "sections": [asdict(section) for section in change.sections],
+        # One by one: `asdict` copies each value, which takes as long as all else that is done here.
+        "chunks": [{name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in change.chunks],
+    }
+    rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
+    matrix = np.vstack(rows) if change.record else change.vectors
+    return change.key, json.dumps(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
+
+
+def from_row(key: str, text: str, numbers: bytes) -> Change:
+    """The change that `as_row` wrote down."""
+    body = json.loads(text)
+    if body["record"] is None:
+        return removal(key)
+    chunks = tuple(map(_chunk, body["chunks"]))
+    sections = tuple(Section(**{**item, "category": Category(item["category"])}) for item in body["sections"])
+    said = body["record"]
+    record = PaperRecord(**{**said, "paper": paper_of(said["paper"]), "note": note_of(said.get("note"))})
+    count = len(chunks)
+    passages = len(record.note.spans) if record.note else 0
+    matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(count + 1 + passages, -1)
+    return Change(key, record, sections, chunks, matrix[:count], matrix[count], matrix[count + 1 :])
+
+
+def _chunk(item: dict[str, Any]) -> Chunk:
+    """A chunk from its JSON, which knows neither tuples nor categories."""
+    breaks = tuple(item.get("page_breaks", ()))
+    return Chunk(**{**item, "category": Category(item["category"]), "page_breaks": breaks})
+
+
+def paper_of(record: dict[str, Any]) -> Paper:
+    """A paper from its JSON."""
+    return Paper(**{**record, "authors": tuple(record["authors"]), "family_names": tuple(record["family_names"])})
+
+
+def note_of(said: str | dict[str, Any] | None) -> Note | None:
+    """A note from its JSON, or from what that was read to."""
+    record = json.loads(said) if isinstance(said, str) else said
+    return Note(record["text"], tuple((start, end) for start, end in record["spans"])) if record else None

@@ -1,0 +1,85 @@
+"""A library that can only be read, copied to a private folder for one command or one opened library.
+
+SQLite, Chroma and tantivy all write where they read: a log beside the database, a lock in the index. In a shared folder
+or a read-only mount they cannot, so what only reads works on a copy that is deleted at its end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from ..errors import InputError
+from .home import Home
+
+_FOLDERS: Final = ("chroma", "fulltext")
+_FILES: Final = ("catalog.sqlite", "runs.sqlite", "checkpoints.sqlite", "journal.sqlite")
+_LOGS: Final = ("", "-wal", "-journal")  # what SQLite may have put beside a database
+_TRIES: Final = 3  # another process may be writing what is copied
+
+
+def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool, records: bool = False) -> Home:
+    """The home itself, or a private copy where it cannot be written; `on_notice` is told of that.
+
+    Args:
+        library: copy papers, passages and indexes.
+        records: copy runs, conversations and the journal.
+
+    Raises `InputError` when it cannot be read either, or changes all the time.
+    """
+    if not home.exists() or writable(home):
+        return home
+    root = Path(tempfile.mkdtemp(prefix="citeloom-read-only-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    files = [name for name in _FILES if records or name == "catalog.sqlite"]
+    folders = _FOLDERS if library else ()
+    for _ in range(_TRIES):
+        before = _state(home.root, files, folders)
+        try:
+            _copy(home.root, root, files, folders)
+        except OSError as error:
+            raise InputError(
+                f"{error.filename or home.root}: cannot be read ({error.strerror}).",
+                help="Ask its owner to make the library readable for you.",
+            ) from error
+        if _state(home.root, files, folders) == before:
+            on_notice(f"{home.root} can only be read: working on a private copy that is deleted at the end.")
+            return Home(root, copy_of=home.root)
+    raise InputError(f"{home.root}: is being written by another process.", help="Give the same command again.")
+
+
+def discard_copy(home: Home) -> None:
+    """Delete a private copy; any other home stays."""
+    if home.copy_of is not None:
+        shutil.rmtree(home.root, ignore_errors=True)
+
+
+def writable(home: Home) -> bool:
+    """Whether this process may write the home and the databases in it."""
+    places = (home.root, home.catalog, home.chroma, home.chroma / "chroma.sqlite3", home.fulltext)
+    return all(os.access(place, os.W_OK) for place in places if place.exists())
+
+
+def _copy(source: Path, target: Path, files: list[str], folders: tuple[str, ...]) -> None:
+    for name in (f"{file}{log}" for file in files for log in _LOGS):
+        (target / name).unlink(missing_ok=True)
+        if (source / name).is_file():
+            shutil.copyfile(source / name, target / name)
+    for folder in folders:
+        shutil.rmtree(target / folder, ignore_errors=True)
+        if (source / folder).is_dir():
+            shutil.copytree(source / folder, target / folder, copy_function=shutil.copyfile)
+            for made in (target / folder, *(target / folder).rglob("*")):
+                made.chmod(0o700 if made.is_dir() else 0o600)  # copytree takes over that they cannot be written
+
+
+def _state(root: Path, files: list[str], folders: tuple[str, ...]) -> list[tuple[str, int, int]]:
+    """Name, size and time of change of all that is copied."""
+    paths = [root / f"{file}{log}" for file in files for log in _LOGS]
+    paths += [path for folder in folders for path in sorted((root / folder).rglob("*"))]
+    return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file()]

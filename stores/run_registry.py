@@ -1,0 +1,171 @@
+"""The register of runs: what was asked, how it stands, and the result once there is one."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from ..errors import InputError
+from ..sqlite import RegisterFile
+
+RunStatus = Literal["running", "paused", "failed", "finished"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    thread_id TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    section TEXT NOT NULL,
+    title TEXT NOT NULL,
+    request TEXT NOT NULL,
+    library_version TEXT NOT NULL,
+    fresh INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    detail TEXT NOT NULL DEFAULT '',
+    started_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    result TEXT
+);
+CREATE INDEX IF NOT EXISTS runs_by_fingerprint ON runs (fingerprint, started_at);
+"""
+_COLUMNS = (
+    "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
+    " result"
+)
+
+
+class UnknownRunError(InputError):
+    """No run has the id that was asked for."""
+
+    default_help = "See '{citeloom} runs list' for the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run of a section; `request` is what it takes to give the same command again."""
+
+    thread_id: str
+    fingerprint: str
+    section: str
+    title: str
+    request: dict[str, Any]
+    library_version: str
+    fresh: bool
+    status: RunStatus
+    detail: str
+    started_at: float
+    updated_at: float
+    result: dict[str, Any] | None
+
+
+class RunRegister:
+    """Runs on a SQLite file; blocks, and any thread may ask."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = RegisterFile(path, _SCHEMA)
+
+    def begin(
+        self,
+        *,
+        thread_id: str,
+        fingerprint: str,
+        section: str,
+        title: str,
+        request: dict[str, Any],
+        library_version: str,
+        fresh: bool,
+    ) -> RunRecord:
+        """Register a run, or give the one that has the id already."""
+        now = time.time()
+        with self._file.connection() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, 'running', '', ?, ?, NULL)",
+                (
+                    thread_id,
+                    fingerprint,
+                    section,
+                    title,
+                    json.dumps(request),
+                    library_version,
+                    fresh,
+                    now,
+                    now,
+                ),
+            )
+        return self.get(thread_id)
+
+    def mark(
+        self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None
+    ) -> None:
+        """Note how a run stands; a result that is left out stays as it was."""
+        with self._file.connection() as connection:
+            connection.execute(
+                "UPDATE runs SET status = ?, detail = ?, updated_at = ?, result = coalesce(?, result) "
+                "WHERE thread_id = ?",
+                (status, detail, time.time(), None if result is None else json.dumps(result), thread_id),
+            )
+
+    def get(self, thread_id: str) -> RunRecord:
+        """The run with this id, or with the only id that begins so; raises `UnknownRunError`."""
+        with self._file.connection() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM runs WHERE thread_id = ? OR substr(thread_id, 1, ?) = ? "
+                "ORDER BY thread_id = ? DESC LIMIT 2",
+                (thread_id, len(thread_id), thread_id, thread_id),
+            ).fetchall()
+        if not rows or not thread_id:
+            raise UnknownRunError(f"There is no run {thread_id!r}.")
+        if len(rows) == 2 and rows[0]["thread_id"] != thread_id:
+            raise UnknownRunError(f"More than one run begins with {thread_id!r}.")
+        return self._run(rows[0])
+
+    def latest(self, fingerprint: str) -> RunRecord | None:
+        """The run of a fingerprint that was begun last."""
+        with self._file.connection() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM runs WHERE fingerprint = ? ORDER BY rowid DESC LIMIT 1",
+                (fingerprint,),
+            ).fetchone()
+        return self._run(row) if row else None
+
+    def latest_about(self, question: str) -> RunRecord | None:
+        """The run of a question, whatever library and settings it had, that was begun last."""
+        with self._file.connection() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM runs WHERE json_extract(request, '$.question') = ?"
+                " ORDER BY rowid DESC LIMIT 1",
+                (question,),
+            ).fetchone()
+        return self._run(row) if row else None
+
+    def all(self) -> list[RunRecord]:
+        """All runs, the latest first."""
+        with self._file.connection() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY updated_at DESC").fetchall()
+        return [self._run(row) for row in rows]
+
+    def delete(self, thread_id: str) -> None:
+        """Forget a run; its checkpoints are the caller's business."""
+        with self._file.connection() as connection:
+            connection.execute("DELETE FROM runs WHERE thread_id = ?", (thread_id,))
+
+    def _run(self, row: sqlite3.Row) -> RunRecord:
+        texts = ("thread_id", "fingerprint", "section", "title", "library_version", "status", "detail")
+        self._file.checked(row, ("started_at", "updated_at"), texts)
+        return RunRecord(
+            thread_id=row["thread_id"],
+            fingerprint=row["fingerprint"],
+            section=row["section"],
+            title=row["title"],
+            request=self._file.parsed(row, "request"),
+            library_version=row["library_version"],
+            fresh=bool(row["fresh"]),
+            status=cast(RunStatus, row["status"]),
+            detail=row["detail"],
+            started_at=row["started_at"],
+            updated_at=row["updated_at"],
+            result=self._file.parsed(row, "result") if row["result"] else None,
+        )

@@ -1,0 +1,105 @@
+"""Reading checkpoints as values alone: a home may come from somebody else, and its checkpoints may name any function.
+
+LangGraph's own reader calls what a checkpoint names (`os.system` among them) unless it is strict, and even then gives
+out the arguments of what it refused. Here a checkpoint that names anything but the few types of a run's state is not
+read at all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import ormsgpack
+from aiosqlite import Connection
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, JsonPlusSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError
+
+_KINDS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
+_MESSAGES: Final = {"ai": "AIMessage", "human": "HumanMessage", "system": "SystemMessage", "tool": "ToolMessage"}
+# What a run's state is made of beside plain values; LangGraph adds `Send`, `Interrupt` and `Command`.
+_TYPES: Final = frozenset(
+    {
+        *((f"langchain_core.messages.{kind}", name) for kind, name in _MESSAGES.items()),
+        ("langchain_core.messages.modifier", "RemoveMessage"),
+        *(("langgraph.types", name) for name in ("Overwrite", "Send", "Interrupt", "Command")),
+        *(("builtins", name) for name in ("set", "frozenset")),
+        ("collections", "deque"),
+        *(("datetime", name) for name in ("datetime", "date", "time", "timedelta", "timezone")),
+        ("uuid", "UUID"),
+    }
+)
+
+
+class PlainSaver(AsyncSqliteSaver):
+    """Checkpoints of the file at `path`, read as plain values."""
+
+    def __init__(self, connection: Connection, path: Path) -> None:
+        super().__init__(connection, serde=PlainSerializer(path))
+        self._path = path
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that `config` names; raises `DamagedFileError` for what is none."""
+        try:
+            found = await super().aget_tuple(config)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise DamagedFileError(
+                f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
+            ) from error
+        if found is not None and not _is_checkpoint(found.checkpoint):
+            raise _damaged(self._path, "holds a checkpoint that is none")
+        return found
+
+
+def _damaged(path: Path, what: str) -> DamagedFileError:
+    return DamagedFileError(f"{path}: {what}.", help=CHECKPOINTS_REMEDY)
+
+
+def _is_checkpoint(value: Any) -> bool:
+    parts = ("channel_values", "channel_versions", "versions_seen")
+    return isinstance(value, dict) and "id" in value and all(isinstance(value.get(part), dict) for part in parts)
+
+
+class PlainSerializer(JsonPlusSerializer):
+    """Writes as LangGraph does; of what it reads, only plain values and the types of a run's state become objects."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
+        self._path = path
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """The value; raises `DamagedFileError` for one that names another type or cannot be read."""
+        kind, content = data
+        if kind not in _KINDS:
+            raise DamagedFileError(
+                f"{self._path}: a checkpoint is written as {kind!r}, which is not read.", help=CHECKPOINTS_REMEDY
+            )
+        try:
+            if kind == "msgpack":
+                self._require_known_types(content)
+            return super().loads_typed(data)
+        except (ValueError, TypeError, RecursionError, MemoryError) as error:
+            raise DamagedFileError(
+                f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
+            ) from error
+
+    def _require_known_types(self, content: bytes) -> None:
+        foreign: list[str] = []
+
+        def look(code: int, data: bytes) -> Any:
+            value = ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
+            if code in (EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY):  # values, of no named type
+                return None
+            named = tuple(value[:2])
+            if named not in _TYPES:
+                foreign.append(".".join(map(str, named)))
+            return None
+
+        ormsgpack.unpackb(content, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
+        if foreign:
+            name = foreign[0][:80]
+            raise _damaged(self._path, f"a checkpoint names {name!r}, which no run writes; it was not called")

@@ -1,0 +1,113 @@
+"""Where the library lives, and what doctor finds and mends there."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from citeloom.errors import WRONG_INPUT, InputError
+from citeloom.ingestion.doctor import examine, mend
+from citeloom.ingestion.ingest import ingest
+from citeloom.stores.home import Home, find_home
+from citeloom.stores.library import Library
+from tests.support.nearest import nearest
+from tests.support.word_embedding import WordEmbedding
+
+
+def problems(library: Library) -> list[str]:
+    return [f"{finding.topic}: {finding.message}" for finding in examine(library) if finding.level == "problem"]
+
+
+def test_the_nearest_home_upwards_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / "project" / "a" / "b"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    assert find_home().root == deep / ".citeloom"
+    (tmp_path / "project" / ".citeloom").mkdir()
+    assert find_home().root == tmp_path / "project" / ".citeloom"
+    assert find_home(Path("mine")).root == deep / "mine"
+    assert not (deep / "mine").exists()
+
+
+@pytest.mark.parametrize("place", ["home", "home/inside", "home/deep/inside"])
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, place: str) -> None:
+    (tmp_path / "home").write_text("a file in the way", encoding="utf-8")
+    home = Home(tmp_path / place)
+    with pytest.raises(InputError, match="cannot be written") as raised:
+        Library.open(home, WordEmbedding())
+    assert str(home.root) in raised.value.message
+    assert "--home" in raised.value.help
+    assert raised.value.exit_code == WRONG_INPUT
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
+
+
+def test_nothing_is_left_of_a_home_that_could_only_be_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
+    with pytest.raises(InputError, match="No space left"):
+        Home(tmp_path / "a" / "b").prepare()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_needs_a_library(home: Home) -> None:
+    with pytest.raises(InputError, match="holds no library") as raised:
+        Library.open(home, WordEmbedding(), create=False)
+    assert "ingest" in raised.value.help
+    assert not home.root.exists()
+
+
+def test_a_catalog_that_is_none_is_named(home: Home) -> None:
+    home.prepare().catalog.write_bytes(b"not a database, but long enough to be looked at as one" * 30)
+    with pytest.raises(InputError, match=r"catalog\.sqlite: is no library catalog"):
+        Library.open(home, WordEmbedding())
+
+
+def test_a_catalog_of_a_newer_citeloom_is_left_alone(home: Home, open_library: Callable[..., Library]) -> None:
+    open_library().catalog.set_meta("schema", "999")
+    with pytest.raises(InputError, match="newer Citeloom"):
+        open_library()
+
+
+async def test_doctor_is_content_with_a_sound_library(library: Library, papers: Path) -> None:
+    await ingest(library, [papers])
+    findings = {finding.topic: finding for finding in examine(library)}
+    assert {finding.level for finding in findings.values()} == {"fine"}
+    assert findings["home"].message == str(library.home.root)
+    assert "test:words" in findings["embedding"].message
+    assert "2 papers" in findings["library"].message
+
+
+async def test_missing_vectors_are_found_and_made_again(library: Library, papers: Path) -> None:
+    await ingest(library, [papers])
+    library.store.delete_chunks(["ada2020:00001", "ada2020:00002"])
+    library.store.delete_summaries(["grace2021"])
+    assert "ada2020, grace2021" in problems(library)[0]
+    await mend(library)
+    await ingest(library, [papers])
+    assert problems(library) == []
+    assert library.store.chunk_total() == library.chunk_count()
+
+
+async def test_orphans_are_found_and_dropped(library: Library, papers: Path) -> None:
+    await ingest(library, [papers])
+    with sqlite3.connect(library.home.catalog) as db:
+        db.execute("DELETE FROM papers WHERE key = 'ada2020'")
+        db.execute("DELETE FROM chunks WHERE key = 'ada2020'")
+    db.close()
+    assert "records of no paper" in problems(library)[0]
+    query = await library.embedding.embed_query("loom outcome")
+    assert {chunk.key for chunk, _ in nearest(library, query, 5)} == {"grace2021"}
+    await mend(library)
+    assert problems(library) == []
+    assert library.store.summary_keys() == {"grace2021"}
+
+
+async def test_a_file_that_is_gone_is_noticed(library: Library, papers: Path) -> None:
+    await ingest(library, [papers])
+    (papers / "ada2020.md").unlink()
+    assert [finding.topic for finding in examine(library) if finding.level == "notice"] == ["files"]

@@ -1,0 +1,109 @@
+"""Damaged, locked, scanned and mislabelled PDFs: each is taken in rightly or refused with its true reason."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from citeloom.documents.pdf import PdfRefusedError
+from citeloom.errors import InputError
+from citeloom.ingestion import pdf_subprocess
+from citeloom.ingestion.doctor import examine
+from citeloom.ingestion.ingest import ingest
+from citeloom.ingestion.pdf_subprocess import read_pdf_apart
+from citeloom.stores.library import Library
+
+NO_MAP = "no Unicode map"
+REFUSED = {
+    "empty": "is empty (0 bytes)",
+    "francais": "without any text (scanned?)",
+    "habibi": "written from right to left",
+    "html-named": "is no PDF but an HTML page",
+    "invalid": "nothing stands between its head and its end",
+    "kcs": "without any text (scanned?)",
+    "le2020treeheatr-scanned": "without any text (scanned?)",
+    "le2020treeheatr-truncated": "is cut off: its end is missing",
+    "libreoffice-writer-password": "is encrypted",
+    "livecycle": "its pages are blank",
+    "no_contents": "its pages are blank",
+    "truetype_font_nomapping": NO_MAP,
+    "type3_font_nomapping": NO_MAP,
+    "unreadablemetadata": NO_MAP,
+    "zietz2018network-encrypted": "is encrypted",
+}
+
+
+@pytest.fixture
+def nasty(shared_dir: Path) -> Path:
+    return shared_dir / "corpus" / "pdfs" / "nasty"
+
+
+def test_the_table_names_every_file(nasty: Path) -> None:
+    assert {file.stem for file in nasty.glob("*.pdf")} == {*REFUSED, "multicolumn"}
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_is_refused_with_its_true_reason_in_one_line(nasty: Path, name: str) -> None:
+    with pytest.raises(PdfRefusedError) as caught:
+        read_pdf_apart(nasty / f"{name}.pdf")
+    assert REFUSED[name] in str(caught.value)
+    assert "\n" not in str(caught.value) and "Traceback" not in str(caught.value)
+
+
+def test_two_columns_are_indexed_in_reading_order(nasty: Path, library: Library) -> None:
+    report = asyncio.run(ingest(library, [nasty / "multicolumn.pdf"]))
+    assert report.added == ("multicolumn",) and not report.refused
+    paper = library.paper("multicolumn")
+    assert (paper.title, paper.pages) == ("Two-Column Document with Lorem Ipsum", 3)
+    chunks = library.store.get_chunks(sorted(library.store.chunk_ids()))
+    first = chunks["multicolumn:00000"].chunk
+    assert "This is a sample document with two columns filled with Lorem Ipsum text." in first.text
+    assert "consectetuer adipiscing elit" in " ".join(stored.chunk.text for stored in chunks.values())
+
+
+def test_a_folder_of_them_leaves_nothing_half(nasty: Path, library: Library) -> None:
+    report = asyncio.run(ingest(library, [nasty]))
+    assert report.added == ("multicolumn",)
+    assert {Path(item.path).stem for item in report.refused} == set(REFUSED)
+    assert [record.paper.key for record in library.records().values()] == ["multicolumn"]
+    assert library.catalog.unfinished() == []
+    assert [finding.level for finding in examine(library) if finding.level != "fine"] == []
+    again = asyncio.run(ingest(library, [nasty]))
+    assert again.unchanged == ("multicolumn",) and again.chunks_embedded == 0 and len(again.refused) == len(REFUSED)
+
+
+def test_a_reader_that_hangs_is_stopped(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.pdf"
+    os.mkfifo(pipe)  # nobody ever writes to it
+    with pytest.raises(PdfRefusedError, match="was not read within 2 seconds"):
+        read_pdf_apart(pipe, seconds=2)
+
+
+def test_a_reader_that_dies_is_told(nasty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_subprocess, "_READER", "no_such_module_anywhere")
+    with pytest.raises(PdfRefusedError, match="made the PDF reader fail"):
+        read_pdf_apart(nasty / "multicolumn.pdf")
+
+
+def test_markdown_is_taken_before_the_pdf_beside_it(shared_dir: Path, library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "both"
+    folder.mkdir()
+    shutil.copy(shared_dir / "corpus" / "papers" / "le2020treeheatr.md", folder)
+    shutil.copyfile(shared_dir / "corpus" / "pdfs" / "le2020treeheatr.pdf", folder / "le2020treeheatr.PDF")
+    report = asyncio.run(ingest(library, [folder]))
+    assert report.added == ("le2020treeheatr",) and not report.refused
+    assert library.paper("le2020treeheatr").source.endswith(".md")
+    assert any("le2020treeheatr.PDF: passed over" in warning for warning in report.warnings)
+    (folder / "le2020treeheatr.md").unlink()
+    assert asyncio.run(ingest(library, [folder])).updated == ("le2020treeheatr",)
+    assert library.paper("le2020treeheatr").pages == 7
+
+
+def test_a_folder_without_papers_says_what_is_taken(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "notes.xyz").write_text("x")
+    with pytest.raises(InputError, match=r"holds no papers .*\.pdf"):
+        asyncio.run(ingest(library, [tmp_path]))

@@ -1,0 +1,293 @@
+"""What cannot be read in a journal counts as absent: journals that were poisoned before heal, and lose nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from citeloom.config import Settings
+from citeloom.models.embeddings.remote import endpoint_embedding
+from citeloom.models.factory import chat_caller
+from citeloom.models.journal import schema
+from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.maintenance import Selection, prune
+from citeloom.models.journal.records import CallRecord, CallResult, RunScope, Usage
+from citeloom.models.journal.single_flight import KeyLocks, SingleFlight
+from citeloom.models.journaled_chat import JournaledChat
+from tests.support.cli_process import ROOT
+from tests.support.fake_clock import FakeClock
+from tests.support.openai_server import FakeOpenAI
+
+RUN = RunScope("run")
+ASKED = [HumanMessage("ducks swimming across quiet ponds")]
+
+
+def caller_of(server: FakeOpenAI, journal: Journal, run: RunScope = RUN) -> JournaledChat:
+    settings = Settings(chat_model="some-model", chat_base_url=server.base_url)
+    return chat_caller(settings, "writer", journal=journal, scope=run)
+
+
+def change(path: Path, sql: str, *values: Any) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(sql, values)
+
+
+def with_usage(count: Any) -> str:
+    usage = {"input_tokens": count, "output_tokens": 2, "total_tokens": 3}
+    rest = {"tool_calls": [], "invalid_tool_calls": [], "finish_reason": "stop", "refusal": None}
+    return json.dumps({"content": "from long ago", "usage": usage, **rest})
+
+
+@pytest.mark.parametrize("count", [1.5, "many", 10**24, -7, None, [3], True], ids=str)
+async def test_an_answer_with_odd_usage_in_an_old_journal_is_read_again(tmp_path: Path, count: Any) -> None:
+    path = tmp_path / "journal.sqlite"
+    with FakeOpenAI() as server:
+        with Journal.open(path) as journal:
+            await caller_of(server, journal).call(ASKED)
+        change(path, "UPDATE answers SET payload = ?", with_usage(count))
+        with Journal.open(path) as journal:
+            answer = await caller_of(server, journal).call(ASKED)
+        assert server.calls() == 1
+    assert answer.message.text == "from long ago"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"content": "half of what belongs there"}',
+        with_usage(1).replace('"from long ago"', "7"),
+        "[" * 200_000,
+        '{"content": ' + '{"a":' * 200_000 + "1" + "}" * 200_001,
+        b"\xff\xfe\x00 no text",
+        7,
+    ],
+    ids=[
+        "empty",
+        "cut off",
+        "a list",
+        "null",
+        "fields missing",
+        "a number as text",
+        "deep",
+        "deep too",
+        "bytes",
+        "number",
+    ],
+)
+async def test_an_answer_that_cannot_be_read_is_asked_for_again_once(tmp_path: Path, payload: Any) -> None:
+    path = tmp_path / "journal.sqlite"
+    with FakeOpenAI() as server:
+        with Journal.open(path) as journal:
+            first = await caller_of(server, journal).call(ASKED)
+            other = await caller_of(server, journal).call([HumanMessage("another question")])
+        change(path, "UPDATE answers SET payload = ? WHERE id = 1", payload)
+        for run in (RUN, RunScope("later"), RUN):
+            with Journal.open(path) as journal:
+                assert await caller_of(server, journal, run).call(ASKED) == first
+                assert await caller_of(server, journal, run).call([HumanMessage("another question")]) == other
+    assert server.calls() == 3
+
+
+@pytest.mark.parametrize("payload", ["", "{}", '{"float32": "AAA"}', '{"float32": "AADAfw=="}', "[" * 100_000, b"\xff"])
+async def test_a_vector_that_cannot_be_read_is_asked_for_again_once(tmp_path: Path, payload: Any) -> None:
+    path, texts = tmp_path / "journal.sqlite", ["one", "two", "three"]
+    with FakeOpenAI() as server:
+        settings = Settings(embedding_model="e", embedding_base_url=server.base_url)
+        with Journal.open(path) as journal:
+            first = await endpoint_embedding(settings, journal=journal, scope=RUN).embed_documents(texts)
+        change(path, "UPDATE answers SET payload = ? WHERE id = 2", payload)
+        for _ in range(2):
+            with Journal.open(path) as journal:
+                again = await endpoint_embedding(settings, journal=journal, scope=RUN).embed_documents(texts)
+                assert again.tolist() == first.tolist()
+        assert [len(body["input"]) for body in server.requests] == [3, 1]
+
+
+async def test_counts_of_an_old_journal_are_mended(tmp_path: Path) -> None:
+    """Spending below zero, in halves or as text, as the first versions kept it, lowers no cost and breaks no sum."""
+    path = tmp_path / "journal.sqlite"
+    with Journal.open(path) as journal:
+        for run in ("negative", "half", "text", "huge", "good"):
+            await journal.once(CallRecord(run, "chat", "e", "m"), RunScope(run), _answer)
+    for run, count in (("negative", -500), ("half", 1.5), ("text", "many"), ("huge", 1e24)):
+        change(path, "UPDATE spending SET input_tokens = ?, held_output = ? WHERE run = ?", count, count, run)
+    change(path, "DROP TABLE beginnings")
+    change(path, "PRAGMA user_version = 2")
+    with Journal.open(path) as journal:
+        spent = {row.run: row.input_tokens for row in await journal.spending()}
+        held = {row.run: row.held_output for row in await journal.spending()}
+        assert not (await journal.once(CallRecord("good", "chat", "e", "m"), RUN, _answer)).paid
+    assert spent == {"negative": 0, "half": 1, "text": 0, "huge": 10**12, "good": 10}
+    assert held == {"negative": 0, "half": 1, "text": 0, "huge": 10**12, "good": 0}
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone()[0] == schema.SCHEMA_VERSION
+
+
+async def _answer() -> CallResult:
+    return CallResult('"answer"', 10, 2)
+
+
+@pytest.mark.parametrize("step", [-3600.0, -1.0, 0.0, 3600.0], ids="back an hour,back a second,still,ahead".split(","))
+async def test_a_fresh_run_resumes_whatever_the_clock_does(tmp_path: Path, step: float) -> None:
+    """Each question is asked once before it and once by it, though it is killed and resumed at every call."""
+    clock, path = FakeClock(50_000.0), tmp_path / "journal.sqlite"
+    calls: list[str] = []
+
+    async def ask(journal: Journal, key: str, scope: RunScope) -> None:
+        async def call() -> CallResult:
+            calls.append(key)
+            return CallResult('"answer"', 1, 1)
+
+        await journal.once(CallRecord(key, "chat", "e", "m"), scope, call)
+
+    keys = [f"{number}" for number in range(10)]
+    with Journal.open(path, clock=clock) as journal:
+        for key in keys:
+            await ask(journal, key, RUN)
+    assert calls == keys
+    fresh = RunScope("fresh", fresh=True)
+    for resumed in range(1, len(keys) + 1):
+        with Journal.open(path, clock=clock) as journal:
+            for key in keys[:resumed]:
+                await ask(journal, key, fresh)
+                clock.now += step
+    assert calls == [*keys, *keys]
+
+
+async def test_a_fresh_run_sees_its_answers_though_older_ones_were_pruned(tmp_path: Path, clock: FakeClock) -> None:
+    """SQLite gives ids out again that were pruned; what comes then is newer all the same."""
+    path, fresh = tmp_path / "journal.sqlite", RunScope("fresh", fresh=True)
+    with Journal.open(path, clock=clock) as journal:
+        for number in range(9):
+            await journal.once(CallRecord(f"old {number}", "chat", "e", "m"), RUN, _answer)
+        await journal.once(CallRecord("first", "chat", "e", "m"), fresh, _answer)
+    prune(path, Selection(older_than=0), keep_of_runs=[], now=clock.now + 10)
+    with Journal.open(path, clock=clock) as journal:
+        await journal.once(CallRecord("of others", "chat", "e", "m"), RunScope("other"), _answer)
+        assert not (await journal.once(CallRecord("of others", "chat", "e", "m"), fresh, _answer)).paid
+
+
+ASKING = """
+import asyncio, sys
+from pathlib import Path
+from langchain_core.messages import HumanMessage
+from citeloom.config import Settings
+from citeloom.models.http.client import close_connections
+from citeloom.models.factory import chat_caller
+from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.records import RunScope
+
+async def main():
+    settings = Settings(chat_model="some-model", chat_base_url=sys.argv[1], max_concurrency=40)
+    with Journal.open(Path(sys.argv[2])) as journal:
+        caller = chat_caller(settings, "writer", journal=journal, scope=RunScope(sys.argv[3]))
+        sys.stdin.readline()
+        asked = [caller.call([HumanMessage(f"question {n}")]) for n in range(40)]
+        print([answer.message.text for answer in await asyncio.gather(*asked)])
+        await close_connections()
+
+asyncio.run(main())
+"""
+
+
+def asking(server: FakeOpenAI, path: Path, run: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", ASKING, server.base_url, str(path), run],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_equal_calls_of_two_processes_are_paid_once(tmp_path: Path) -> None:
+    with FakeOpenAI(delay=0.2) as server:
+        processes = [asking(server, tmp_path / "journal.sqlite", run) for run in ("one", "two", "three")]
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        said = [process.communicate(timeout=60)[0] for process in processes]
+        assert server.calls() == 40
+    assert said[0] == said[1] == said[2] != ""
+
+
+def test_nobody_waits_for_a_process_that_was_killed(tmp_path: Path) -> None:
+    with FakeOpenAI(failures=["hang"] * 40) as server:
+        with asking(server, tmp_path / "journal.sqlite", "killed") as killed:
+            assert killed.stdin is not None
+            killed.stdin.write("go\n")
+            killed.stdin.flush()
+            look = threading.Event()
+            while server.calls() < 40:
+                assert killed.poll() is None
+                look.wait(0.02)
+            heir = asking(server, tmp_path / "journal.sqlite", "heir")
+            assert heir.stdin is not None
+            heir.stdin.write("go\n")
+            heir.stdin.flush()
+            killed.kill()
+        out, _ = heir.communicate(timeout=60)
+        assert heir.returncode == 0 and out.strip()
+        assert server.calls() == 80
+
+
+async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("citeloom.models.journal.single_flight.PATIENCE", 0.05)
+    path = tmp_path / "journal.sqlite"
+    holding = (
+        "import sys\nfrom pathlib import Path\nfrom citeloom.models.journal.single_flight import SingleFlight\n"
+        "print(SingleFlight.of(Path(sys.argv[1]))._locks.take('a'), flush=True)\nsys.stdin.readline()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holding, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as still:
+        assert still.stdout is not None and still.stdout.readline() == "True\n"
+        with Journal.open(path) as journal:
+            async with asyncio.timeout(20):
+                assert (await journal.once(CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
+        still.communicate("end\n")
+
+
+async def test_a_file_that_cannot_be_locked_keeps_nobody_from_asking(tmp_path: Path) -> None:
+    """A link in its place is not followed, and nothing is written through it."""
+    path, victim = tmp_path / "journal.sqlite", tmp_path / "victim"
+    victim.write_text("of value")
+    (tmp_path / "journal.sqlite-calls").symlink_to(victim)
+    with Journal.open(path) as journal, Journal.open(path) as second:
+        assert (await journal.once(CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
+        assert not (await second.once(CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
+        assert await second.usage(RUN) == Usage(1, 1, 10, 2)
+    assert victim.read_text() == "of value"
+    assert path not in SingleFlight._open, "other journals of this process may still be open"
+
+
+async def test_the_file_of_locks_is_gone_with_its_last_user_and_no_key_is_lost_by_that(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite-calls"
+    with Journal.open(tmp_path / "journal.sqlite") as journal:
+        assert not path.exists()
+        assert (await journal.once(CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
+        assert path.exists()
+    assert not path.exists()
+    left = KeyLocks(path)
+    assert left.take("a")
+    path.unlink()  # as another process does that closes it between two calls of this one
+    assert left.take("b") and path.exists()
+    left.close()
+    assert not path.exists()

@@ -1,0 +1,43 @@
+"""Many threads of several processes on one journal: nothing is lost, nobody is told that it is locked."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.schema import connect
+from tests.support.journal_load import PAYLOAD, crowd
+
+
+async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
+    processes, threads, calls = 4, 32, 157
+    path = tmp_path / "journal.sqlite"
+    told = crowd(path, processes, threads, calls)
+    assert [process["errors"] for process in told] == [[]] * processes
+    each = threads * calls
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*), count(DISTINCT key) FROM answers").fetchone() == (processes * each,) * 2
+        assert db.execute("SELECT DISTINCT payload FROM answers").fetchall() == [(PAYLOAD,)]
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with Journal.open(path) as journal:
+        spent = await journal.spending()
+    # What was reserved before each answer is counted once, as what it cost.
+    assert [(row.run, row.paid, row.input_tokens, row.held_calls, row.held_input) for row in spent] == [
+        (f"p{number}", each, 100 * each, 0, 0) for number in range(processes)
+    ]
+
+
+def test_the_file_may_be_made_by_another_process_at_this_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE begun (x)")
+        other.execute("BEGIN IMMEDIATE")
+        # It ends as soon as somebody waits for it.
+        monkeypatch.setattr("citeloom.sqlite.time.sleep", lambda _: other.execute("ROLLBACK"))
+        connect(path).close()

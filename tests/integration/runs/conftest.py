@@ -1,0 +1,5 @@
+"""Fixtures of runs."""
+
+from tests.support.run_fixtures import experiment, home, sample_home
+
+__all__ = ["experiment", "home", "sample_home"]

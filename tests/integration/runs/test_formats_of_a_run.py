@@ -1,0 +1,69 @@
+"""The other formats of a finished section: written beside the markdown, again at no cost, and never instead of it."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom import aopen_library, awrite_section, open_library, write_section
+from citeloom.citations.export import pandoc_formats
+from citeloom.citations.export.pandoc_formats import ExportError
+from citeloom.config import Settings
+from citeloom.errors import InputError
+from citeloom.experiment import parse_experiment
+from citeloom.graph.session import open_session
+from citeloom.runs.execution import run_section
+from citeloom.runs.output_files import save_section
+from citeloom.runs.section_request import SectionRequest
+from citeloom.stores.home import Home
+
+
+def test_each_format_is_written_beside_the_markdown(home: Path, experiment: dict[str, Any], tmp_path: Path) -> None:
+    with open_library(home) as library:
+        record = write_section(library, "discussion", experiment, out=tmp_path, formats=("tex", "docx", "html"))
+    files = {name: Path(path) for name, path in record["files"].items()}
+    assert sorted(files) == ["bib", "docx", "evidence.html", "html", "json", "md", "tex"]
+    keys = {citation["key"] for citation in record["citations"]}
+    tex = files["tex"].read_text("utf-8")
+    assert keys == set(re.findall(r"\\cite(?!text)\w*(?:\[[^\]]*\])*\{([^}]*)\}", tex)), "no citation lost or undefined"
+    assert keys == set(re.findall(r"@\w+\{([^,]+),", files["bib"].read_text("utf-8")))
+    page = files["html"].read_text("utf-8")
+    assert {f"ref-{key}" for key in keys} == set(re.findall(r'id="(ref-[^"]+)"', page))
+    assert "word/document.xml" in zipfile.ZipFile(files["docx"]).namelist()
+
+
+async def test_another_style_needs_no_new_run(home: Path, experiment: dict[str, Any], tmp_path: Path) -> None:
+    request = SectionRequest("discussion", parse_experiment(experiment))
+    texts = []
+    for csl in ("", "ieee", "apa", "ieee"):
+        with open_session(Settings(csl=csl), Home(home)) as session:
+            finished = await run_section(request, session)
+        saved = await save_section(finished.record, tmp_path, ["html"])
+        texts.append([Path(saved["files"][name]).read_bytes() for name in ("md", "evidence.html", "html")])
+        assert finished.finished_earlier == (len(texts) > 1)
+    assert texts[1] == texts[3]
+    assert all(len({text[index] for text in texts[:3]}) == 3 for index in range(3))
+
+
+async def test_a_style_that_is_not_there_is_refused_before_anything_is_written(
+    home: Path, experiment: dict[str, Any], tmp_path: Path
+) -> None:
+    with open_session(Settings(csl="gone.csl"), Home(home)) as session:
+        with pytest.raises(InputError, match=r"gone\.csl"):
+            await awrite_section(session, "discussion", experiment, out=tmp_path / "out")
+        assert not session.home.runs.exists()
+
+
+async def test_a_format_that_fails_loses_no_other_file(
+    home: Path, experiment: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(pandoc_formats._WRITERS, "docx", "no-such-writer")  # type: ignore[index]
+    async with aopen_library(home) as library:
+        with pytest.raises(ExportError, match="docx"):
+            await awrite_section(library, "discussion", experiment, out=tmp_path, formats=("docx", "tex"))
+    names = sorted(path.name for path in tmp_path.glob("discussion.*"))
+    assert names == [f"discussion.{name}" for name in ("bib", "evidence.html", "json", "md", "tex")]

@@ -1,0 +1,80 @@
+"""What sources are said not to say is judged by the searches: never by a passage, and only where needs were planned."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from citeloom.citations.checks.absence import absence_findings, states_absence, states_only_absence
+from citeloom.citations.checks.support_findings import cited_claims, pairs_of_absence
+from citeloom.citations.markers import sentences
+from tests.unit.citations.samples import make_source
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The library does not report how dropout affects calibration.",
+        "No source examines the effect of age on sleep [E1].",
+        "None of the papers compares the two directly.",
+        "Whether this holds in mice is not reported in the sources.",
+        "The sources leave open whether it generalises.",
+        "Nothing in the library addresses cost.",
+        "The passages do not say how many wearers took part [E2].",
+        "Neither source quantifies the effect [E1][E2].",
+        "The available evidence does not address children.",
+        "No direct comparison of the two was found in the library.",
+        "The sources here don't specify the learning rate.",
+        "This remains unanswered by the sources.",
+        "No study has examined this in children.",
+        "Node degree bias is not quantified in any of the retrieved papers.",
+    ],
+)
+def test_a_statement_of_absence_is_seen(text: str) -> None:
+    (sentence,) = sentences(text)
+    assert states_absence(sentence) and states_only_absence(sentence)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The study did not find an effect of age [E1].",
+        "No study has examined this in children [E3].",  # which the cited paper says of the others
+        "There was no difference in the sources of variance [E1].",
+        "The model does not report uncertainty [E2].",
+        "No evidence of bias was found [E1].",
+        "Sources of error include drift [E1].",
+        "Whether it generalises remains open.",
+        "Open-source tools do not cover Windows [E1].",
+        "Light sources did not include lamps [E1].",
+    ],
+)
+def test_what_a_paper_did_not_find_is_none(text: str) -> None:
+    assert not states_absence(sentences(text)[0])
+
+
+def test_what_is_said_beside_it_is_still_judged() -> None:
+    text = (
+        "Dropout improves calibration on natural images [E1], but no source reports its effect on clinical data."
+        " The library does not report its cost [E1]."
+    )
+    source = make_source("E1")
+    assert list(cited_claims(text, [source])) == [sentences(text)[0].text]
+    assert pairs_of_absence(text, [source]) == [(sentences(text)[1].text, "E1")]
+
+
+def test_only_a_need_that_was_searched_for_in_vain_backs_it() -> None:
+    text = "The library does not report how dropout affects calibration on clinical data."
+    assert absence_findings(text, None) == [], "a run without needs cannot tell"
+    assert absence_findings(text, ["How does dropout change calibration on clinical data?"]) == []
+    for needs in ([], ["Which mice sleep longest?"], ["What data are used?"]):
+        (finding,) = absence_findings(text, needs)
+        assert (finding.rule, finding.severity, finding.span) == ("absence-unsearched", "warning", (0, len(text)))
+
+
+def test_reading_takes_time_by_length_alone() -> None:
+    for unit in ("the library ", "no source ", "not reported in the ", "no a "):
+        started = time.perf_counter()
+        absence_findings(unit * 20_000, ["x"])
+        assert time.perf_counter() - started < 20

@@ -1,0 +1,99 @@
+"""The statements of an answer: each rests on a source, or is marked so that a reader sees that it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.citations.checks.citation_coverage import unsupported_findings
+from citeloom.citations.checks.draft_checks import check_draft
+from citeloom.citations.marking import marks_of
+from citeloom.experiment import Experiment
+from citeloom.roles.protocols import Draft
+from tests.unit.citations.samples import make_source
+
+SOURCES = [make_source("E1")]
+QUESTION = Experiment.model_validate({"question": "Did 42 networks suffice?"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Degree explains most edges [E1].",
+        "## What degree explains\n\nDegree explains most edges [E1].",
+        "Degree explains most edges [E1]. The sources do not say for which networks.",
+        "Degree explains most edges [E1]. None of the passages treats weighted networks.",
+        "Degree explains most edges [E1]. Whether this holds elsewhere remains open.",
+        "Is degree all there is? Degree explains most edges [E1].",
+        "Two things matter:\n\n- degree explains most edges [E1]\n- it is a strong baseline [E1]",
+        "**Degree**\n\nDegree explains most edges [E1].",
+    ],
+)
+def test_what_is_no_statement_or_has_its_source_is_left_alone(text: str) -> None:
+    assert unsupported_findings(text) == []
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Three methods work.",
+        "Two results fall.",
+        "Several findings differ.",
+        "Two lines of work fail.",
+        "Both findings rest on the same paper, so statins cause strokes in all of the adults that were treated.",
+        "The risk is from a single source.",
+        "**Yield fell twofold in 2019.**",
+        "**Statins halve the risk.**",
+        "**Why not: degree explains it all and everyone has known it for years now.**",
+        "The papers report no effect.",
+        "This study shows no effect.",
+    ],
+)
+def test_a_claim_in_the_form_of_a_lead_or_a_transition_still_needs_its_source(claim: str) -> None:
+    (finding,) = unsupported_findings(f"{claim} Degree explains most edges [E1].")
+    assert finding.span == (0, len(claim))
+
+
+@pytest.mark.parametrize("text", ["**Degree.** It grows.", "Two points follow.", "Degree [E1].\n\n**Size.** Small."])
+def test_a_lead_without_a_cited_sentence_behind_it_leads_nowhere(text: str) -> None:
+    assert unsupported_findings(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("Paris is a city. Degree explains it [E1].", "Paris is a city [citation needed]. Degree explains it [E1]."),
+        (
+            "Degree explains it [E1]. It was “well known”.",
+            "Degree explains it [E1]. It was “well known” [citation needed].",
+        ),
+        ("- degree explains it [E1]\n- so does size", "- degree explains it [E1]\n- so does size [citation needed]"),
+        ("It holds\n\nDegree explains it [E1].", "It holds [citation needed]\n\nDegree explains it [E1]."),
+    ],
+)
+def test_a_bare_statement_is_marked_once(text: str, marked: str) -> None:
+    found = unsupported_findings(text)
+    assert [finding.rule for finding in found] == ["citation-missing"]
+    (mark,) = marks_of(text, found)
+    done = f"{text[: mark.position]} {mark.words}{text[mark.position :]}"
+    assert done == marked
+    assert unsupported_findings(done) == []
+
+
+def test_a_number_comes_from_the_question_or_the_source() -> None:
+    def numbers(text: str) -> list[str]:
+        found = check_draft(Draft(text), SOURCES, kind="answer", experiment=QUESTION)
+        return [finding.message for finding in found if finding.rule == "number-not-found"]
+
+    assert numbers("Of 42 networks most are explained [E1].") == []
+    (message,) = numbers("Of 43 networks most are explained [E1].")
+    assert "neither in the question" in message
+
+
+def test_the_numbers_of_a_heading_are_those_of_a_title() -> None:
+    text = "## Ten tips in 2019\n\nDegree explains most edges [E1]."
+    assert check_draft(Draft(text), SOURCES, kind="answer", experiment=QUESTION) == ()
+
+
+def test_an_answer_that_cites_nothing_is_told_so() -> None:
+    rules = {finding.rule for finding in check_draft(Draft("It is so."), SOURCES, kind="answer", experiment=QUESTION)}
+    assert {"no-citation", "citation-missing"} <= rules

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from citeloom.citations import check_draft, normalise_markers, trace_numbers
+from citeloom.citations.checks.citation_coverage import balance_findings, uncited_sentences
+from citeloom.citations.checks.copied_text import copied_runs
+from citeloom.citations.checks.findings import SEVERITY
+from citeloom.citations.checks.number_parsing import claimed_numbers, given_numbers
+from citeloom.citations.checks.number_tracing import number_findings
+from citeloom.experiment import Experiment
+from citeloom.roles.inputs import PassageSentence
+from citeloom.roles.protocols import Draft
+from tests.unit.citations.samples import make_source
+
+EXPERIMENT = Experiment.model_validate(
+    {
+        "metrics": {"auroc": 0.725, "by-fold": [0.7, 0.75], "n": 1234, "p": 2.3e-7, "note": None, "ok": True},
+        "results": "AUROC was 0.725 on 1,234 edges.",
+        "plots": ["degree.png"],
+    }
+)
+SOURCES = (
+    replace(make_source("E3"), text="The prior reached 87.3% on 20 networks of 2017."),
+    make_source("E4", "lee2022ten"),
+)
+
+
+def origins(text: str) -> list[str]:
+    traces = trace_numbers(text, SOURCES, EXPERIMENT)
+    return [trace.origin.path or trace.origin.evidence_id if trace.origin else "?" for trace in traces]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was 72.5%.", ["metrics.auroc"]),
+        ("It was 0.75 in one fold.", ['metrics["by-fold"][1]']),
+        ("It was 2.3e-7, or 2.3 × 10⁻⁷, or 2.3 \\times 10^{-7}.", ["metrics.p"] * 3),
+        ("It was 87.3% [E3].", ["E3"]),
+        ("It was 87.3%.", ["?"]),
+        ("It was 87.3% [E4].", ["?"]),
+        ("One figure and two folds are enough.", ['metrics["by-fold"]']),
+    ],
+)
+def test_where_a_number_comes_from(text: str, expected: list[str]) -> None:
+    assert origins(text) == expected
+
+
+def test_an_origin_points_at_the_number_in_its_text() -> None:
+    (trace,) = trace_numbers("It was 87% [E3].", SOURCES, EXPERIMENT)
+    assert trace.origin is not None and trace.how == "rounded"
+    assert SOURCES[0].text[trace.origin.start : trace.origin.end] == "87.3%"
+    (trace,) = trace_numbers("It had 1234 edges.", (), Experiment(results="It had 1,234 edges."))
+    assert trace.origin is not None and trace.origin.path == "results"
+    assert (trace.origin.start, trace.origin.end) == (7, 12)
+
+
+def test_a_message_names_the_number_and_the_source_that_has_it() -> None:
+    elsewhere, nowhere = number_findings("It was 87.3%. It was 0.999.", SOURCES, EXPERIMENT)
+    assert "87.3%" in elsewhere.message and "is that of E3" in elsewhere.message
+    assert "0.999" in nowhere.message and "neither in the experiment nor" in nowhere.message
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "holds"),
+    [
+        ("It took 12 hours [E3].", "It took 12 hours.", True),
+        ("It took 12 hours [E3].", "It was 12 patients.", False),
+        ("It fell by 12% [E3].", "It was 12 patients.", False),
+        ("It fell by 12% [E3].", "It was 0.12 in all.", False),
+        ("It reached 0.82 [E3].", "AUROC of 0.82.", True),
+        ("It reached 0.82 [E3].", "AUROC of 0.8211.", False),
+    ],
+)
+def test_a_hint_names_a_source_only_where_the_number_is_so_written_there(text: str, source: str, holds: bool) -> None:
+    sources = (SOURCES[0], replace(SOURCES[1], text=source))
+    (finding,) = number_findings(text, sources, EXPERIMENT)
+    assert ("that of E4" in finding.message) is holds
+
+
+def test_a_number_in_a_sentence_that_is_shown_of_another_chunk_is_found_there() -> None:
+    shown = PassageSentence("other:00008", 40, 70, "It rose to 55.5% in the end.")
+    uncut = PassageSentence("other:00009", 5, 23, "It fell to 44 mice")
+    source = replace(SOURCES[0], passage=(shown, uncut))
+    first, second = trace_numbers("It rose to 55.5% and fell to 44 mice [E3].", [source], EXPERIMENT)
+    assert first.origin is not None and second.origin is not None
+    assert (first.origin.chunk_id, first.origin.start, first.origin.end) == ("other:00008", 40, 70)
+    assert (second.origin.chunk_id, second.origin.start, second.origin.end) == ("other:00009", 16, 18)
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("A third of them relapsed [E3].", "33% relapsed."),
+        ("Two thirds of them relapsed [E3].", "In 80 of 120 there was a relapse."),
+        ("Yields doubled [E3].", "Yields rose from 4.1 t to 8.3 t per hectare."),
+        ("It rose twofold [E3].", "A 2-fold rise was seen."),
+        ("About half of them left [E3].", "52% left."),
+        ("One hundred and four took part [E3].", "104 volunteers."),
+        ("One in five fell ill [E3].", "20% fell ill."),
+    ],
+)
+def test_a_share_in_words_is_found_in_the_form_that_the_source_has(text: str, source: str) -> None:
+    assert number_findings(text, [replace(SOURCES[0], text=source)], EXPERIMENT) == []
+    (finding,) = number_findings(text, [replace(SOURCES[0], text="It was 7.7% of 9.")], Experiment())
+    assert finding.rule == "number-not-found"
+
+
+def test_a_number_may_be_repeated_in_its_paragraph_only() -> None:
+    text = "It was 87.3% [E3]. That 87.3% is high.\n\nStill, 87.3% is not all."
+    assert origins(text) == ["E3", "E3", "?"]
+
+
+def test_one_paper_that_carries_all_is_noted_and_not_repaired() -> None:
+    sources = [make_source("E1", "a2020"), make_source("E2", "b2020"), make_source("E3", "c2020")]
+    one_sided = " ".join("Degree matters here [E1]." for _ in range(5))
+    (finding,) = balance_findings(one_sided, sources)
+    assert finding.severity == "note" and "5 of 5 citations are of one paper, a2020" in finding.message
+    assert balance_findings(one_sided, sources[:2]) == []
+    assert balance_findings(one_sided + " It lasts [E2]. It does [E3]. It may [E2]. It can [E3].", sources) == []
+
+
+def test_the_experiments_own_words_need_no_citation_in_a_sentence_of_another_make() -> None:
+    own = "Several models separate drift from change, and preprints and published papers show the same change points."
+    assert (
+        uncited_sentences("The hypothesis holds in part: preprints and published papers show the same change.", own)
+        == []
+    )
+    assert uncited_sentences("As is known, published papers show the same change.", own)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "We tested whether this holds, and previous studies have shown that it does.",
+        "It remains unclear why earlier studies found no effect.",
+        "We ask how it has been shown that degree explains all.",
+        "Previous work is open; whether it holds was reported by several authors.",
+    ],
+)
+def test_a_question_does_not_hide_what_is_said_of_others(claim: str) -> None:
+    assert [sentence.text for sentence in uncited_sentences(claim, "")] == [claim]
+
+
+def test_every_check_of_a_draft_is_told_with_its_place() -> None:
+    text = (
+        "Previous studies have shown that this holds. It reached 0.999 here (Smith et al., 2021). Node degree explains"
+        " most of the edges. It is a strong baseline [E4]. As E3 shows, it lasts [E9]."
+    )
+    found = check_draft(Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT)
+    assert [(finding.rule, text[slice(*(finding.span or (0, 0)))]) for finding in found] == [
+        ("citation-missing", "Previous studies have shown that this holds."),
+        ("number-not-found", "0.999"),
+        ("foreign-citation", "(Smith et al., 2021)"),
+        ("bare-marker", "E3"),
+        ("unknown-marker", "[E9]"),
+    ]
+
+
+PIECES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                "0.725", "72.5%", "1,234", "1 234", "10^-7", "10⁻⁷", "2.3e-7", "1e999", "1e99999", "×", " × 10^", "-",
+                "–", ".", ",", " ", "twelve", "One of nine", "twenty-five", " million", "k", "%", " percent", "2019",
+                "more than ",
+                "Fig. 3", "Section 2.1", "GPT-4", "3D", "~2~", "[E3]", "[E4]", "[E9]", "“", "”", '"', "\n\n", "\n",
+                "> ", "```",
+                "# ", "Node degree explains most of the edges. It is a strong baseline.", "Previous studies have shown",
+                "<sup>-3</sup>", "$", "\\times", "{", "}", "^", "**", "(", ")", "\ud800", "\u00ad", "½", "٣", "9" * 50,
+            ]
+        ),
+        st.text(max_size=4),
+    ),
+    max_size=30,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(PIECES)
+@example("1e999 1e-999 " + "9" * 400)
+def test_checks_raise_nothing_and_point_at_their_words(text: str) -> None:
+    draft = normalise_markers(text)
+    for trace in trace_numbers(draft, SOURCES, EXPERIMENT):
+        assert 0 <= trace.start < trace.end <= len(draft) and any(c.isalnum() for c in draft[trace.start : trace.end])
+        if trace.origin and trace.origin.evidence_id:
+            assert trace.origin.start is not None and trace.origin.start < (trace.origin.end or 0) <= len(
+                SOURCES[0].text
+            )
+    for run in copied_runs(draft, SOURCES, EXPERIMENT.words()):
+        assert 0 <= run.start < run.end <= len(draft) and run.words > 12
+    assert all(draft[item.start : item.end] == item.text for item in uncited_sentences(draft, EXPERIMENT.words()))
+    for finding in check_draft(Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT):
+        assert finding.rule in SEVERITY and "\n" not in finding.message
+        assert finding.span is None or 0 <= finding.span[0] < finding.span[1] <= len(draft)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.decimals(min_value="0.001", max_value="100000", places=3))
+def test_a_number_is_found_however_it_is_written(value: object) -> None:
+    plain = f"{value:f}"
+    grouped = f"{value:,f}"
+    experiment = Experiment(metrics={"value": float(plain)})
+    for written in (plain, grouped):
+        (trace,) = trace_numbers(f"The value was {written} metres.", (), experiment)
+        assert trace.origin is not None, written
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1," * 3000, "1 " * 3000, "9" * 6000, "10^" * 2000, "Fig. 1, " * 1000, "A-" * 3000, "A" * 6000, "12 × 10" * 900,
+     "one of " * 1000, "1.1." * 1500, '"' * 3000, "“" * 3000, "a b c " * 1500, "~1" * 2000, "```\n" * 1500],
+)  # fmt: skip
+def test_text_made_to_be_slow_is_read(text: str) -> None:
+    # A pattern that backtracks would hang the suite here.
+    claimed_numbers(text)
+    given_numbers(text)
+    copied_runs(text, SOURCES, "")
+    uncited_sentences(text, "")
+
+
+def test_a_number_that_stands_there_by_chance_can_be_told_by_the_words_around_it_and_by_how_common_it_is() -> None:
+    experiment = Experiment.model_validate(
+        {"metrics": {"n_seeds": 10, "top_10": 0.5}, "results": "All 10 seeds agree, at a rate of 0.4242."}
+    )
+    sources = (
+        replace(make_source("E3"), text=f"{'Long before it. ' * 9}It took 10 days of 2017 in all. {'And so on. ' * 9}"),
+        replace(make_source("E4", "lee2022ten"), text="There were 10 of them."),
+    )
+    split, rate = trace_numbers("The split is 80/10/10. The rate is 0.4242.", sources, experiment)[-2:]
+
+    assert rate.as_dict("")["found"] | {"start": 0, "end": 0} == {
+        "path": "results",
+        "start": 0,
+        "end": 0,
+        "how": "equal",
+        "words": "All 10 seeds agree, at a rate of 0.4242.",
+        "passages": 0,
+        "fields": 1,
+    }
+    assert split.words == "metrics.n_seeds: 10" and (split.passages, split.fields) == (2, 3)
+    (cited,) = trace_numbers("It took 10 days [E3].", sources, experiment)
+    assert "It took 10 days of 2017" in cited.words and cited.words.startswith("… ") and cited.words.endswith(" …")
+    assert len(cited.words) < 100
+    again = trace_numbers("It took 10 days [E3]. Those 10 were long.", (sources[0],), Experiment())[-1]
+    assert (again.how, again.words) == ("repeated", cited.words)

@@ -1,0 +1,45 @@
+"""What users are told of a text: nothing that is meant for a model, and nothing that a page would show as markup."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.citations.checks.draft_checks import check_draft
+from citeloom.citations.checks.findings import for_writer
+from citeloom.citations.export.files import comment
+from citeloom.citations.export.report_html import doi_html
+from citeloom.experiment import Experiment
+from citeloom.roles.protocols import Draft
+from tests.unit.citations.samples import make_source
+
+SOURCES = [make_source("E1")]
+
+HINTS = ("cite only", "such as [E", "cite it as", "cite by marker", "of your own", "reword", "in your own words")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Seeds matter [E99].", "Seeds matter (Smith, 2020).", "Smith et al. (2020) report that 87.31% of seeds matter."],
+)
+def test_users_read_no_hint_for_the_model_who_still_gets_it(text: str) -> None:
+    found = check_draft(Draft(text), SOURCES, kind="discussion", experiment=Experiment())
+    assert found
+    for finding in found:
+        assert not any(hint in finding.message.lower() for hint in HINTS), finding.message
+        assert "[E1]" not in finding.message
+    said = " ".join(for_writer(finding.as_dict()) for finding in found)
+    assert "marker" in said or "leave it out" in said
+
+
+def test_a_comparison_in_a_comment_stays_and_cannot_end_it() -> None:
+    assert comment(["AUC > 0.9 in a -> b"]) == "<!--\nAUC > 0.9 in a -> b\n-->"
+    for attack in ("-->", "--->", "---->", "--!>", "a--\n-->b"):
+        assert comment([attack]).count("--") == 2, attack
+
+
+def test_a_doi_is_a_link_and_what_is_none_is_not() -> None:
+    assert 'href="https://doi.org/10.1093/nar/gkab1"' in doi_html("10.1093/nar/gkab1")
+    assert 'href="https://doi.org/10.1002/a%3Cb"' not in doi_html("10.1002/a<b")
+    assert 'href="https://doi.org/10.1000/x(1)2"' in doi_html("https://doi.org/10.1000/x(1)2")
+    for wrong in ("javascript:alert(1)", '10.1000/x" onclick="alert(1)', "10.1000/<script>", "see the paper", ""):
+        assert "<a " not in doi_html(wrong) and "<script" not in doi_html(wrong)

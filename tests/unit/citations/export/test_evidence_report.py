@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from citeloom.citations.export.evidence_report import VERDICTS, evidence_report
+from citeloom.config import CitationStyle
+from tests.support.report_record import AFTER, BEFORE, QUERIES, QUOTE, make_record
+
+HOSTILE = (
+    "</mark></blockquote></style></title></script><script>pwned=1</script><img src=x onerror=alert(1)>"
+    "\"'><iframe src='http://elsewhere.example'></iframe><!-- {{ 7*7 }} {% raw %} ]]> &#60;b&#62;"
+)
+
+
+class _Read(HTMLParser):
+    """Elements with their attributes, ids, links, and the text of every element with an id or of a kind."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self.attributes: list[tuple[str, str]] = []
+        self.words: dict[str, str] = {}
+        self._open: list[tuple[str, str]] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag, tuple(name for name, _ in attrs)] += 1
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in ("meta", "link"):
+            self._open.append((tag, next((value or "" for name, value in attrs if name == "id"), "")))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        for tag, identifier in self._open:
+            for name in (tag, f"#{identifier}"):
+                self.words[name] = self.words.get(name, "") + data
+
+    def all(self, name: str) -> list[str]:
+        return [value for attribute, value in self.attributes if attribute == name]
+
+
+def _read(record: dict[str, Any]) -> _Read:
+    return _Read(evidence_report(record))
+
+
+def test_a_card_shows_all_that_a_reader_needs_to_check_a_citation() -> None:
+    page = _read(make_record())
+    card = page.words["#c1"]
+    for part in (
+        BEFORE.strip(),
+        QUOTE,
+        AFTER.strip(),
+        "On degree 1",
+        "Ada  Lovelace",
+        "2017",
+        "Networks",
+        "page 4",
+        "Results",
+    ):
+        assert part in card
+    for part in ("0.78", "0.71", "0.82", QUERIES[0], "search 1", "E1", "a2020:00004", "Degree matters (a2020; b2019)."):
+        assert part in card
+    assert "On degree 2" in card, "both papers of one pair of brackets"
+    assert "On degree 1" not in page.words["#c2"]
+    assert page.words["mark"].count(QUOTE) == 3
+
+
+def test_a_citation_beyond_the_first_of_a_sentence_is_found_too() -> None:
+    page = _read(make_record("First [E1] and then again [E2] or so [E1]. Then [E1]."))
+    assert [bool(page.words.get(f"#c{number}")) for number in (1, 2, 3, 4, 5)] == [True, True, True, True, False]
+    assert "First (a2020) and then again (b2019) or so (a2020)." in page.words["#c3"]
+    assert "Then (a2020)." in page.words["#c4"]
+
+
+@pytest.mark.parametrize("style", get_args(CitationStyle))
+def test_every_link_leads_to_something_in_the_file(style: Any) -> None:
+    page = _read(make_record(style=style))
+    targets = [value.removeprefix("#") for value in page.all("href")]
+    assert set(targets) <= set(page.all("id"))
+    assert {"c1", "c2", "r1", "r2", "q1", "q2", "E3"} <= set(targets)
+    assert len(page.all("id")) == len(set(page.all("id")))
+
+
+def test_searches_stand_in_their_order_with_their_limits_and_what_they_found() -> None:
+    page = _read(make_record())
+    first, second = page.words["#q1"], page.words["#q2"]
+    assert QUERIES[0] in first and "Made of the experiment" in first and "E1 a2020" in first and "E3 c2018" in first
+    assert "Asked for by the agent" in second and "in b2019; years 2017–2020" in " ".join(second.split())
+    assert page.words["#searches"].index(QUERIES[0]) < page.words["#searches"].index(QUERIES[1])
+    assert "On degree 3" in page.words["#unused"] and QUOTE in page.words["#E3"]
+    assert "On degree 1" not in page.words["#unused"]
+
+
+def test_findings_and_cost_are_told() -> None:
+    page = _read(make_record())
+    findings = " ".join(page.words["#findings"].split())
+    for part in (
+        "1 Supported",
+        "2 Not supported",
+        "Truncated The text ends.",
+        "Copied run Copied from a paper.",
+        "One paper was left out.",
+        '"It lasts on other networks [E2]." is not supported by [E2]',
+        "Citation 2",
+    ):
+        assert part in findings
+    cost = page.words["#cost"]
+    assert "45,678" in cost and "12" in cost and "None" not in cost
+    assert "[citation needed]" in page.words["strong"]
+
+
+def test_what_was_tried_is_said_at_the_head_and_not_where_an_older_run_did_not_count_it() -> None:
+    record = make_record()
+    assert "#coverage" not in _read(record).words
+    record["coverage"] = {
+        "passages": {"proposed": 60, "read": 2, "unreadable": 58},
+        "sentences": {"cited": 4, "judged": 3, "unjudged": 1},
+    }
+    said = " ".join(_read(record).words["#coverage"].split())
+    assert "60 proposed, 2 read, 58 unreadable" in said and "3 judged, 1 not judged" in said
+
+
+def test_a_number_is_shown_with_the_words_around_it_and_how_common_it_is() -> None:
+    record = make_record()
+    place = {"path": "metrics.n_seeds", "start": None, "end": None, "how": "equal"}
+    for found in (place | {"words": "n_seeds: 10", "passages": 3, "fields": 1}, place):  # the second of an older run
+        record["numbers"][2]["found"] = found
+        row = " ".join(_read(record).words["#n3"].split())
+        assert "metrics.n_seeds" in row
+        assert ("n_seeds: 10" in row, "3 passages, 1 field" in row) == ("words" in found, "words" in found)
+
+
+def test_findings_and_numbers_are_linked_from_the_words_they_are_about() -> None:
+    html = evidence_report(make_record())
+    page = _Read(html)
+    assert '<a class="finding" id="g2" href="#f2">lasts</a>' in html and 'href="#g2"' in html
+    assert '<a class="number" id="m2" href="#n2">stays</a>' in html
+    assert "Not found" in page.words["#n2"] and "lasts" in page.words["#n1"]
+    assert "results.auroc" in page.words["#n3"] and "10–14" in page.words["#n3"] and "rounded" in page.words["#n3"]
+    assert "1 of 3 numbers" in page.words["#numbers"]
+
+
+@pytest.mark.parametrize("label", list(VERDICTS))
+def test_every_verdict_is_named_and_explained(label: Any) -> None:
+    page = _read(make_record(verdicts=(label, label)))
+    for words in VERDICTS[label]:
+        assert words in page.words["#c1"] and words in page.words["#findings"]
+
+
+def test_the_topic_alone_never_reads_as_support() -> None:
+    page = _read(make_record(verdicts=("on-topic", "on-topic")))
+    assert "not judged" in page.words["#c1"]
+    assert "Supported" not in page.words["#c1"] + page.words["#findings"]
+
+
+def test_a_passage_that_has_left_the_library_leaves_its_quote() -> None:
+    record = make_record()
+    record["report"]["passages"] = {}
+    record["report"]["papers"] = {key: {} for key in record["report"]["papers"]}
+    card = _read(record).words["#c1"]
+    assert QUOTE in card and "no longer in the library" in card and "a2020" in card
+    assert BEFORE.strip() not in card
+
+
+def test_a_section_without_citations_has_a_report() -> None:
+    record = make_record("Nothing fits.")
+    record["report"]["searches"] = []
+    page = _read(record)
+    assert "The section cites nothing." in page.words["body"]
+
+
+def test_the_policy_allows_the_one_style_sheet_and_nothing_else() -> None:
+    html = evidence_report(make_record(said=HOSTILE))
+    style = re.search("<style>(.*?)</style>", html, re.DOTALL)
+    policy = re.search('Content-Security-Policy" content="([^"]*)"', html)
+    assert style is not None and policy is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    rules = dict(rule.strip().split(" ", 1) for rule in policy[1].split(";"))
+    assert rules == {
+        "default-src": "'none'",
+        "style-src": f"'sha256-{digest}'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert html.index("Content-Security-Policy") < html.index("<title>"), "before anything that others wrote"
+
+
+def test_nothing_outside_the_file_is_named() -> None:
+    page = _read(make_record(said=HOSTILE))
+    assert not {"src", "srcset", "action", "data", "style", "onload", "ping"} & {name for name, _ in page.attributes}
+    assert all(value.startswith("#") for value in page.all("href"))
+    assert "url(" not in page.words["style"] and "@import" not in page.words["style"]
+
+
+def test_a_hostile_paper_adds_no_element_and_is_shown_word_for_word() -> None:
+    page, harmless = _read(make_record(said=HOSTILE)), _read(make_record(said="x" * len(HOSTILE)))
+    assert page.tags == harmless.tags
+    for part in ("#c1", "#q1", "#E3", "#findings", "title", "mark"):
+        assert HOSTILE in page.words[part], part
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=40))
+def test_no_text_changes_the_elements_of_the_page(said: str) -> None:
+    page = _read(make_record(f"Degree matters [E1]. {said}" if "\n" not in said else "Degree matters [E1].", said=said))
+    assert {tag for tag, _ in page.tags}.isdisjoint(
+        {"script", "img", "iframe", "object", "embed", "form", "link", "base"}
+    )
+    assert all(value.startswith("#") for value in page.all("href"))
+
+
+def test_equal_records_give_equal_reports() -> None:
+    assert evidence_report(make_record()) == evidence_report(make_record())
+
+
+def test_a_mark_in_the_text_opens_what_was_found() -> None:
+    page = _read(make_record(marked=True))
+    assert "Degree matters (a2020; b2019) [not supported]." in page.words["#section"]
+    links = [value for value in page.all("href") if re.fullmatch(r"#f\d+", value)]
+    assert len(links) == 2 + 1, "each mark, and the copied words"
+    for link in links:
+        assert page.words[link].split()[0] in ("Unsupported", "Copied")
+
+
+def test_a_card_shows_the_words_that_decided() -> None:
+    page = _read(make_record())
+    assert "The judge goes by these words: Earlier wor" in " ".join(page.words["#c1"].split())
+    assert "The judge goes by" not in page.words["#c2"], "what is not supported rests on no words"
+
+
+def test_what_was_left_out_is_listed_and_comes_to_no_life() -> None:
+    record = make_record()
+    assert "Left out of the text" not in evidence_report(record)
+    record["left_out"] = [{"sentence": f"Gone. {HOSTILE}", "marks": ["[not supported]"], "why": [f"So. {HOSTILE}"]}]
+    page = _read(record)
+    findings = " ".join(page.words["#findings"].split())
+    assert "[not supported] Gone." in findings and "So." in findings
+    assert page.tags.total() > 0 and not [tag for tag in page.tags if tag[0] in ("script", "iframe", "img")]
+
+
+def test_quotes_in_lists_have_an_ellipsis_where_a_sentence_is_cut() -> None:
+    record = make_record()
+    citation = record["citations"][0]
+    passage = record["report"]["passages"][citation["evidence_id"]]
+    cut = passage[citation["start"] : citation["end"]].rsplit(" ", 2)[0]
+    citation |= {"quote": cut, "end": citation["start"] + len(cut)}
+    cited = {citation["evidence_id"] for citation in record["citations"]}
+    unused = next(item for item in record["evidence"] if item["id"] not in cited)
+    record["report"]["quotes"] = {unused["id"]: "Cut words …"}
+    page = evidence_report(record)
+    assert f"{' '.join(cut.split())} …</span>" in page
+    assert '<blockquote dir="auto">Cut words …</blockquote>' in page
+
+
+def test_passages_that_an_older_run_did_not_count_are_no_zero() -> None:
+    record = make_record()
+    record["coverage"] = {
+        "passages": {"proposed": None, "read": None, "unreadable": None},
+        "sentences": {"cited": 1, "judged": 1, "unjudged": 0},
+    }
+    page = evidence_report(record)
+    assert "Passages: not counted by the older Citeloom that searched." in page

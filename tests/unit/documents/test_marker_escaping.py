@@ -1,0 +1,32 @@
+"""Words of a user or a paper that read like a marker: text, at every position where they stood."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.citations.markers import marker_ids, normalise_markers
+from citeloom.documents.marker_escaping import as_text, as_written, without_stand_ins
+
+WRITTEN = (
+    "[E1]", "estradiol (E2)", "[[E1]]", "[e3, E5]", "\u3010E3\u3011", "(E3)", "^[E1]^", "&#91;E1&#93;", "\\[E1\\]",
+    "[**E1**]", "\uff3bE1\uff3d", "[see E1]", "(see [E 1])", "[ Evidence E1 ]", "[`E1`]", "[E1](#x)", "[E01]",
+    "[\u04151]", "[E<b></b>1]", "[E\u200b1]", "[E\n1]", "[E1; @x]", "[\nE1]", "[2, E1]",
+    "&lbrack;E1&rbrack;", "[&#69;1]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WRITTEN)
+def test_what_reads_like_a_marker_is_none(words: str) -> None:
+    kept = as_text(f"Before it {words} after it.")
+    assert marker_ids(normalise_markers(kept)) == ()
+    assert as_written(kept) == f"Before it {words} after it."
+    assert len(kept) == len(f"Before it {words} after it.")
+
+
+@pytest.mark.parametrize("words", ["[0, 1]", "f(x)", "[@lee2020]", "(Lee, 2020)", "AT&T", "[12]", "stage2 (T3)"])
+def test_other_words_are_left_alone(words: str) -> None:
+    assert as_text(words) == words
+
+
+def test_a_stranger_has_no_stand_ins() -> None:
+    assert without_stand_ins(as_text("so [E1] it is")) == "so E1 it is"

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import Any
+
+from citeloom.graph.completeness import (
+    all_unreadable,
+    coverage_in_all,
+    coverage_line,
+    coverage_of,
+    coverage_warnings,
+    tried_of,
+)
+
+PLANNED: dict[str, Any] = {"origin": "default", "evidence_ids": []}
+COUNTED = {"origin": "need", "evidence_ids": ["E1"], "proposed": 5, "shown": 4, "unreadable": 1}
+OLD = {"origin": "need", "evidence_ids": ["E1"]}
+
+
+def test_passages_are_counted_over_all_searches() -> None:
+    found = coverage_of([PLANNED, COUNTED, COUNTED], "", [], {})
+    assert found["passages"] == {"proposed": 10, "read": 6, "unreadable": 2}
+    assert "Passages: 10 proposed, 6 read, 2 unreadable" in coverage_line(found)
+
+
+def test_searches_of_an_older_run_leave_the_count_unknown() -> None:
+    old = coverage_of([PLANNED, COUNTED, OLD], "", [], {})
+    new = coverage_of([COUNTED], "", [], {})
+    for found in (old, coverage_in_all([new, old]), coverage_in_all([old, new])):
+        assert set(found["passages"].values()) == {None}
+        assert "Passages: not counted" in coverage_line(found)
+        assert coverage_warnings(*tried_of(found)) == [] and not all_unreadable(found)

@@ -1,0 +1,135 @@
+"""The chat answerer: what it is shown and in which order, and what of its answer is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from citeloom.prompts import PromptLibrary
+from citeloom.roles.chat import ChatAnswerer, ChatQuestionPlanner
+from citeloom.roles.chat.prompt_answer_sources import FRESH_TOKENS, present_fresh
+from citeloom.roles.chat.prompt_format import tokens_of
+from citeloom.roles.inputs import AnswerBrief, PassageSentence, Source, Turn
+from citeloom.roles.needs import Need, NeedCoverage
+from citeloom.roles.protocols import Draft
+
+ANSWER = "Degree explains most of it [E1]."
+
+
+@pytest.fixture
+def source(make_brief: Any) -> Source:
+    found: Source = make_brief().sources[0]
+    return found
+
+
+def brief(source: Source, **changes: Any) -> AnswerBrief:
+    passage = (
+        PassageSentence(source.evidence.chunk_id, 48, 60, "We compared it before.", carries=False),
+        PassageSentence(source.evidence.chunk_id, 0, 46, source.evidence.quote),
+    )
+    needs = (
+        NeedCoverage(Need("N1", "how well degree does", ("degree does",)), (source.evidence.id,), 1, 1, (), "met"),
+        NeedCoverage(Need("N2", "what nobody looked at", ("nobody looked",)), (), 0, 2, (), "in vain"),
+        NeedCoverage(Need("N3", "what was searched once", ("once",)), (), 0, 1, (), "open"),
+    )
+    given: dict[str, Any] = {
+        "question": "What explains edges?",
+        "sources": (replace(source, passage=passage),),
+        "queries": ("What explains edges?",),
+        "searches_left": 3,
+        "words": 200,
+        "needs": needs,
+    }
+    return AnswerBrief(**(given | changes))
+
+
+def answerer(caller: Any, prompts: PromptLibrary | None = None) -> ChatAnswerer:
+    return ChatAnswerer(caller, prompts or PromptLibrary(), max_tokens=900)
+
+
+async def test_it_sees_findings_by_need_with_their_words_but_no_keys_and_no_authors(
+    scripted: Any, prompts: PromptLibrary, source: Source
+) -> None:
+    caller = scripted(ANSWER)
+    assert await answerer(caller, prompts).write(brief(source)) == Draft(ANSWER)
+    shown = caller.text()
+    for part in (
+        "[E1] Degree is",
+        "words: Degree alone",
+        "before: We compared",
+        "how well degree does",
+        "What explains edges?",
+    ):
+        assert part in shown
+    for part in ("zietz2024probability", "Zietz", "10.1093/gigascience"):
+        assert part not in shown
+
+
+async def test_only_what_was_searched_for_in_vain_is_shown_as_open(scripted: Any, source: Source) -> None:
+    caller = scripted(ANSWER)
+    await answerer(caller).write(brief(source))
+    assert "what nobody looked at (searched: nobody looked)" in caller.text()
+    assert "what was searched once" not in caller.text()
+
+
+async def test_what_changes_least_stands_first_and_is_the_same_from_turn_to_turn(scripted: Any, source: Source) -> None:
+    caller = scripted(ANSWER, ANSWER)
+    one = Turn("What of degree?", "It matters [E7].")
+    old = replace(source, evidence=replace(source.evidence, id="E7"))
+    await answerer(caller).write(brief(source, turns=(one,), recalled=(old,)))
+    await answerer(caller).write(brief(source, turns=(one, Turn("And size?", "No.")), recalled=(old,), question="Why?"))
+    first, second = (str(asked[-1].content) for asked in caller.asked)
+    start = first.index("It matters [E7].") + len("It matters [E7].")
+    assert first[:start] == second[:start] and caller.asked[0][0] == caller.asked[1][0]
+    assert first.index("What of degree?") < first.index("Sources that earlier") < first.index("We compared")
+    assert first.index("We compared") < first.index("What explains edges?", first.index("The question, to be"))
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (f"## Answer\n\n{ANSWER}", ANSWER),
+        (f"{ANSWER}\n\n## References\n\n- Zietz 2024", ANSWER),
+        (f"{ANSWER}\n\n**Sources:**\nE1: a paper", ANSWER),
+        (f"## On degree\n\n{ANSWER}", f"## On degree\n\n{ANSWER}"),
+        ("NOT ANSWERED", ""),
+        ("**Not answered.**", ""),
+        (f"Not answered in full. {ANSWER}", f"Not answered in full. {ANSWER}"),
+    ],
+)
+async def test_only_the_answer_itself_is_kept(scripted: Any, source: Source, said: str, kept: str) -> None:
+    assert (await answerer(scripted(said)).write(brief(source))).text == kept
+
+
+async def test_a_mended_answer_is_told_what_was_wrong(scripted: Any, source: Source) -> None:
+    caller = scripted(ANSWER)
+    mended = await answerer(caller).repair(brief(source), Draft("Bare."), ['"Bare." cites nothing.'])
+    assert mended.text == ANSWER
+    assert "Bare." in caller.text() and "cites nothing" in caller.text()
+
+
+async def test_the_draft_is_kept_when_mending_gives_no_text(scripted: Any, source: Source) -> None:
+    kept = await answerer(scripted("", "")).repair(brief(source), Draft(ANSWER), ["x"])
+    assert kept.text == ANSWER and "twice" in kept.notes[0]
+
+
+def test_many_findings_fit_into_the_prompt_and_the_weakest_stay_out(source: Source) -> None:
+    words = (PassageSentence(source.evidence.chunk_id, 0, 46, "word " * 200),)
+    sources = []
+    for number in range(1, 91):
+        evidence = replace(source.evidence, id=f"E{number}", combined_score=number / 100)
+        sources.append(Source(evidence, source.paper, source.text, passage=words))
+    laid = present_fresh(brief(source, sources=tuple(sources)))
+    assert tokens_of(laid.text) <= FRESH_TOKENS + 100
+    assert "[E90]" in laid.text and "E1" in laid.left_out and "[E1]" not in laid.text
+
+
+async def test_the_planner_starts_from_question_and_evidence(
+    scripted: Any, prompts: PromptLibrary, source: Source
+) -> None:
+    planner = ChatQuestionPlanner(scripted("Enough."), prompts, (), max_tokens=9)
+    system, human = planner.open(brief(source))
+    assert "What explains edges?" in human.content and "zietz2024probability" in human.content
+    assert (await planner.plan([system, human], brief(source))).tool_calls == []

@@ -1,0 +1,32 @@
+"""A plan of needs is paid for once for a subject and the papers near to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from citeloom.prompts import PromptLibrary
+from citeloom.roles.chat.needs_planner import ChatNeedsPlanner
+from citeloom.roles.extractive.planners import ExtractiveNeeds
+from citeloom.roles.inputs import AnswerBrief
+
+BRIEF = AnswerBrief("How does degree matter?", (), (), 3, 300)
+PLAN = {"needs": [{"need": "what degree explains", "asks": "finding", "queries": ["degree explains edges"]}]}
+
+
+async def planned(scripted: Any, *papers: str) -> Any:
+    caller = scripted(PLAN)
+    await ChatNeedsPlanner(caller, PromptLibrary(), ExtractiveNeeds(), max_tokens=500).needs(BRIEF, papers)
+    return caller
+
+
+async def test_papers_on_other_matters_make_no_new_plan_though_the_planner_is_told_their_number(scripted: Any) -> None:
+    few = await planned(scripted, "On degree (2020)", "(57 papers in all)")
+    more = await planned(scripted, "On degree (2020)", "(58 papers in all)")
+    assert few.cache_messages == more.cache_messages != [None]
+    assert "(57 papers in all)" in few.text() and "(58 papers in all)" in more.text()
+
+
+async def test_another_paper_near_to_the_subject_makes_a_new_plan(scripted: Any) -> None:
+    few = await planned(scripted, "On degree (2020)", "(57 papers in all)")
+    more = await planned(scripted, "On degree (2020)", "(58 papers in all) and degree (2021)", "(58 papers in all)")
+    assert few.cache_messages != more.cache_messages

@@ -1,0 +1,37 @@
+"""Broken JSON: what is made whole, and what would take too long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from citeloom.roles.chat.structured_output import repaired_json
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ('{"label": "good", "score": 0.5', {"label": "good", "score": 0.5}),
+        ("{'label': 'good',}", {"label": "good"}),
+        ('{"a": [1, 2}', {"a": [1, 2]}),
+        ("", ""),
+    ],
+)
+def test_slips_are_made_whole(text: str, meant: Any) -> None:
+    assert repaired_json(text) == meant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 50_000,
+        "[" * 50_000,
+        '{"a": "b' + "}\\" * 10_000,
+        '{"a":' * 5_000,
+        '{"a": "' + "word " * 5_000,
+        '{"```json ' * 64,
+    ],
+)
+def test_what_would_hold_a_run_for_minutes_is_left(text: str) -> None:
+    assert repaired_json(text) is None

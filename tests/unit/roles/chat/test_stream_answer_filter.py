@@ -1,0 +1,75 @@
+"""What streams of an answer is what is kept of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from citeloom.roles.chat.stream_answer_filter import AnswerFilter, answer_alone
+from citeloom.roles.protocols import Draft
+from tests.support.listener import Heard
+
+TEXT = "Degree explains edges [E1].\n\n## Sources of error\n\nReferences to other work differ [E2]."
+
+
+def heard(draft: str, length: int) -> Heard:
+    listener = Heard()
+    stream = AnswerFilter(listener)
+    for start in range(0, len(draft), length):
+        stream.piece(draft[start : start + length])
+    stream.finish()
+    return listener
+
+
+@pytest.mark.parametrize("length", [1, 3, 10, 1000])
+@pytest.mark.parametrize(
+    "draft",
+    [
+        TEXT,
+        f"## Answer\n\n{TEXT}",
+        f"{TEXT}\n\n## References\n\n- [E1] Smith 2020",
+        f"{TEXT}\n\n**Bibliography**",
+        f"# Answers vary\n\n{TEXT}",
+        "NOT ANSWERED",
+        "**Not answered.**",
+        "Not answered by one paper, but by two [E1].",
+        "",
+    ],
+)
+def test_pieces_joined_are_the_answer_alone(draft: str, length: int) -> None:
+    assert heard(draft, length).text == answer_alone(Draft(draft)).text
+
+
+PARTS = [
+    "# Answer",
+    "## References",
+    "**Sources",
+    "sources",
+    "\n",
+    "\n\n",
+    " ",
+    "not",
+    " answered",
+    ".",
+    "word",
+    "#",
+    ":",
+]
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join), st.integers(1, 9))
+def test_however_it_is_put_together(draft: str, length: int) -> None:
+    draft = draft.strip()  # as `prose` leaves it
+    assert heard(draft, length).text == answer_alone(Draft(draft)).text
+
+
+def test_references_of_the_model_are_never_heard() -> None:
+    listener = Heard()
+    stream = AnswerFilter(listener)
+    for piece in ("Edges [E1]", ".", "\n\n", "## Ref", "erences", "\n", "- Smith", " 2020"):
+        stream.piece(piece)
+        assert "Ref" not in listener.text
+    stream.finish()
+    assert listener.text == "Edges [E1]."

@@ -1,0 +1,66 @@
+"""Which sentences may be quoted: every row was taken wrongly, or missed, by an earlier rule."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citeloom.roles.extractive.quotable_sentences import MAX_WORDS, is_quotable, quotable_passages
+
+FIT = [
+    "Deep networks trained on few samples overfit unless their capacity is limited by regularization",
+    "Permuted networks are useful for computing the performance that degree alone would give",
+    "A temperature fitted on unseen wearers repairs most of the overconfidence of small classifiers",
+    "Ensembles of five networks gave most of the gain that twenty networks would have given",
+]
+UNFIT = {
+    "leans on the sentence before": "This shows that deep networks on few samples overfit without regularization",
+    "steers the reader": "However, deep networks trained on few samples overfit unless they are regularized",
+    "adverb that joins": "Surprisingly, deep networks trained on few samples overfit unless they are regularized",
+    "first person": "In noisy data we found that deep networks overfit unless their capacity is limited",
+    "points to a figure": "Deep networks trained on few samples overfit unless they are regularized (Figure 3)",
+    "points to a table": "Deep networks trained on few samples overfit as the second column of Table 2 shows",
+    "a citation inside": "Deep networks [@doi:10.1000/1] trained on few samples overfit unless they are regularized",
+    "names other authors": "Deep networks trained by Smith et al. overfit unless their capacity is limited",
+    "a definite thing of its own paper": "The inference is achieved by optimizing a penalized likelihood over groups",
+    "a report of procedure": "Deconvolution was performed for species present in half of the samples at least",
+    "a caption": "The red dots and red regression line represent preprints that moved between the two groups",
+    "a panel letter": "E, Heatmap of mutational signatures for patients with at least one hypermutant tumor",
+    "a formula": "Deep networks trained with $n < 100$ samples overfit unless their capacity is limited",
+    "a question": "Why do deep networks trained on few samples overfit when they are not regularized?",
+    "too short": "Deep networks overfit on few samples",
+    "too long": "Deep networks " + "that are trained on few samples " * 6 + "overfit",
+    "half a bracket": "Deep networks trained on few samples (and noisy labels overfit unless they are regularized",
+    "a table row": "Accuracy 0.81 0.83 0.85 0.87 0.89 0.91 0.93 of 5 networks and 20 networks here",
+}
+
+
+@pytest.mark.parametrize("sentence", FIT)
+def test_a_finding_that_stands_alone_is_quotable(sentence: str) -> None:
+    assert is_quotable(sentence)
+
+
+@pytest.mark.parametrize("sentence", UNFIT.values(), ids=UNFIT.keys())
+def test_what_does_not_stand_alone_is_not(sentence: str) -> None:
+    assert not is_quotable(sentence)
+
+
+@pytest.mark.parametrize("closing", [".", " [@doi:10.1/x; @key].", r" \[1, 2\].", "^12^.", " [3,4]."])
+def test_the_closing_citation_stays_outside_the_quotation(closing: str) -> None:
+    text = f"It began so. {FIT[0]}{closing} And so it went on."
+    assert [text[passage.start : passage.end] for passage in quotable_passages(text)] == [FIT[0]]
+
+
+def test_a_sentence_wrapped_over_lines_is_judged_as_one_line() -> None:
+    assert not quotable_passages(
+        UNFIT["a definite thing of its own paper"].replace("The inference", "The\ninference") + "."
+    )
+    wrapped = FIT[0].replace(" overfit", "\noverfit")
+    assert [passage.text for passage in quotable_passages(f"{wrapped}.")] == [wrapped]
+
+
+@given(st.lists(st.sampled_from([*FIT, *UNFIT.values()]), max_size=8), st.sampled_from([" ", "\n", "\n\n"]))
+def test_passages_are_exact_slices_and_never_too_long(sentences: list[str], between: str) -> None:
+    text = between.join(f"{sentence}." for sentence in sentences)
+    for passage in quotable_passages(text):
+        assert text[passage.start : passage.end] == passage.text
+        assert len(passage.text.split()) <= MAX_WORDS

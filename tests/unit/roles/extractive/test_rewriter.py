@@ -1,0 +1,108 @@
+"""Follow-up questions stand alone: the labelled cases, and what is never touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom.roles.extractive.rewriter import ExtractiveRewriter, stand_alone, stand_alone_after
+from citeloom.roles.inputs import Turn
+from citeloom.text.question_subject import subject_words
+
+LABELLED = Path(__file__).parent.parent
+CASES: list[dict[str, Any]] = [
+    case
+    for name in ("follow_up_cases.json", "follow_up_held_out.json")
+    for case in json.loads((LABELLED / name).read_text(encoding="utf-8"))
+]
+# What the rules are known not to carry over.
+KNOWN_TO_FAIL = {"Do their words change as well?"}
+
+
+def rewritten(case: dict[str, Any]) -> str:
+    earlier: list[Turn] = []
+    for question in case["after"]:
+        earlier.append(Turn(stand_alone_after(question, earlier), "", question))
+    return stand_alone_after(case["asked"], earlier)
+
+
+def right(case: dict[str, Any]) -> bool:
+    """Whether what was labelled was carried over, and nothing was left or changed that should not be."""
+    text = rewritten(case)
+    if case.get("alone"):
+        return text == case["asked"]
+    has = all(words.lower() in text.lower() for words in case["has"])
+    return has and not any(words.lower() in text.lower() for words in case["lacks"])
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["asked"] for case in CASES])
+def test_a_labelled_follow_up(case: dict[str, Any]) -> None:
+    assert right(case) is (case["asked"] not in KNOWN_TO_FAIL), rewritten(case)
+
+
+@pytest.mark.parametrize(
+    ("asked", "stands"),
+    [
+        ("in 2020?", "How is the prior of an edge estimated in 2020?"),
+        ("By how much?", "How is the prior of an edge estimated, and by how much?"),
+        ("How accurate is the method?", "How is the prior of an edge estimated, and how accurate is the method?"),
+        ("What about its limitations?", "What about the limitations of the prior of an edge?"),
+        ("Do such priors need data?", "Do the prior of an edge need data?"),
+        ("Do such networks need data?", "How is the prior of an edge estimated? Do such networks need data?"),
+        (
+            "Does that hold for weighted graphs?",
+            "How is the prior of an edge estimated? Does that hold for weighted graphs?",
+        ),
+    ],
+)
+def test_how_it_reads(asked: str, stands: str) -> None:
+    assert stand_alone(asked, "How is the prior of an edge estimated?") == stands
+
+
+@pytest.mark.parametrize(
+    ("feedback", "subject"),
+    [
+        ("say more about node degree", "node degree"),
+        ("add more details about the mathematical foundations", "mathematical foundations"),
+        ("use the work of Himmelstein", "Himmelstein"),
+        ("what about mice?", "mice"),
+        ("shorter, please", ""),
+        ("too long", ""),
+        ("cite newer papers", ""),
+    ],
+)
+def test_what_feedback_asks_for_beside_another_form(feedback: str, subject: str) -> None:
+    assert subject_words(feedback) == subject
+
+
+def test_pronouns_stay_with_the_subject_and_questions_do_not_grow() -> None:
+    earlier: list[Turn] = []
+    read = []
+    for asked in (
+        "How do graph neural networks work?",
+        "What about their limits?",
+        "and with little data?",
+        "Who invented them?",
+        "Does that matter?",
+        "How are they trained?",
+        "in biology?",
+    ):
+        read.append(stand_alone_after(asked, earlier))
+        earlier.append(Turn(read[-1], "", asked))
+    assert read[1:] == [
+        "What about graph neural networks' limits?",
+        "What about graph neural networks' limits with little data?",
+        "Who invented graph neural networks?",
+        "Who invented graph neural networks? Does that matter?",
+        "How are graph neural networks trained?",
+        "How are graph neural networks trained in biology?",
+    ]
+
+
+async def test_a_first_question_and_one_in_another_script_are_left_alone() -> None:
+    rewriter = ExtractiveRewriter()
+    assert await rewriter.rewrite("What about its limits?", []) == "What about its limits?"
+    assert await rewriter.rewrite("它有什么限制？", [Turn("What is a knowledge graph?", "")]) == "它有什么限制？"

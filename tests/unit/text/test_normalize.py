@@ -1,0 +1,48 @@
+"""Queries that differ only in how they are typed are one; those that say something else are not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citeloom.text.normalize import plain_wording
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Is degree enough?", "is  degree\nenough"),
+        ("state-of-the-art: AUROC 0.95, p < 0.05.", "State of the art AUROC 0.95 p < 0.05"),
+        ("“Quoted” bias", "'quoted' bias"),
+        ("inspection\u2010bias", "inspection-bias"),
+        ("e.g. this (or that)", "E.g., this or that!"),
+        ("ﬁne tuning", "fine tuning"),
+    ],
+)
+def test_typing_does_not_matter(one: str, other: str) -> None:
+    assert plain_wording(one) == plain_wording(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("AUROC above 0.95", "AUROC above 095"),
+        ("p < 0.05", "p > 0.05"),
+        ("an effect of -0.5", "an effect of 0.5"),
+        ("written in C++", "written in C"),
+        ("written in C#", "written in C"),
+        ("5 networks", "5% networks"),
+        ("...", "!"),
+        ("degree bias", "bias degree"),
+    ],
+)
+def test_meaning_does(one: str, other: str) -> None:
+    assert plain_wording(one) != plain_wording(other)
+
+
+@given(st.text())
+def test_plain_wording_stays_as_it_is(text: str) -> None:
+    once = plain_wording(text)
+    assert plain_wording(once) == once
+    assert bool(once) == bool(text)

@@ -1,0 +1,1 @@
+"""Plain text utilities: sentences, words, normalization. No knowledge of papers."""

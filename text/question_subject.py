@@ -1,0 +1,155 @@
+"""What a question is about: the words that a pronoun of the next question stands for.
+
+There is no tagger here. A question has few forms, and the words that end its subject (an auxiliary, a common verb, a
+participle) are a closed set that was written down once; where none of them is met, the whole remainder is the subject.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .words import STOP_WORDS, is_generic, is_stop, words_of
+
+BE = frozenset("is are was were be been being".split())
+AUXILIARIES = BE | frozenset("do does did has have had can could may might will would shall should must".split())
+_FRAME_VERBS = frozenset("known said written reported found shown".split())
+_ABOUT = frozenset("about of on".split())
+_PLACES = frozenset("in for on among across within".split())
+_SHORT = 5  # words of where it holds
+_IRREGULAR = frozenset(
+    "built made known used seen found shown drawn grown written chosen taken given held kept".split()
+)
+# Base forms; what ends in -s, -ed or -ing of them counts as well.
+_VERBS = frozenset(
+    """
+    account affect aggregate agree aid allow apply approach arise ask assume avoid base become begin behave bring
+    build calculate capture cause change choose classify cluster combine come compare compute consider contain
+    contribute control correct correlate cover create deal decide depend describe detect determine develop differ
+    discover discuss distinguish drive emerge encode enable ensure estimate evaluate evolve exceed exist explain exploit
+    express extend extract fail fall find fit follow form gain generate give go grow guide handle happen have help hold
+    identify illustrate improve include increase infer influence inform integrate interact interpret introduce
+    involve keep know lead learn leave let limit link look make manage map matter mean measure mention model move need
+    observe obtain occur offer operate overcome overfit oversmooth perform play predict prefer preserve prevent produce
+    promote propose protect prove provide publish put reach react read recommend reduce reflect regulate relate rely
+    remain remove report represent require rest result reveal review say scale see select separate serve shape share
+    show solve sort speed spread stand start state stay store study succeed suffer suggest support take tell test think
+    train transfer translate treat try turn understand use vary work write yield
+    """.split()
+)
+_WORD = re.compile(r"[^\s,;:()?!]+")
+_END = " ?!.,;:"
+# What feedback says of the form of an answer, and its politeness.
+_OF_FORM = frozenset(
+    """
+    please thanks sorry shorter longer brief briefer concise conciser simpler clearer newer older add adding cite cites
+    citing citation citations sentence sentences paragraph paragraphs word words bullet bullets list lists heading
+    headings
+    """.split()
+)
+_WHAT_ABOUT = re.compile(r"^(?:and\s+)?(?:what|how) about\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """`phrase` is what the question is about; `other` what it is compared with, empty when with nothing."""
+
+    phrase: str
+    other: str = ""
+
+
+def subject_of(question: str) -> Subject:
+    """The subject of a question that stands alone; its phrase is empty when none is made out."""
+    words = _WHAT_ABOUT.sub("", question.strip()).rstrip(_END).split()
+    if words and len(words) < len(question.split()) - 1:
+        return Subject(_trimmed(words))
+    lowered = [word.lower().strip(",;:()") for word in words]
+    if not words:
+        return Subject("")
+    place = next((index for index, word in enumerate(lowered) if word in AUXILIARIES), None)
+    if lowered[0] in ("which", "what") and place != 1:
+        return Subject(_with_what_it_does(words, lowered, place))
+    if place is None:
+        return Subject(_after_verb(words, lowered))
+    start = place + 1
+    if lowered[start : start + 1] and lowered[start] in _FRAME_VERBS and lowered[start + 1 : start + 2]:
+        start += 2 if lowered[start + 1] in _ABOUT else 1
+    passive = lowered[place] in BE or any(word in BE for word in lowered[start:])
+    end = _end_of_subject(lowered, start, passive=passive)
+    phrase = _trimmed(words[start:end])
+    return Subject(
+        f"{phrase} {_place(words, lowered, end)}".strip() if passive else phrase, _compared(words, lowered, end)
+    )
+
+
+def _with_what_it_does(words: list[str], lowered: list[str], place: int | None) -> str:
+    """ "Which methods detect variants?" is about the methods that do, "What causes drift?" about drift."""
+    verb = next((index for index in range(1, len(words)) if is_verb(lowered[index])), None)
+    if verb == 1 and lowered[0] == "what":
+        return _trimmed(words[2:])
+    if place is not None and lowered[place] in AUXILIARIES - BE and lowered[0] in ("which", "what"):
+        # "Which node types does Hetionet have?" is about Hetionet.
+        return _trimmed(words[place + 1 : _end_of_subject(lowered, place + 1, passive=False)])
+    split = place if place is not None else verb
+    if split is None or split < 2:
+        return _trimmed(words[1:])
+    head = _trimmed(words[1:split])
+    return f"{head if head.lower().startswith('the ') else f'the {head}'} that {' '.join(words[split:])}"
+
+
+def _after_verb(words: list[str], lowered: list[str]) -> str:
+    """What an imperative, or a question without auxiliary, has behind its verb."""
+    start = 1 if is_verb(lowered[0]) or lowered[0] in STOP_WORDS else 0
+    while start < len(words) and (lowered[start] in STOP_WORDS - {"the"}):
+        start += 1
+    return _trimmed(words[start:])
+
+
+def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
+    """Where the subject ends: at the participle of a passive, at the verb of an active; there is one word before."""
+    met = 0
+    for index in range(start, len(lowered)):
+        word = lowered[index]
+        ends = (is_participle(word) or word in BE) if passive else word in _VERBS
+        if met and ends:
+            return index
+        met += word not in STOP_WORDS
+    return len(lowered)
+
+
+def _place(words: list[str], lowered: list[str], end: int) -> str:
+    """Where or for what a passive holds: "estimated in mice" is about what is estimated, in mice."""
+    first = next((index for index in range(end, len(words)) if lowered[index] in _PLACES), len(words))
+    last = next((index + 1 for index in range(first, len(words)) if words[index][-1] in ",;:"), len(words))
+    return _trimmed(words[first:last]) if last - first <= _SHORT else ""
+
+
+def subject_words(feedback: str) -> str:
+    """The words of some feedback that have a subject, in order: of "say more about node degree" the last two, of
+    "shorter, please" none."""
+    telling = [word for word in words_of(feedback) if not is_stop(word) and not is_generic(word.form)]
+    own = [word.surface for word in telling if not is_verb(word.surface.lower())]
+    return " ".join(word for word in own if word.lower() not in _OF_FORM)
+
+
+def is_verb(word: str) -> bool:
+    """Whether a word is a form of a common verb."""
+    return any(word.removesuffix(ending) in _VERBS for ending in ("", "s", "es", "d", "ed"))
+
+
+def is_participle(word: str) -> bool:
+    """Whether a word looks like the participle of a verb."""
+    return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
+
+
+def _compared(words: list[str], lowered: list[str], end: int) -> str:
+    for index in range(end, len(words) - 1):
+        if lowered[index] in ("with", "than", "from", "to", "against"):
+            return _trimmed(words[index + 1 :])
+    return ""
+
+
+def _trimmed(words: list[str]) -> str:
+    """The words without a quantifier before them and without what ends a sentence."""
+    kept = words[1:] if words and words[0].lower() in ("there", "of") else words
+    return " ".join(kept).strip(_END)

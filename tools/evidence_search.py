@@ -1,0 +1,359 @@
+"""Reading windows for a purpose in waves, best first, until each need is met, has gone dry, or nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..config import RetrievalMode
+from ..documents import Category, Evidence, EvidenceSpan
+from ..documents.windows import Window
+from ..models.concurrency import gather_all
+from ..roles.needs import Need, Purpose
+from ..roles.protocols import EvidenceReader, Findings, PassageFinding
+from ..stores.library import Library
+from .duplicate_findings import Words, first_same
+from .need_coverage import STRONG
+from .retrieval import Retrieval
+from .scope import Scope
+from .window_search import WindowLimits, propose_windows
+
+# A need is read for until so many strong findings are there, from several papers where there are several; or until so
+# many windows one after the other brought none.
+_PLENTY: Final = 6
+_PLENTY_IN_ALL: Final = 30  # shared by the needs, where they are few
+_DRY: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceLimits:
+    """How much a search reads and keeps, and how the scores are weighed (see `config.Settings`).
+
+    `read_tokens` is what the first search for all needs reads at most, `search_tokens` each later one; `call_tokens`
+    what one call of the reader is shown; `waves` in how many parts the first search is read, and `abstracts` of how
+    many papers the abstract is read at its end. `top_k_final` and `per_paper` bound what is kept for each need and of
+    each paper for it; None keeps all that was read and is useful.
+    """
+
+    retrieval_mode: RetrievalMode = "hybrid"
+    read_tokens: int = 13_000
+    search_tokens: int = 1_200
+    call_tokens: int = 3_600
+    window_tokens: int = 1_200
+    waves: int = 2
+    abstracts: int = 4
+    top_k_initial: int = 40
+    top_k_final: int | None = None
+    per_paper: int | None = None
+    paper_share: float = 0.5
+    vector_weight: float = 0.4
+    llm_weight: float = 0.6
+    score_threshold: float = 0.35
+    rerank: float = 0.0
+
+    @property
+    def retrieval(self) -> Retrieval:
+        """How chunks are found."""
+        return Retrieval(mode=self.retrieval_mode, rerank=self.rerank)
+
+    def within(self, call_tokens: int) -> EvidenceLimits:
+        """The same for a reader whose calls hold no more than `call_tokens`."""
+        return replace(self, call_tokens=call_tokens, window_tokens=min(self.window_tokens, call_tokens))
+
+    def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
+        """The limits of what is proposed for so many needs, `tokens` in all."""
+        return WindowLimits(tokens, self.window_tokens, self.top_k_initial * needs, self.paper_share)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEvidence:
+    """A finding that is kept; it becomes evidence when it is given an id.
+
+    `also` are the needs that it serves beside its own, where it was read for several.
+    """
+
+    finding: PassageFinding
+    combined_score: float
+    query: str
+    also: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The ids of all needs that it serves."""
+        return (self.finding.need, *self.also)
+
+    def joined(self, other: FoundEvidence) -> FoundEvidence:
+        """Itself for the needs of both, where `other` rests on the same words; the words of the one that has more."""
+        also = tuple(dict.fromkeys(need for need in (*self.also, *other.needs) if need and need != self.finding.need))
+        longer = Words.of_finding(other.finding).length > Words.of_finding(self.finding).length
+        spans = other.finding.spans if longer else self.finding.spans
+        score = max(self.finding.score, other.finding.score)
+        return replace(self, finding=replace(self.finding, spans=spans, score=score), also=also)
+
+    def as_evidence(self, identifier: str) -> Evidence:
+        """The evidence with the id under which a writer cites it."""
+        (chunk, start, end), *more = self.finding.spans
+        return Evidence.of(
+            chunk,
+            id=identifier,
+            summary=self.finding.statement,
+            start=start,
+            end=end,
+            vector_score=round(self.finding.vector_score, 4),
+            llm_score=round(self.finding.score, 4),
+            combined_score=round(self.combined_score, 4),
+            source_query=self.query,
+            need=self.finding.need,
+            also=self.also,
+            more=tuple(EvidenceSpan.of(*span) for span in more),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search has brought: the findings kept, best first, and the ids of all chunks that were read for it.
+
+    `proposed` counts the passages that it came upon, `shown` those that the reader was shown, and `unreadable` those
+    of them for which it gave no valid answer.
+    """
+
+    found: tuple[FoundEvidence, ...]
+    read: tuple[str, ...]
+    proposed: int = 0
+    shown: int = 0
+    unreadable: int = 0
+
+
+async def search_evidence(
+    library: Library,
+    reader: EvidenceReader,
+    purpose: Purpose,
+    needs: Sequence[Need],
+    scope: Scope,
+    limits: EvidenceLimits,
+    *,
+    known: Sequence[str] = (),
+) -> Searched:
+    """Search for needs, each by its queries, and read the best windows of chunks that are not `known`, in one wave."""
+    proposed = limits.windows(limits.search_tokens, len(needs))
+    windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
+    found, unreadable = await read_windows(reader, purpose, windows, limits, needs)
+    return _searched(found, windows, windows, unreadable)
+
+
+def _searched(
+    found: Sequence[FoundEvidence], proposed: Sequence[Window], shown: Sequence[Window], unreadable: frozenset[str]
+) -> Searched:
+    lost = sum(not unreadable.isdisjoint(chunk.id for chunk in window.chunks) for window in shown)
+    return Searched(tuple(found), chunk_ids(shown), len(proposed), len(shown), lost)
+
+
+async def search_each(
+    library: Library,
+    reader: EvidenceReader,
+    purpose: Purpose,
+    searches: Sequence[tuple[Need, Scope]],
+    limits: EvidenceLimits,
+    *,
+    known: Sequence[str] = (),
+) -> list[Searched]:
+    """Searches of one turn, read together; what one of them reads, those after it do not read again."""
+    read = list(known)
+    proposed: list[list[Window]] = []
+    for need, scope in searches:
+        most = limits.windows(limits.search_tokens)
+        proposed.append(await propose_windows(library, [need], scope, most, limits.retrieval, known=read))
+        read += chunk_ids(proposed[-1])
+    everything = [window for windows in proposed for window in windows]
+    all_of_it = replace(limits, top_k_final=None, per_paper=None)
+    found, unreadable = await read_windows(reader, purpose, everything, all_of_it, [])
+    searched: list[Searched] = []
+    for (need, _), windows in zip(searches, proposed, strict=True):
+        own = frozenset(chunk_ids(windows))
+        mine = [replace(item, query=need.search) for item in found if item.finding.spans[0][0].id in own]
+        searched.append(_searched(kept(mine, limits), windows, windows, unreadable))
+    return searched
+
+
+async def read_in_waves(
+    reader: EvidenceReader,
+    purpose: Purpose,
+    windows: Sequence[Window],
+    limits: EvidenceLimits,
+    library: Library | None = None,
+) -> Searched:
+    """Read windows best first, leaving out those whose needs have plenty or have gone dry.
+
+    With a `library`, the abstracts of the papers that helped most are read last, where they were not among the
+    windows: an abstract states a paper's main findings, but ranks below the passages that go into one of them.
+    """
+    found: list[FoundEvidence] = []
+    read: list[Window] = []
+    unreadable: frozenset[str] = frozenset()
+    for wave in _waves(windows, limits.waves):
+        open_needs = {need.id for need in purpose.needs} - _settled(purpose, read, found)
+        wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
+        new, lost = await read_windows(reader, purpose, wanted, limits, purpose.needs)
+        found, read, unreadable = [*found, *new], [*read, *wanted], unreadable | lost
+    if library is not None and limits.abstracts:
+        abstracts = await asyncio.to_thread(_abstracts, library, found, read, limits)
+        new, lost = await read_windows(reader, purpose, abstracts, limits, purpose.needs)
+        found, read, unreadable = [*found, *new], [*read, *abstracts], unreadable | lost
+        windows = [*windows, *abstracts]
+    return _searched(kept(found, limits), windows, read, unreadable)
+
+
+def _abstracts(
+    library: Library, found: Sequence[FoundEvidence], read: Sequence[Window], limits: EvidenceLimits
+) -> list[Window]:
+    """The abstracts, not read yet, of the papers with most strong findings; blocks."""
+    papers = Counter(item.finding.paper.key for item in found if item.finding.score >= STRONG)
+    known = set(chunk_ids(read))
+    windows: list[Window] = []
+    for key, _ in sorted(papers.items(), key=lambda item: (-item[1], item[0]))[: limits.abstracts]:
+        rows = library.catalog.chunk_rows(keys=[key], categories=[Category.ABSTRACT])
+        chunks = tuple(library.chunks([row.id for row in rows if row.id not in known]))
+        best = max(item.finding.vector_score for item in found if item.finding.paper.key == key)
+        if chunks:
+            windows.append(Window(library.paper(key), chunks[:1], (chunks[0].id,), (best,)))
+    return windows
+
+
+async def read_windows(
+    reader: EvidenceReader,
+    purpose: Purpose,
+    windows: Sequence[Window],
+    limits: EvidenceLimits,
+    searched_for: Sequence[Need],
+) -> tuple[list[FoundEvidence], frozenset[str]]:
+    """The findings of windows at or above the threshold, best first, and the ids of chunks that could not be read;
+    neighbouring papers share a call.
+
+    A finding names the search for its need among those that were `searched_for`, or the first of them.
+    """
+    readings = await gather_all(reader.read(purpose, group) for group in grouped(windows, limits.call_tokens))
+    searches = {need.id: need.search for need in searched_for}
+    first = searched_for[0].search if searched_for else ""
+    found = [
+        FoundEvidence(
+            finding,
+            limits.vector_weight * finding.vector_score + limits.llm_weight * finding.score,
+            searches.get(finding.need, first),
+        )
+        for reading in readings
+        for finding in reading
+        if finding.score >= limits.score_threshold
+    ]
+    lost = (reading.unreadable for reading in readings if isinstance(reading, Findings))
+    return kept(found, limits), frozenset(name for names in lost for name in names)
+
+
+def kept(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
+    """The findings, best first; of each need so many, and so many of one paper for it, as the limits keep.
+
+    Those on the same words are one, which serves the needs of all.
+    """
+    best: list[FoundEvidence] = []
+    words: list[Words] = []
+    of_need: Counter[str] = Counter()
+    of_paper: Counter[tuple[str, str]] = Counter()
+    for item in sorted(found, key=_order):
+        need, key = item.finding.need, item.finding.paper.key
+        own = Words.of_finding(item.finding)
+        if (place := first_same(own, words)) is not None:
+            best[place] = best[place].joined(item)
+            words[place] = Words.of_finding(best[place].finding)
+            continue
+        if limits.top_k_final is not None and of_need[need] >= limits.top_k_final:
+            continue
+        if limits.per_paper is not None and of_paper[need, key] >= limits.per_paper:
+            continue
+        of_need[need] += 1
+        of_paper[need, key] += 1
+        best.append(item)
+        words.append(own)
+    return best
+
+
+def grouped(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
+    """Windows in calls of about `tokens`, as few as the largest first fill; each call in the order of its papers.
+
+    A paper's windows share a call where they fit into one: its findings are then weighed against each other.
+    """
+    papers: dict[str, list[Window]] = {}
+    for window in windows:
+        papers.setdefault(window.paper.key, []).append(window)
+    pieces = [piece for key in sorted(papers) for piece in _filled([[window] for window in papers[key]], tokens)]
+    return [
+        sorted(group, key=lambda window: (window.paper.key, window.chunks[0].index))
+        for group in _filled(pieces, tokens)
+    ]
+
+
+def _filled(pieces: Sequence[Sequence[Window]], tokens: int) -> list[list[Window]]:
+    """Pieces put together up to `tokens`, the largest first, each where it first fits."""
+    groups: list[list[Window]] = []
+    rooms: list[int] = []
+    sized = [(sum(window.tokens for window in piece), piece) for piece in pieces]
+    for size, piece in sorted(sized, key=lambda item: (-item[0], item[1][0].id)):
+        place = next((place for place, room in enumerate(rooms) if room >= size), len(rooms))
+        if place == len(rooms):
+            groups.append([])
+            rooms.append(tokens)
+        groups[place] += piece
+        rooms[place] -= size
+    return groups
+
+
+def chunk_ids(windows: Sequence[Window]) -> tuple[str, ...]:
+    """The ids of all chunks of windows, each once."""
+    return tuple(dict.fromkeys(chunk.id for window in windows for chunk in window.chunks))
+
+
+async def best_fitting(library: Library, queries: Sequence[str], chunk_ids: Sequence[str], k: int) -> list[str]:
+    """The `k` of these chunks that are nearest to any of the queries, best first; those that are gone are left out."""
+    if not chunk_ids:
+        return []
+    nearness: dict[str, float] = {}
+    for query in queries:
+        vector = await library.embedding.embed_query(query)
+        for name, cosine in (await asyncio.to_thread(library.cosines, vector, chunk_ids)).items():
+            nearness[name] = max(cosine, nearness.get(name, -1.0))
+    return sorted(nearness, key=lambda name: (-nearness[name], name))[:k]
+
+
+def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
+    """The windows in parts: the first half, then what is left in equal parts."""
+    first = len(windows) if count <= 1 else -(-len(windows) // 2)
+    yield windows[:first]
+    rest = windows[first:]
+    size = max(1, -(-len(rest) // max(1, count - 1)))
+    yield from (rest[start : start + size] for start in range(0, len(rest), size))
+
+
+def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[FoundEvidence]) -> set[str]:
+    """The needs for which reading on is not worth its calls."""
+    strong = [item for item in found if item.finding.score >= STRONG]
+    many = Counter(need for item in strong for need in item.needs)
+    papers = {need.id: {item.finding.paper.key for item in strong if need.id in item.needs} for need in purpose.needs}
+    several = len({window.paper.key for window in read}) > 1
+    holding = {(chunk.id, need) for item in strong for chunk, _, _ in item.finding.spans for need in item.needs}
+    plenty = max(_PLENTY, _PLENTY_IN_ALL // max(1, len(purpose.needs)))
+    settled: set[str] = set()
+    for need in purpose.needs:
+        windows = [window for window in read if need.id in window.needs]
+        latest = windows[-_DRY:]
+        dry = len(latest) == _DRY and not any(
+            (chunk.id, need.id) in holding for window in latest for chunk in window.chunks
+        )
+        if dry or (many[need.id] >= plenty and (len(papers[need.id]) > 1 or not several)):
+            settled.add(need.id)
+    return settled
+
+
+def _order(item: FoundEvidence) -> tuple[float, str, int]:
+    chunk, start, _ = item.finding.spans[0]
+    return (-item.combined_score, chunk.id, start)

@@ -1,0 +1,161 @@
+"""Finds papers by summary or by the words in their full text, page by page, with the sentence that matches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..documents import Chunk, Paper, split_chunk_id
+from ..errors import InputError
+from ..stores.library import Library
+from ..text.sentences import sentence_spans
+
+PAGE_SIZE: Final = 10
+_LONGEST_QUERY: Final = 200  # terms
+_MOST_CHUNKS: Final = 5000  # that are ranked by paper: some 50 ms, in a library of any size
+_EARLIEST, _LATEST = 0, 9999
+NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
+
+
+@dataclass(frozen=True, slots=True)
+class PaperHit:
+    """A paper with its score, the chunk that matches best, and the sentence of it that does."""
+
+    paper: Paper
+    score: float
+    chunk: Chunk
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaperPage:
+    """One page of a search; `total` papers match, and `next_page` is None after the last page."""
+
+    hits: tuple[PaperHit, ...]
+    page: int
+    total: int
+    next_page: int | None
+
+
+def search_papers(
+    library: Library, query: str, min_year: int | None = None, max_year: int | None = None, page: int = 1
+) -> PaperPage:
+    """The papers whose text has the words of the query, best first, `PAGE_SIZE` a page; blocks.
+
+    A paper counts by its best chunk, and by the query's words in its title; in a large library those papers count
+    that have one of the 5,000 best chunks. A bound on the year leaves out papers without one. Raises `InputError`
+    for a page below 1 or years the wrong way round, and `FullTextError`.
+    """
+    if page < 1:
+        raise InputError(f"There is no page {page}.", help="The first page is 1.")
+    years = year_range(min_year, max_year)
+    terms = list(dict.fromkeys(library.fulltext.analyze(query)))[:_LONGEST_QUERY]
+    matching = library.matching(terms, _MOST_CHUNKS, years=years)
+    rarity = library.fulltext.rarity(terms) if matching else {}
+    best: dict[str, tuple[str, float]] = {}
+    for identifier, score in matching:
+        best.setdefault(split_chunk_id(identifier)[0], (identifier, score))
+    top = max((score for _, score in best.values()), default=1.0)
+    papers = {paper.key: paper for paper in library.papers()}  # without those that another process has begun to change
+    weighed = {
+        key: score / top + _share(library, papers[key].title, rarity)
+        for key, (_, score) in best.items()
+        if key in papers
+    }
+    ranked = sorted(weighed, key=lambda key: (-weighed[key], key))
+    shown = ranked[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    chunks = {chunk.key: chunk for chunk in library.chunks([best[key][0] for key in shown])}
+    hits = tuple(
+        PaperHit(papers[key], weighed[key] / 2, chunks[key], matching_sentence(library, chunks[key].text, query))
+        for key in shown
+        if key in chunks
+    )
+    return PaperPage(hits, page, len(ranked), page + 1 if page * PAGE_SIZE < len(ranked) else None)
+
+
+def year_range(first: int | None, last: int | None) -> tuple[int, int] | None:
+    """Both bounds, where at least one is given; raises `InputError` when they are the wrong way round."""
+    if first is None and last is None:
+        return None
+    years = (_EARLIEST if first is None else first, _LATEST if last is None else last)
+    if years[0] > years[1]:
+        raise InputError(f"No year is from {years[0]} on and not after {years[1]}.", help="Exchange the two years.")
+    return years
+
+
+def matching_sentence(library: Library, text: str, query: str, said: Collection[str] = ()) -> str:
+    """The sentence of a text that shares the most telling words with the query; its first prose when none does.
+
+    Sentences in `said` are passed over where there are others: neighbouring chunks share some.
+    """
+    rarity = library.fulltext.rarity(set(library.fulltext.analyze(query)))
+    sentences = [" ".join(text[start:end].split()) for start, end in sentence_spans(text)] or [" ".join(text.split())]
+    sentences = [sentence for sentence in sentences if sentence not in said] or sentences
+    # The first of equals, and of two with the same words the shorter: it says less else.
+    best = max(sentences, key=lambda sentence: (_share(library, sentence, rarity), -len(sentence)))
+    if _share(library, best, rarity):
+        return best
+    return next((sentence for sentence in sentences if not sentence.startswith(NO_PROSE)), sentences[0])
+
+
+def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
+    """How much of what is telling in a query a text has, 0-1."""
+    whole = sum(rarity.values())
+    present = set(library.fulltext.analyze(text))
+    return sum(weight for term, weight in rarity.items() if term in present) / whole if whole else 0.0
+
+
+async def papers_by_summary(
+    library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
+) -> dict[str, Any]:
+    """The papers whose summary or note is nearest to a query, as `find` gives them; raises `InputError`."""
+    years = year_range(from_year, to_year)
+    vector = await library.embedding.embed_query(query)
+    near = await asyncio.to_thread(library.nearest_papers, vector, len(library.papers()))
+    within = [
+        item
+        for item in near
+        if years is None or (item.paper.year is not None and years[0] <= item.paper.year <= years[1])
+    ]
+    shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    return {
+        "papers": [
+            {
+                "key": item.paper.key,
+                "year": item.paper.year,
+                "title": item.paper.title,
+                "score": round(item.score, 4),
+                "matched": "note" if item.note else "summary",
+                "sentence": matching_sentence(library, item.note or item.summary, query),
+            }
+            for item in shown
+        ],
+        "total": len(within),
+        "next_page": page + 1 if page * PAGE_SIZE < len(within) else None,
+    }
+
+
+def papers_by_text(
+    library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
+) -> dict[str, Any]:
+    """The papers whose text has the words, as `find --fulltext` gives them; blocks, raises as `search_papers` does."""
+    answer = search_papers(library, query, from_year, to_year, page)
+    return {
+        "papers": [
+            {
+                "key": hit.paper.key,
+                "year": hit.paper.year,
+                "title": hit.paper.title,
+                "score": round(hit.score, 4),
+                "chunk_id": hit.chunk.id,
+                "page": hit.chunk.page,
+                "section": hit.chunk.section,
+                "sentence": hit.sentence,
+            }
+            for hit in answer.hits
+        ],
+        "total": answer.total,
+        "next_page": answer.next_page,
+    }

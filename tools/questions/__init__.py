@@ -1,0 +1,1 @@
+"""What a question is about: routing, papers and authors it names."""

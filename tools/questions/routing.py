@@ -1,0 +1,98 @@
+"""Where a question should look: in one paper or over the library, and in which kinds of section."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ...documents import Category, Paper
+from ...stores.library import Library
+from ..scope import Scope
+from .paper_mentions import named_papers
+from .unique_terms import paper_of_coined_name
+
+Track = Literal["one_paper", "survey"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The track of a question, the papers it names (one on "one_paper") and the kinds of section it asks for.
+
+    A survey that names papers is about those; one that names none is about the whole library.
+    """
+
+    track: Track
+    papers: tuple[str, ...] = ()
+    categories: tuple[Category, ...] = ()
+
+    def scope(self) -> Scope:
+        """The part of the library that the question is about."""
+        return Scope(papers=self.papers, categories=self.categories)
+
+
+def route(question: str, papers: Sequence[Paper]) -> Route:
+    """Where to look for the answer to a question, by rules alone; any text has a route."""
+    named = named_papers(question, papers)
+    track: Track = "one_paper" if len(named.keys) == 1 else "survey"
+    return Route(
+        track, named.keys, asked_categories(named.rest, about_a_paper=bool(named.keys), alone=track != "survey")
+    )
+
+
+def route_in(question: str, library: Library) -> Route:
+    """Where to look for the answer in a library; blocks.
+
+    When the question names no paper outright, but a thing that one paper alone writes about at length, that paper is
+    meant.
+    """
+    papers = library.papers()
+    found = route(question, papers)
+    if found.papers:
+        return found
+    key = paper_of_coined_name(question, library)
+    if key is None:
+        return found
+    return Route("one_paper", (key,), asked_categories(question, about_a_paper=True, alone=True))
+
+
+# Words that ask for a kind of section whatever the question is about.
+_ANYWHERE: tuple[tuple[Category, str], ...] = (
+    (Category.ABSTRACT, r"abstract sections?|in (?:the|their) abstracts?"),
+    (Category.INTRODUCTION, r"introductions|introduction sections?|in (?:the|their) introduction"),
+    (Category.METHOD, r"methods? sections?"),
+    (Category.EVALUATION, r"results?|accura(?:cy|te)|performance|outperform\w*|ablations?|benchmark results"),
+    (Category.CONCLUSION, r"limitations?|future (?:work|directions?|research)|conclusions?|discussion sections?"),
+    (Category.RELATED_WORK, r"(?:related|prior|previous|earlier) works?|literature reviews?"),
+)
+# Words that do so in a question about papers that are named; else they are what the question is about.
+_OF_A_PAPER: tuple[tuple[Category, str], ...] = (
+    (Category.ABSTRACT, r"abstract"),
+    (Category.INTRODUCTION, r"introduction|background|motivat\w+"),
+    (Category.METHOD, r"methods?|methodology|algorithms?|architecture|procedures?|protocol|implement\w*|trained"),
+    (
+        Category.EVALUATION,
+        r"findings|experiments?|evaluat\w+|tested|benchmark\w*|how (?:well|accurately)|perform(?:s|ed)?",
+    ),
+    (Category.CONCLUSION, r"conclude[sd]?|discussion|outlook|implications?"),
+)
+# Ways of asking that tell the kind of section when one paper is asked.
+_OF_ONE_PAPER: tuple[tuple[Category, str], ...] = (
+    (Category.EVALUATION, r"how (?:does|do|did)\b.*\bcompare|finds?|found"),
+    (Category.METHOD, r"how (?:did|does|do|is|are|was|were)(?!.*\b(?:compare|differ|perform|evaluate|validate)\b)"),
+)
+
+
+def asked_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:
+    """The kinds of section that a question asks for, none when it does not say.
+
+    Args:
+        question: the question without the names of papers.
+        about_a_paper: whether it names papers.
+        alone: whether it names just one.
+    """
+    text = question.lower()
+    rules = _ANYWHERE + (_OF_A_PAPER if about_a_paper else ()) + (_OF_ONE_PAPER if alone else ())
+    found = {category for category, pattern in rules if re.search(rf"\b(?:{pattern})\b", text)}
+    return tuple(sorted(found))

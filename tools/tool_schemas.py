@@ -1,0 +1,142 @@
+"""The five tools of the agent: what a model may ask for, checked before anything is done.
+
+A model sends strings for lists and years for pairs; that is mended here and nowhere deeper. What cannot be
+mended is answered to the model in words, never raised at the user.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from ..documents import Category
+from .scope import Scope
+
+CategoryName = Literal["abstract", "introduction", "method", "evaluation", "conclusion", "other", "related_work"]
+
+
+class ToolRequestError(Exception):
+    """A tool call that cannot be carried out; the message is meant for the model."""
+
+
+def _as_list(value: Any) -> Any:
+    if value is None or value == "":
+        return []
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _as_years(value: Any) -> Any:
+    if value is None or value in ("", []):
+        return None
+    years = _as_list(value)
+    return [years[0], years[0]] if len(years) == 1 else years
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SearchEvidence(_Request):
+    """Search the papers for passages not read yet, and read them; what they say becomes evidence that can be cited.
+
+    Counts against the search budget.
+    """
+
+    query: str = Field(
+        min_length=3, max_length=2000, description="A statement as it might stand in the paper that has it."
+    )
+    need: str = Field("", max_length=300, description="Id of the need it is for, such as N2; empty for something new.")
+    papers: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+        default_factory=list, description="Citation keys to search within; empty for the whole library."
+    )
+    categories: Annotated[list[CategoryName], BeforeValidator(_as_list)] = Field(
+        default_factory=list, description="Kinds of paper section to search within; empty for all."
+    )
+    years: Annotated[list[int] | None, BeforeValidator(_as_years)] = Field(
+        None, min_length=2, max_length=2, description="First and last year of publication."
+    )
+
+    def scope(self) -> Scope:
+        """The part of the library that is asked for."""
+        return Scope(
+            tuple(self.papers),
+            tuple(Category[name.upper()] for name in self.categories),
+            (min(self.years), max(self.years)) if self.years else None,
+        )
+
+
+class ContextWindow(_Request):
+    """Read the passages before and after one, to understand it; it adds no evidence."""
+
+    chunk_id: str = Field(min_length=1, max_length=500, description="Id of the passage, as search_evidence gave it.")
+    window: int = Field(1, ge=1, le=3, description="Passages on either side.")
+
+
+class SearchSummaries(_Request):
+    """Find the papers that are about a query, by their summaries and the user's notes on them; it adds no evidence.
+
+    Counts against the search budget.
+    """
+
+    query: str = Field(min_length=3, max_length=2000, description="What the papers should be about.")
+
+
+class SearchPapers(_Request):
+    """Find the papers whose full text has the words of a query, a page at a time; it adds no evidence.
+
+    Counts against the search budget.
+    """
+
+    query: str = Field(min_length=3, max_length=2000, description="Words that the papers should have.")
+    min_year: int | None = Field(None, ge=0, le=9999, description="First year of publication.")
+    max_year: int | None = Field(None, ge=0, le=9999, description="Last year of publication.")
+    page: int = Field(1, ge=1, le=1000, description="Page of the answer; ask for the next one to see more.")
+
+
+class PaperIntroduction(_Request):
+    """Read how a paper introduces itself; it adds no evidence."""
+
+    key: str = Field(min_length=1, max_length=500, description="Citation key of the paper.")
+
+
+Reading = ContextWindow | SearchSummaries | SearchPapers | PaperIntroduction
+ToolRequest = SearchEvidence | Reading
+
+_REQUESTS: dict[str, type[ToolRequest]] = {
+    "search_evidence": SearchEvidence,
+    "get_context_window": ContextWindow,
+    "search_summaries": SearchSummaries,
+    "search_papers": SearchPapers,
+    "get_paper_introduction": PaperIntroduction,
+}
+
+# Searches are counted against the budget; reading around what was found is not.
+COUNTED = frozenset({"search_evidence", "search_summaries", "search_papers"})
+
+
+def _specification(name: str, request: type[ToolRequest]) -> dict[str, Any]:
+    schema = request.model_json_schema()
+    schema.pop("title", None)
+    schema.pop("description", None)
+    return {
+        "type": "function",
+        "function": {"name": name, "description": " ".join((request.__doc__ or "").split()), "parameters": schema},
+    }
+
+
+TOOL_SPECS: tuple[dict[str, Any], ...] = tuple(_specification(name, kind) for name, kind in _REQUESTS.items())
+
+
+def parse_request(name: str, arguments: Any) -> ToolRequest:
+    """The request behind a tool call; raises `ToolRequestError` for an unknown tool or bad arguments."""
+    kind = _REQUESTS.get(name)
+    if kind is None:
+        raise ToolRequestError(f"There is no tool {name!r}; there are {', '.join(_REQUESTS)}.")
+    try:
+        return kind.model_validate(arguments)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in item['loc']) or 'arguments'}: {item['msg']}" for item in error.errors()
+        )
+        raise ToolRequestError(f"{name} was not carried out: {problems}.") from error

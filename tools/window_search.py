@@ -1,0 +1,196 @@
+"""From needs to windows of papers that are worth reading: searched together, fused, capped by paper, without overlap.
+
+Searching is small (chunks), reading is large (windows). Each query looks over the whole scope and, apart, into the
+papers whose summaries are nearest to it: both propose papers, and neither can shut out one that the other finds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Final
+
+from ..documents import Chunk, split_chunk_id
+from ..documents.windows import Window
+from ..models.concurrency import gather_all
+from ..roles.needs import Need
+from ..stores.library import Library, UnknownPaperError
+from .retrieval import EVERYTHING, USUAL, Retrieval, by_rank, retrieve
+from .scope import Scope
+
+_HITS: Final = 40  # of each search
+_PAPERS: Final = 6  # nearest to a query by summary, that are searched apart
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLimits:
+    """How much is proposed for reading.
+
+    `tokens` is what all windows together may have, `window_tokens` what one aims at, `hits` how many found chunks they
+    may hold; `paper_share` (0-1) is the part of all that one paper may take, 1 for no cap.
+    """
+
+    tokens: int = 13_000
+    window_tokens: int = 1_200
+    hits: int = 400
+    paper_share: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A chunk that searches have found: its best cosine, and the needs it was found for, best rank first."""
+
+    id: str
+    cosine: float
+    needs: tuple[str, ...]
+
+
+async def propose_windows(
+    library: Library,
+    needs: Sequence[Need],
+    scope: Scope = EVERYTHING,
+    limits: WindowLimits | None = None,
+    how: Retrieval = USUAL,
+    *,
+    known: Collection[str] = (),
+    asked: str = "",
+) -> list[Window]:
+    """Windows for the needs, best first, each need in its turn; none holds a chunk of `known`, read before.
+
+    A hit's cosine is that to the query which found it or, where it is given, to `asked`.
+    Raises whatever the embedding or the stores raise.
+    """
+    limits = limits or WindowLimits()
+    found = await gather_all(_ranked(library, need, scope, how) for need in needs)
+    hits = _in_turns([need.id for need in needs], found)
+    if asked:
+        vector = await library.embedding.embed_query(asked)
+        cosines = await asyncio.to_thread(library.cosines, vector, [hit.id for hit in hits])
+        hits = [replace(hit, cosine=max(0.0, min(1.0, cosines.get(hit.id, 0.0)))) for hit in hits]
+    return await asyncio.to_thread(_windows, library, hits, limits, frozenset(known))
+
+
+async def _ranked(library: Library, need: Need, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
+    """The chunks that the need's searches have found, best first, with their best cosine."""
+    scopes = await gather_all(_scopes(library, query, scope) for query in need.queries)
+    searches = await gather_all(
+        _search(library, query, within, how)
+        for query, of_query in zip(need.queries, scopes, strict=True)
+        for within in of_query
+    )
+    cosines: dict[str, float] = {}
+    for search in searches:
+        for name, cosine in search:
+            cosines[name] = max(cosine, cosines.get(name, 0.0))
+    return [(name, cosines[name]) for name, _ in by_rank(searches)]
+
+
+async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
+    """The scope, and inside of it the papers that are nearest to the query by summary, or each that was asked for.
+
+    Kinds of section that were asked for come first and shut out none.
+    """
+    if scope.categories:
+        return [scope, replace(scope, categories=())]
+    if len(scope.papers) == 1:
+        return [scope]
+    if 1 < len(scope.papers) <= _PAPERS:
+        return [replace(scope, papers=(key,)) for key in scope.papers]
+    vector = await library.embedding.embed_query(query)
+    looked_at = _PAPERS if scope == EVERYTHING else len(library.papers())
+    near = await asyncio.to_thread(library.nearest_papers, vector, looked_at)
+    keys = [item.paper.key for item in near if scope.holds(item.paper)][:_PAPERS]
+    return [scope, replace(scope, papers=tuple(keys))] if keys else [scope]
+
+
+async def _search(library: Library, query: str, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
+    hits = await retrieve(library, query, _HITS, scope, how)
+    return [(hit.candidate.chunk.id, hit.candidate.vector_score) for hit in hits]
+
+
+def _in_turns(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
+    """All hits, the best of each need first, then the second of each; one that several found stands at its best."""
+    needs: dict[str, list[str]] = {}
+    cosines: dict[str, float] = {}
+    for turn in zip_longest(*found):
+        for need, hit in zip(ids, turn, strict=True):
+            if hit is not None:
+                needs.setdefault(hit[0], []).append(need)
+                cosines[hit[0]] = max(hit[1], cosines.get(hit[0], 0.0))
+    return [_Hit(name, cosines[name], tuple(of)) for name, of in needs.items()]
+
+
+def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known: frozenset[str]) -> list[Window]:
+    """Windows around the hits in their order, until the tokens are used up; blocks."""
+    taken: dict[str, int] = {}  # chunk id -> place of its window
+    windows: list[Window] = []
+    of_paper: Counter[str] = Counter()
+    spent = 0
+    most = 1.0 if len({split_chunk_id(hit.id)[0] for hit in hits}) == 1 else limits.paper_share
+    hits = [hit for hit in hits if hit.id not in known]
+    chunks = {chunk.id: chunk for chunk in library.chunks([hit.id for hit in hits])}
+    held = 0
+    for hit in hits:
+        if held >= limits.hits:
+            break
+        if hit.id in taken:
+            windows[taken[hit.id]] = _joined(windows[taken[hit.id]], hit)
+            held += 1
+            continue
+        chunk = chunks.get(hit.id)
+        if chunk is None or spent >= limits.tokens or of_paper[chunk.key] >= most * limits.tokens:
+            continue
+        try:
+            around = _around(library, chunk, limits.window_tokens, taken.keys() | known)
+            window = Window(library.paper(chunk.key), around, (hit.id,), (hit.cosine,), hit.needs)
+        except UnknownPaperError:
+            continue  # another process has begun to change the paper
+        taken |= {member.id: len(windows) for member in around}
+        of_paper[chunk.key] += window.tokens
+        spent += window.tokens
+        held += 1
+        windows.append(window)
+    return windows
+
+
+def _joined(window: Window, hit: _Hit) -> Window:
+    needs = tuple(dict.fromkeys([*window.needs, *hit.needs]))
+    return replace(window, hits=(*window.hits, hit.id), cosines=(*window.cosines, hit.cosine), needs=needs)
+
+
+def _around(library: Library, chunk: Chunk, tokens: int, taken: Collection[str]) -> tuple[Chunk, ...]:
+    """The chunk with neighbours of its section on either side in turns, as many as fit into `tokens`."""
+    reach = max(1, tokens // max(1, chunk.tokens))
+    near = {member.index: member for member in library.window(chunk.id, reach)}
+    run = [chunk]
+    spent = chunk.tokens
+    for index in _outward(chunk.index, reach):
+        neighbour = near.get(index)
+        joins = neighbour is not None and neighbour.id not in taken and _same_section(neighbour, chunk)
+        if neighbour is None or not joins or index not in (run[0].index - 1, run[-1].index + 1):
+            continue
+        fresh = neighbour.tokens * _fresh_share(neighbour, run)
+        if spent + fresh > tokens:
+            continue
+        spent += round(fresh)
+        run = [neighbour, *run] if index < run[0].index else [*run, neighbour]
+    return tuple(run)
+
+
+def _outward(index: int, reach: int) -> Iterator[int]:
+    """The places around one: what follows first, for an argument runs on."""
+    for distance in range(1, reach + 1):
+        yield from (index + distance, index - distance)
+
+
+def _fresh_share(chunk: Chunk, run: Sequence[Chunk]) -> float:
+    """The part of a neighbour's text that the run does not hold yet."""
+    shared = min(chunk.end, run[-1].end) - max(chunk.start, run[0].start)
+    return 1 - max(0, shared) / max(1, chunk.end - chunk.start)
+
+
+def _same_section(one: Chunk, other: Chunk) -> bool:
+    return (one.section, one.parent, one.level) == (other.section, other.parent, other.level)
