@@ -194,7 +194,7 @@ class Settings(BaseSettings):
         1200, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
     )
     read_tokens: int = Field(
-        13_000,
+        15_000,
         ge=500,
         le=500_000,
         description="Tokens of papers that the first search for a question reads; twice as many for a section.",

@@ -72,7 +72,7 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
             without_markers_of(sentence.text, idle),
             messages,
             *_neighbours(text, placed, place, lead),
-            sources=_evidence_for(sentence, messages, by_id, lead),
+            sources=_evidence_for(sentence, messages, by_id, lead, () if lead else _cited_next_to(text, placed, place)),
             of_number=any(item["rule"] == "number-not-found" for item in told),
         )
         found.append(Failing(sentence.start, sentence.end, shown, idle))
@@ -189,14 +189,28 @@ def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: Ci
     return " ".join(said), after.text if after else ""
 
 
+def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tuple[str, ...]:
+    """What the neighbours in the paragraph of a sentence without a marker cite: it may rest on the same."""
+    here = placed[place]
+    if here.ids:
+        return ()
+    near = [placed[other] for other in (place - 1, place + 1) if 0 <= other < len(placed)]
+    same = [one for one in near if not BLANK_LINE.search(text, min(one.end, here.end), max(one.start, here.start))]
+    return tuple(identifier for one in same for identifier in one.ids)
+
+
 def _evidence_for(
-    sentence: CitedSentence, messages: Sequence[str], sources: dict[str, Source], lead: CitedSentence | None
+    sentence: CitedSentence,
+    messages: Sequence[str],
+    sources: dict[str, Source],
+    lead: CitedSentence | None,
+    near: Sequence[str],
 ) -> tuple[Source, ...]:
-    """What the sentence cites, the messages name, and the introduction of its list cites; for one without any of them,
-    what shares most words with it."""
+    """What the sentence cites, the messages name, and the introduction of its list and `near` cite; for one without any
+    of them, what shares most words with it."""
     hints = [_QUOTED.sub("", message) for message in messages]
     hinted = (found for hint in hints for found in marker_ids(hint))
-    ids = dict.fromkeys([*sentence.ids, *hinted, *(lead.ids if lead else ())])
+    ids = dict.fromkeys([*sentence.ids, *hinted, *(lead.ids if lead else ()), *near])
     named = tuple(sources[identifier] for identifier in ids if identifier in sources)
     if named:
         return named

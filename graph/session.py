@@ -76,9 +76,9 @@ class Session:
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
         if "reader" not in self.extractive:
             return replace(limits, top_k_final=None, per_paper=None)
-        return replace(
-            limits, top_k_initial=min(20, limits.top_k_initial), window_tokens=1, waves=1, abstracts=0, paper_share=1.0
-        )
+        most = min(20, limits.top_k_initial)
+        chunks = replace(limits, top_k_initial=most, window_tokens=1, waves=1, abstracts=0)
+        return replace(chunks, paper_share=1.0, paper_margin=0.0, spread=0)
 
     @property
     def contexts(self) -> Contexts:

@@ -34,14 +34,15 @@ class EvidenceLimits:
 
     `read_tokens` is what the first search for all needs reads at most, `search_tokens` each later one; `call_tokens`
     what one call of the reader is shown; `waves` in how many parts the first search is read, and `abstracts` of how
-    many papers the abstract is read at its end. `top_k_final` and `per_paper` bound what is kept for each need and of
-    each paper for it; None keeps all that was read and is useful.
+    many papers the abstract is read at its end; `paper_share`, `paper_margin` and `spread` are those of `WindowLimits`.
+    `top_k_final` and `per_paper` bound what is kept for each need and of each paper for it; None keeps all that was
+    read and is useful.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
-    read_tokens: int = 13_000
+    read_tokens: int = 15_000
     search_tokens: int = 1_200
-    call_tokens: int = 3_600
+    call_tokens: int = 5_000
     window_tokens: int = 1_200
     waves: int = 2
     abstracts: int = 4
@@ -49,6 +50,8 @@ class EvidenceLimits:
     top_k_final: int | None = None
     per_paper: int | None = None
     paper_share: float = 0.5
+    paper_margin: float = 0.08
+    spread: int = 3
     vector_weight: float = 0.4
     llm_weight: float = 0.6
     score_threshold: float = 0.35
@@ -65,7 +68,8 @@ class EvidenceLimits:
 
     def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
         """The limits of what is proposed for so many needs, `tokens` in all."""
-        return WindowLimits(tokens, self.window_tokens, self.top_k_initial * needs, self.paper_share)
+        hits = self.top_k_initial * needs
+        return WindowLimits(tokens, self.window_tokens, hits, self.paper_share, self.paper_margin, self.spread)
 
 
 @dataclass(frozen=True, slots=True)

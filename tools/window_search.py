@@ -1,7 +1,8 @@
 """From needs to windows of papers that are worth reading: searched together, fused, capped by paper, without overlap.
 
 Searching is small (chunks), reading is large (windows). Each query looks over the whole scope and, apart, into the
-papers whose summaries are nearest to it: both propose papers, and neither can shut out one that the other finds.
+papers whose summaries are nearest to it: both propose papers, and neither can shut out one that the other finds. Papers
+far from all needs are then left out, and the hits of one paper spread out, so that what is read is of the right papers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .retrieval import EVERYTHING, USUAL, Retrieval, by_rank, retrieve
 from .scope import Scope
 
 _HITS: Final = 40  # of each search
+_SHARE_OF_TWO: Final = 0.7  # of what is read, for each of two papers
 _PAPERS: Final = 6  # nearest to a query by summary, that are searched apart
 
 
@@ -30,13 +32,17 @@ class WindowLimits:
     """How much is proposed for reading.
 
     `tokens` is what all windows together may have, `window_tokens` what one aims at, `hits` how many found chunks they
-    may hold; `paper_share` (0-1) is the part of all that one paper may take, 1 for no cap.
+    may hold; `paper_share` (0-1) is the part of all that one paper may take, 1 for no cap. A paper whose best cosine
+    is lower than the best of all by more than the part `paper_margin` of it is left out, 0 for none. Each hit of a
+    paper stands `spread` places further behind for each one of its paper before it.
     """
 
-    tokens: int = 13_000
+    tokens: int = 15_000
     window_tokens: int = 1_200
     hits: int = 400
     paper_share: float = 0.5
+    paper_margin: float = 0.0
+    spread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,9 @@ async def propose_windows(
         vector = await library.embedding.embed_query(asked)
         cosines = await asyncio.to_thread(library.cosines, vector, [hit.id for hit in hits])
         hits = [replace(hit, cosine=max(0.0, min(1.0, cosines.get(hit.id, 0.0)))) for hit in hits]
+    if not scope.papers:
+        hits = _of_near_papers(hits, limits.paper_margin)
+    hits = _spread(hits, limits.spread)
     return await asyncio.to_thread(_windows, library, hits, limits, frozenset(known))
 
 
@@ -123,13 +132,41 @@ def _in_turns(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) 
     return [_Hit(name, cosines[name], tuple(of)) for name, of in needs.items()]
 
 
+def _of_near_papers(hits: list[_Hit], margin: float) -> list[_Hit]:
+    """The hits without those of papers that are far from the needs, compared with the nearest paper."""
+    best: dict[str, float] = {}
+    for hit in hits:
+        key = split_chunk_id(hit.id)[0]
+        best[key] = max(hit.cosine, best.get(key, 0.0))
+    if not margin or not best:
+        return hits
+    least = (1 - margin) * max(best.values())
+    return [hit for hit in hits if best[split_chunk_id(hit.id)[0]] >= least]
+
+
+def _spread(hits: Sequence[_Hit], places: int) -> list[_Hit]:
+    """The hits, each put behind by so many places for each hit of its paper before it."""
+    earlier: Counter[str] = Counter()
+    ranks: list[int] = []
+    for rank, hit in enumerate(hits):
+        key = split_chunk_id(hit.id)[0]
+        ranks.append(rank + places * earlier[key])
+        earlier[key] += 1
+    return [hits[place] for place in sorted(range(len(hits)), key=lambda place: (ranks[place], place))]
+
+
+def _share(papers: int, usual: float) -> float:
+    """The part of all that one of so many papers may take: the fewer there are, the more."""
+    return 1.0 if papers <= 1 else max(usual, _SHARE_OF_TWO) if papers == 2 else usual
+
+
 def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known: frozenset[str]) -> list[Window]:
     """Windows around the hits in their order, until the tokens are used up; blocks."""
     taken: dict[str, int] = {}  # chunk id -> place of its window
     windows: list[Window] = []
     of_paper: Counter[str] = Counter()
     spent = 0
-    most = 1.0 if len({split_chunk_id(hit.id)[0] for hit in hits}) == 1 else limits.paper_share
+    most = _share(len({split_chunk_id(hit.id)[0] for hit in hits}), limits.paper_share)
     hits = [hit for hit in hits if hit.id not in known]
     chunks = {chunk.id: chunk for chunk in library.chunks([hit.id for hit in hits])}
     held = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -21,13 +21,13 @@ from ...prompts import PromptLibrary
 from ..protocols import CitedClaim, Verdict
 from .clean_output import answer_text
 from .judge_output import JudgedPassage, SupportVerdict, SupportVerdicts, verdict_model, verdicts_from, verdicts_model
-from .prompt_format import PASSAGE_TOKENS, one_line, present_lines, tokens_of, without_markers
+from .prompt_format import PASSAGE_TOKENS, letter_of, one_line, present_lines, tokens_of, without_markers
 from .prompt_passages import present_numbered
 from .structured_output import ask, json_objects, schema_of
 
-CLAIMS_AT_ONCE: Final = 10
+CLAIMS_AT_ONCE: Final = 16
 # Approximate tokens of passages and sentences in one call.
-_TOKENS_AT_ONCE: Final = 5_000
+_TOKENS_AT_ONCE: Final = 7_000
 _LEAST_PASSAGE_TOKENS: Final = 250
 _ALONE: Final = 3  # claims that are asked about one by one when an answer leaves them out
 _ANSWER_TOKENS: Final = 150  # what one verdict may take of an answer
@@ -35,6 +35,11 @@ _SHARE_TOKENS: Final = 40  # and what is said of each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
 _TOO_LONG: Final = Verdict("unjudged", "its passages are more than the server holds")
 _WORDS_SHARE: Final = 0.75  # of the room of a small server; the rest is for titles, sections and numbers
+# A passage as a judge names it in its reason: "passage B", "C3", "A3-A4", "A: ...", "A says ...".
+_NAMED: Final = re.compile(
+    r"(?<![\w\[-])(?:(?:[Pp]assages?\s)(?P<named>[A-Z]{1,2})|(?P<numbered>[A-Z]{1,2})\d{1,3}(?:\s?[-\u2013]\s?[A-Z]?\d{1,3})?"
+    r"|(?P<speaking>[A-Z]{1,2})(?=:|\s(?:says|states|gives|names|reports|bears|shows|has|only|alone|itself)\b))(?!\w)"
+)
 _MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
 
 
@@ -111,7 +116,7 @@ class ChatJudge:
 
         def verdicts(answer: SupportVerdicts) -> tuple[Verdict, ...]:
             said: SupportVerdict = getattr(answer, "P1")  # noqa: B009  # a field that the base does not declare
-            return verdicts_from(said, passages)
+            return _with_markers(verdicts_from(said, passages), letters)
 
         def check(answer: SupportVerdicts) -> None:
             verdicts(answer)
@@ -159,12 +164,18 @@ def _asked(claims: Sequence[CitedClaim], tokens: int) -> list[_Asked]:
 def _letters(batch: _Batch) -> dict[str, str]:
     """The letters of the passages of a call, by the id of their evidence: A to Z, then AA, AB ..."""
     ids = dict.fromkeys(identifier for item in batch for identifier in item.ids)
-    return {identifier: _letter(place) for place, identifier in enumerate(ids)}
+    return {identifier: letter_of(place) for place, identifier in enumerate(ids)}
 
 
-def _letter(place: int) -> str:
-    first, last = divmod(place, 26)
-    return (chr(64 + first) if first else "") + chr(65 + last)
+def _with_markers(verdicts: Sequence[Verdict], letters: Mapping[str, str]) -> tuple[Verdict, ...]:
+    """The verdicts with markers in their reasons, where the judge named passages by the letters of its call."""
+    ids = {letter: identifier for identifier, letter in letters.items()}
+
+    def marker(match: re.Match[str]) -> str:
+        letter = match["named"] or match["numbered"] or match["speaking"]
+        return f"[{ids[letter]}]" if letter in ids else match[0]
+
+    return tuple(replace(verdict, reason=_NAMED.sub(marker, verdict.reason)) for verdict in verdicts)
 
 
 def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
@@ -203,7 +214,7 @@ def _usable(data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str]) 
         passages = item.by_letter(letters)
         try:
             said = verdict_model(tuple(passages)).model_validate(named.get(f"P{number}"))
-            found[item.place] = verdicts_from(said, passages)
+            found[item.place] = _with_markers(verdicts_from(said, passages), letters)
         except (ValidationError, ValueError):
             continue
     return found

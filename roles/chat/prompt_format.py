@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from langchain_core.messages.utils import count_tokens_approximately
 
@@ -28,11 +29,19 @@ SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
+_FULL_SHARE = 0.6  # of the room for findings, for those that are shown with their words
 _PLANNER_FINDINGS = 6  # of each need that a planner is shown
 PAPER_TOKENS = 2_500
 
 _CHARACTERS_PER_TOKEN = 4
 _BACKTICKS = re.compile(r"`+")
+# A sentence that begins so says little without the one before it.
+_LEANS = re.compile(
+    r"\W*(?:(?:in|by|for|of|from|with|on|at|to|under|after|despite)\s)?(?:this|these|that|those|they|them|it|its|their"
+    r"|such|both|here|there|the\s(?:same|latter|former|other|others|results?|effects?|difference)|however|thus|hence"
+    r"|therefore|instead|moreover|furthermore|similarly|likewise|conversely|also|then|another|each|we|one)\b",
+    re.IGNORECASE,
+)
 _MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
 
 # Which finished sections of a paper the writer of another is shown: those that it sums up.
@@ -181,14 +190,22 @@ def present_findings(
     """The findings for a writer under the needs that they serve, each with its marker and the words it rests on.
 
     Without key or authors: a writer that never saw them cites by marker. Where all are too much, those that the reader
-    scored lowest stay out, and of equal ones the last of their needs. Needs that were searched for in vain stand at the
-    end, with the searches.
+    scored lowest, and of equal ones the last of their needs, are shown by their statement alone, and where that is
+    still too much they stay out. Needs that were searched for in vain stand at the end, with the searches.
     """
     if not sources and not needs:
         return PresentedSources("(no sources)")
-    blocks = {source.evidence.id: _finding_block(source) for source in sources}
-    left_out = _leave_out_weakest(blocks, sources, needs, total_tokens)
-    parts: list[str] = []
+    papers = _paper_letters(sources)
+    blocks = {source.evidence.id: _finding_block(source, papers) for source in sources}
+    brief = {source.evidence.id: _finding_head(source, papers) for source in sources}
+    total_tokens -= tokens_of(_paper_lines(sources, papers))
+    room = total_tokens
+    if sum(map(tokens_of, blocks.values())) > room:
+        room = max(int(_FULL_SHARE * room), room - sum(map(tokens_of, brief.values())))
+    shortened_to = _leave_out_weakest(blocks, sources, needs, room)
+    blocks = {name: blocks.get(name, brief[name]) for name in brief}
+    left_out = _leave_out_weakest(blocks, sources, needs, total_tokens) if shortened_to else []
+    parts = [fenced(_paper_lines(sources, papers), "papers")] if sources else []
     for item in needs:
         mine = [blocks.pop(name) for name in item.evidence if name in blocks]
         if mine:
@@ -227,14 +244,40 @@ def _leave_out_weakest(
     return left_out
 
 
-def _finding_block(source: Source) -> str:
-    evidence, paper = source.evidence, source.paper
-    year = f" ({paper.year})" if paper.year else ""
-    lines = [
-        f"[{evidence.id}] {one_line(evidence.summary)}",
-        f"   paper: {one_line(paper.title)}{year}; section: {place_of(evidence.section, source.category)}",
-    ]
-    lines += [f"   {'words' if item.carries else 'before'}: {one_line(item.text)}" for item in source.passage]
+def _paper_letters(sources: Sequence[Source]) -> dict[str, str]:
+    """A letter for each paper, in the order in which they come: A to Z, then AA, AB ..."""
+    keys = dict.fromkeys(source.paper.key for source in sources)
+    return {key: letter_of(place) for place, key in enumerate(keys)}
+
+
+def letter_of(place: int) -> str:
+    """The name of the item at a place, from 0: A to Z, then AA, AB ..."""
+    first, last = divmod(place, 26)
+    return (chr(64 + first) if first else "") + chr(65 + last)
+
+
+def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
+    papers = {source.paper.key: source.paper for source in sources}
+    return "\n".join(
+        f"{letter}: {one_line(papers[key].title)}" + (f" ({papers[key].year})" if papers[key].year else "")
+        for key, letter in letters.items()
+    )
+
+
+def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
+    evidence = source.evidence
+    section = place_of(evidence.section, source.category)
+    return f"[{evidence.id}] {one_line(evidence.summary)} ({letters[source.paper.key]}, {section})"
+
+
+def _finding_block(source: Source, letters: Mapping[str, str]) -> str:
+    evidence = source.evidence
+    lines = [_finding_head(source, letters)]
+    for item, following in zip_longest(source.passage, source.passage[1:]):
+        if item.carries:
+            lines.append(f"   words: {one_line(item.text)}")
+        elif following is not None and _LEANS.match(following.text):
+            lines.append(f"   before: {one_line(item.text)}")
     if not source.passage:
         lines.append(f"   words: {one_line(surroundings(source.text, evidence.start, evidence.end, SOURCE_TOKENS))}")
     return "\n".join(lines)

@@ -6,6 +6,7 @@ invented. What is nearly right in an answer is repaired (`reading_answer.py`) ra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -28,6 +29,8 @@ from .structured_output import Note, ask, log_note
 
 _FINDINGS_OF_A_WINDOW: Final = 2  # about; a rich one may give more where others give fewer
 _MORE_FINDINGS: Final = 2
+_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
+_TELLING: Final = 2  # characters of a number that is no mere count
 _PURPOSE_SHARE: Final = 0.08  # of a prompt
 
 
@@ -102,7 +105,9 @@ class ChatReader:
             return None
         # A finding stands in one window: what it names of another one is taken for a slip.
         window = max((window for window, _ in carrying), key=lambda one: sum(one is other for other, _ in carrying))
-        words = [sentence for other, sentence in carrying if other is window][:MOST_SENTENCES]
+        named = [sentence for other, sentence in carrying if other is window][:MOST_SENTENCES]
+        shown = [sentence for other, sentence in sentences if other is window]
+        words = _with_its_numbers(item.statement, named, shown)
         known = [need.id for need in purpose.needs]
         served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
         return PassageFinding(
@@ -143,6 +148,26 @@ def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
 def most_findings(windows: int) -> int:
     """How many findings a reader may give for so many windows."""
     return _MORE_FINDINGS + _FINDINGS_OF_A_WINDOW * windows
+
+
+def _with_its_numbers(
+    statement: str, named: Sequence[WindowSentence], shown: Sequence[WindowSentence]
+) -> Sequence[WindowSentence]:
+    """The sentences that were named, and one for each number of the statement that only another sentence holds.
+
+    A reader sums up more than it names; without the sentence the number would be found in no source.
+    """
+    held = {number for sentence in named for number in _NUMBER.findall(sentence.text)}
+    added: list[WindowSentence] = []
+    for number in dict.fromkeys(_NUMBER.findall(statement)):
+        if number in held or len(number) < _TELLING:
+            continue
+        holding = [sentence for sentence in shown if number in _NUMBER.findall(sentence.text)]
+        if len(holding) == 1 and len(named) + len(added) < MOST_SENTENCES:
+            added.append(holding[0])
+            held.update(_NUMBER.findall(holding[0].text))
+    places = {id(sentence): place for place, sentence in enumerate(shown)}
+    return sorted([*named, *added], key=lambda sentence: places[id(sentence)]) if added else named
 
 
 def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:

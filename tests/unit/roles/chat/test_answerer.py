@@ -10,7 +10,7 @@ import pytest
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat import ChatAnswerer, ChatQuestionPlanner
 from citeloom.roles.chat.prompt_answer_sources import FRESH_TOKENS, present_fresh
-from citeloom.roles.chat.prompt_format import tokens_of
+from citeloom.roles.chat.prompt_format import present_findings, tokens_of
 from citeloom.roles.inputs import AnswerBrief, PassageSentence, Source, Turn
 from citeloom.roles.needs import Need, NeedCoverage
 from citeloom.roles.protocols import Draft
@@ -58,7 +58,6 @@ async def test_it_sees_findings_by_need_with_their_words_but_no_keys_and_no_auth
     for part in (
         "[E1] Degree is",
         "words: Degree alone",
-        "before: We compared",
         "how well degree does",
         "What explains edges?",
     ):
@@ -83,8 +82,8 @@ async def test_what_changes_least_stands_first_and_is_the_same_from_turn_to_turn
     first, second = (str(asked[-1].content) for asked in caller.asked)
     start = first.index("It matters [E7].") + len("It matters [E7].")
     assert first[:start] == second[:start] and caller.asked[0][0] == caller.asked[1][0]
-    assert first.index("What of degree?") < first.index("Sources that earlier") < first.index("We compared")
-    assert first.index("We compared") < first.index("What explains edges?", first.index("The question, to be"))
+    assert first.index("What of degree?") < first.index("Sources that earlier") < first.index("words: Degree alone")
+    assert first.index("words: Degree alone") < first.index("What explains edges?", first.index("The question, to be"))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +114,16 @@ async def test_the_draft_is_kept_when_mending_gives_no_text(scripted: Any, sourc
     assert kept.text == ANSWER and "twice" in kept.notes[0]
 
 
-def test_many_findings_fit_into_the_prompt_and_the_weakest_stay_out(source: Source) -> None:
+@pytest.mark.parametrize(("words", "shown"), [("Degree alone did well.", False), ("However, it did well.", True)])
+def test_a_sentence_of_context_is_shown_where_the_words_lean_on_it(source: Source, words: str, shown: bool) -> None:
+    passage = (
+        PassageSentence(source.evidence.chunk_id, 0, 20, "We compared degrees.", carries=False),
+        PassageSentence(source.evidence.chunk_id, 20, 42, words),
+    )
+    assert ("before: We compared degrees." in present_findings((), [replace(source, passage=passage)]).text) is shown
+
+
+def test_many_findings_fit_into_the_prompt_and_the_weakest_are_statements_alone(source: Source) -> None:
     words = (PassageSentence(source.evidence.chunk_id, 0, 46, "word " * 200),)
     sources = []
     for number in range(1, 91):
@@ -123,7 +131,11 @@ def test_many_findings_fit_into_the_prompt_and_the_weakest_stay_out(source: Sour
         sources.append(Source(evidence, source.paper, source.text, passage=words))
     laid = present_fresh(brief(source, sources=tuple(sources)))
     assert tokens_of(laid.text) <= FRESH_TOKENS + 100
-    assert "[E90]" in laid.text and "E1" in laid.left_out and "[E1]" not in laid.text
+    assert "[E90]" in laid.text and "[E1]" in laid.text and laid.left_out == ()
+    assert (
+        "words:" in laid.text.partition("[E90]")[2]
+        and "words:" not in laid.text.partition("[E1]")[2].partition("[E2]")[0]
+    )
 
 
 async def test_the_planner_starts_from_question_and_evidence(

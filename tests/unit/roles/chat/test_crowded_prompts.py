@@ -22,4 +22,7 @@ def test_a_need_with_many_findings_crowds_out_no_other(make_source: Any) -> None
     ]
     whole = present_findings(needs, sources).text
     shown = present_findings(needs, sources, len(whole) // 8)
-    assert {"E7", "E1"}.isdisjoint(shown.left_out) and "E6" in shown.left_out
+    assert shown.left_out == (), "the weakest are shown without their words"
+    with_words = {block.split("]")[0] for block in shown.text.split("\n[")[1:] if "words:" in block}
+    assert {"E7", "E1"} <= with_words and "E6" not in with_words
+    assert "E6" in present_findings(needs, sources, len(whole) // 20).left_out

@@ -143,7 +143,9 @@ async def test_many_long_sources_fit_and_the_weakest_are_left_out_with_a_note(
     scripted: Any, prompts: PromptLibrary, make_brief: Any, make_source: Any
 ) -> None:
     long = "Degree alone predicts most edges of a network. " + "It was as good on many others. " * 300
-    sources = tuple(make_source(f"E{n}", long, score=0.3 + n / 1000) for n in range(1, 201))
+    sources = tuple(
+        make_source(f"E{n}", long, score=0.3 + n / 1000, summary="Degree counts. " * 20) for n in range(1, 301)
+    )
     caller = scripted(TEXT)
     draft = await writer(caller, prompts).write(make_brief(sources=sources))
     assert tokens_of(caller.text()) < SOURCES_TOKENS + 3000
