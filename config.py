@@ -194,7 +194,7 @@ class Settings(BaseSettings):
         1200, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
     )
     read_tokens: int = Field(
-        15_000,
+        16_000,
         ge=500,
         le=500_000,
         description="Tokens of papers that the first search for a question reads; twice as many for a section.",
@@ -216,6 +216,12 @@ class Settings(BaseSettings):
         ge=0,
         le=1,
         description="Reader's score that one passage at least must reach for a question to be answered.",
+    )
+    enough_findings: int = Field(
+        4,
+        ge=1,
+        le=1000,
+        description="Findings for each need of a question over several papers, from which on the agent is not asked.",
     )
     max_search_iterations: int = Field(5, ge=0, le=50, description="Custom searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")

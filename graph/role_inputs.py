@@ -17,6 +17,7 @@ from ..plurals import counted
 from ..roles.inputs import AnswerBrief, Brief, EarlierSection, PassageSentence, SectionBrief, Source, Turn
 from ..roles.protocols import Draft, QuoteSpan
 from ..stores.library import Library
+from ..text.sentences import leans_back
 from ..tools.need_coverage import STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
@@ -186,7 +187,7 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
 
 
 def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:
-    """What is shown of a finding: the sentences that carry it, and one of context before each run of them.
+    """What is shown of a finding: the sentences that carry it, and the one before each run of them that leans on it.
 
     `chunk` is that of its first words; words in another chunk that has changed since are left out.
     """
@@ -197,9 +198,11 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
             continue
         units = readable_units(holder.text)
         inside = [place for place, unit in enumerate(units) if unit.start < span.end and span.start < unit.end]
-        for place in range(max(0, inside[0] - 1), inside[-1] + 1) if inside else ():
+        if inside and inside[0] and leans_back(units[inside[0]].text):
+            inside = [inside[0] - 1, *inside]
+        for place in inside:
             unit = units[place]
-            sentence = PassageSentence(holder.id, unit.start, unit.end, unit.text, place in inside)
+            sentence = PassageSentence(holder.id, unit.start, unit.end, unit.text, unit.end > span.start)
             shown.append((holder.start + unit.start, sentence))
     return tuple(sentence for _, sentence in sorted(_each_once(shown), key=lambda at: at[0]))
 

@@ -37,7 +37,7 @@ TEXT_SETTINGS: Final = (
     "max_output_tokens",
 )
 # Those that came later count only where they are set, so that earlier runs keep their names.
-_LATER_SETTINGS: Final = ("context_tokens",)
+_LATER_SETTINGS: Final = ("context_tokens", "enough_findings")
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
 # What the register keeps of the settings of a run; nothing else is taken from there.
 KEPT_SETTINGS: Final = frozenset(
@@ -115,7 +115,8 @@ def settings_of_run(settings: Settings) -> dict[str, Any]:
 
 
 def _text_settings(settings: Settings) -> dict[str, Any]:
-    later = {name: getattr(settings, name) for name in _LATER_SETTINGS if getattr(settings, name) is not None}
+    usual = {name: Settings.model_fields[name].default for name in _LATER_SETTINGS}
+    later = {name: getattr(settings, name) for name in usual if getattr(settings, name) != usual[name]}
     return {name: getattr(settings, name) for name in TEXT_SETTINGS} | later
 
 

@@ -66,6 +66,12 @@ _BEHIND = 64
 _MOST_AT_ONCE = 4_000
 _STOPS = ".!?"
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LEANS = re.compile(
+    r"\W*(?:(?:in|by|for|of|from|with|on|at|to|under|after|despite)\s)?(?:this|these|that|those|they|them|it|its|their"
+    r"|such|both|here|there|the\s(?:same|latter|former|other|others|results?|effects?|difference)|however|thus|hence"
+    r"|therefore|instead|moreover|furthermore|similarly|likewise|conversely|also|then|another|each|we|one)\b",
+    re.IGNORECASE,
+)
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -195,3 +201,8 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
     while end > start and text[end - 1].isspace():
         end -= 1
     return (start, end) if start < end else None
+
+
+def leans_back(sentence: str) -> bool:
+    """Whether a sentence says little without the one before it: "This", "However, it", "The latter" ..."""
+    return _LEANS.match(sentence) is not None

@@ -40,7 +40,7 @@ class EvidenceLimits:
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
-    read_tokens: int = 15_000
+    read_tokens: int = 16_000
     search_tokens: int = 1_200
     call_tokens: int = 5_000
     window_tokens: int = 1_200
@@ -191,22 +191,21 @@ async def read_in_waves(
 ) -> Searched:
     """Read windows best first, leaving out those whose needs have plenty or have gone dry.
 
-    With a `library`, the abstracts of the papers that helped most are read last, where they were not among the
-    windows: an abstract states a paper's main findings, but ranks below the passages that go into one of them.
+    With a `library`, the abstracts of the papers that helped most are read with the last wave, where they are not among
+    the windows: an abstract states a paper's main findings, but ranks below the passages that go into one of them.
     """
     found: list[FoundEvidence] = []
     read: list[Window] = []
     unreadable: frozenset[str] = frozenset()
-    for wave in _waves(windows, limits.waves):
+    waves = list(_waves(windows, limits.waves))
+    for number, wave in enumerate(waves, 1):
         open_needs = {need.id for need in purpose.needs} - _settled(purpose, read, found)
         wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
+        if library is not None and number == len(waves) > 1:
+            abstracts = await asyncio.to_thread(_abstracts, library, found, [*read, *wanted], limits)
+            wanted, windows = [*wanted, *abstracts], [*windows, *abstracts]
         new, lost = await read_windows(reader, purpose, wanted, limits, purpose.needs)
         found, read, unreadable = [*found, *new], [*read, *wanted], unreadable | lost
-    if library is not None and limits.abstracts:
-        abstracts = await asyncio.to_thread(_abstracts, library, found, read, limits)
-        new, lost = await read_windows(reader, purpose, abstracts, limits, purpose.needs)
-        found, read, unreadable = [*found, *new], [*read, *abstracts], unreadable | lost
-        windows = [*windows, *abstracts]
     return _searched(kept(found, limits), windows, read, unreadable)
 
 

@@ -37,7 +37,7 @@ class WindowLimits:
     paper stands `spread` places further behind for each one of its paper before it.
     """
 
-    tokens: int = 15_000
+    tokens: int = 16_000
     window_tokens: int = 1_200
     hits: int = 400
     paper_share: float = 0.5

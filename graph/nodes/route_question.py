@@ -157,7 +157,8 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
 
 
 def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
-    """Whether the agent goes on: it may, and a need is not met, or the question is about several papers.
+    """Whether the agent goes on: it may, and a need is not met, or is met thinly where the question is about several
+    papers.
 
     Without a chat model it has nothing to add to evidence that is not thin.
     """
@@ -166,7 +167,8 @@ def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
     if "agent" not in session.extractive:
         survey = state["route"]["track"] == "survey"
         needs = coverage(needs_of(state), found["evidence"], found["queries"])
-        return survey or any(item.status != "met" for item in needs)
+        enough = session.settings.enough_findings if survey else 0
+        return any(item.status != "met" or len(item.evidence) < enough for item in needs)
     pieces, papers = _ENOUGH[state["route"]["track"]]
     chunks = {record["chunk_id"]: record["key"] for record in found["evidence"]}
     strong = any(record["llm_score"] >= session.settings.answer_threshold for record in found["evidence"])

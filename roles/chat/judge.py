@@ -134,11 +134,14 @@ class ChatJudge:
 
     def _messages(self, batch: _Batch, letters: Mapping[str, str]) -> list[BaseMessage]:
         passages = {letter: passage for item in batch for letter, passage in item.by_letter(letters).items()}
+        first: dict[tuple[str, int | None], str] = {}  # the passage that gives title and year of a paper
+        shown: list[str] = []
+        for letter in letters.values():
+            source, name = passages[letter].source, f"passage {letter}"
+            same = first.setdefault((source.paper.title, source.paper.year), name)
+            shown.append(present_numbered(source, passages[letter].sentences, name, "" if same == name else same))
         task = self._prompts["judge_task"].render(
-            passages="\n\n".join(
-                present_numbered(passages[letter].source, passages[letter].sentences, f"passage {letter}")
-                for letter in letters.values()
-            ),
+            passages="\n\n".join(shown),
             sentences=present_lines(list(_lines(batch, letters)), "sentences"),
         )
         return [SystemMessage(self._prompts["judge_system"].render()), HumanMessage(task)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from langchain_core.messages.utils import count_tokens_approximately
 
@@ -30,18 +29,11 @@ SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
 _FULL_SHARE = 0.6  # of the room for findings, for those that are shown with their words
-_PLANNER_FINDINGS = 6  # of each need that a planner is shown
+_PLANNER_FINDINGS = 4  # of each need that a planner is shown
 PAPER_TOKENS = 2_500
 
 _CHARACTERS_PER_TOKEN = 4
 _BACKTICKS = re.compile(r"`+")
-# A sentence that begins so says little without the one before it.
-_LEANS = re.compile(
-    r"\W*(?:(?:in|by|for|of|from|with|on|at|to|under|after|despite)\s)?(?:this|these|that|those|they|them|it|its|their"
-    r"|such|both|here|there|the\s(?:same|latter|former|other|others|results?|effects?|difference)|however|thus|hence"
-    r"|therefore|instead|moreover|furthermore|similarly|likewise|conversely|also|then|another|each|we|one)\b",
-    re.IGNORECASE,
-)
 _MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
 
 # Which finished sections of a paper the writer of another is shown: those that it sums up.
@@ -273,11 +265,7 @@ def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
 def _finding_block(source: Source, letters: Mapping[str, str]) -> str:
     evidence = source.evidence
     lines = [_finding_head(source, letters)]
-    for item, following in zip_longest(source.passage, source.passage[1:]):
-        if item.carries:
-            lines.append(f"   words: {one_line(item.text)}")
-        elif following is not None and _LEANS.match(following.text):
-            lines.append(f"   before: {one_line(item.text)}")
+    lines += [f"   {'words' if item.carries else 'before'}: {one_line(item.text)}" for item in source.passage]
     if not source.passage:
         lines.append(f"   words: {one_line(surroundings(source.text, evidence.start, evidence.end, SOURCE_TOKENS))}")
     return "\n".join(lines)

@@ -70,12 +70,13 @@ def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tup
     return spans[low : high + 1]
 
 
-def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str) -> str:
+def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str, same: str = "") -> str:
     """A source for the judge: title, year and section, then each sentence on a line of its own, numbered from 1;
-    without key and authors, so that no name weighs in."""
+    without key and authors, so that no name weighs in. `same` names the passage that has given the title already."""
     title = one_line(source.paper.title) or "(no title)"
+    year = f" ({source.paper.year})" if source.paper.year else ""
     lines = [
-        f"Paper: {title}" + (f" ({source.paper.year})" if source.paper.year else ""),
+        f"Paper: that of {same}" if same else f"Paper: {title}{year}",
         f"Section: {place_of(source.evidence.section, source.category)}",
         "",
     ]

@@ -190,8 +190,10 @@ async def test_numbers_are_those_of_the_question_or_of_the_source(session: Opene
 
 
 async def test_the_agent_searches_on_for_a_survey_unless_it_is_left_out(session: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = enough = Librarian(needs=("whether scaling helps",))
+    assert (await answered(session(), fresh=True))["answered"] and enough.planning == [], "nothing is thin"
     server.behaviour = model = Librarian(needs=("whether scaling helps",))
-    assert (await answered(session()))["route"]["track"] == "survey"
+    assert (await answered(session(enough_findings=100)))["route"]["track"] == "survey"
     assert len(model.planning) == 1 and "[met" in shown(model.planning[0]), "it sees what is covered"
     for settings, limits in (({}, {"single_shot": True}), ({"max_search_iterations": 0}, {})):
         server.behaviour = left_out = Librarian(needs=("whether scaling helps",))
@@ -243,7 +245,7 @@ async def test_no_chunk_is_read_twice_however_often_the_agent_asks(session: Open
     again = [("search_evidence", {"query": f"{query} on held out people"}) for query in near]
     agent = ScriptedAgent(turn, again)
     server.behaviour = model = Librarian(needs=("whether scaling helps",), agent=agent)
-    opened = session(read_tokens=800, window_tokens=300, max_search_iterations=6)
+    opened = session(read_tokens=800, window_tokens=300, max_search_iterations=6, enough_findings=100)
     record = await answered(opened)
     state = await state_values(opened.home, record["thread_id"])
     assert state["searches_used"] == 6
@@ -256,7 +258,7 @@ async def test_what_the_agent_finds_is_traced_to_its_own_search(session: Opened,
     query = "wrist accelerometers placed by tape"
     agent = ScriptedAgent([("search_evidence", {"query": query, "need": "N1"})])
     server.behaviour = Librarian(needs=("whether scaling helps",), agent=agent)
-    opened = session(read_tokens=500, window_tokens=300)
+    opened = session(read_tokens=500, window_tokens=300, enough_findings=100)
     record = await answered(opened)
     state = await state_values(opened.home, record["thread_id"])
     searches = {query["query"]: set(query["evidence_ids"]) for query in state["queries"]}

@@ -86,7 +86,7 @@ def test_the_writer_is_shown_each_sentence_once_where_chunks_share_it() -> None:
     item = found(BEFORE, SHARED, "N1", 0.6).as_evidence("E1")
     item = Evidence.from_dict({**item.as_dict(), "more": [vars_of(EvidenceSpan.of(AFTER, start, start + len(LAST)))]})
     shown = passage_of(item, BEFORE, {BEFORE.id: BEFORE, AFTER.id: AFTER})
-    assert [(sentence.text, sentence.carries) for sentence in shown] == [(FIRST, False), (SHARED, True), (LAST, True)]
+    assert [(sentence.text, sentence.carries) for sentence in shown] == [(SHARED, True), (LAST, True)]
 
 
 def vars_of(span: EvidenceSpan) -> dict[str, object]:

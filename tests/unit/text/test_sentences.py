@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citeloom.text.sentences import sentence_spans
+from citeloom.text.sentences import leans_back, sentence_spans
 
 PROSE = [
     ("Lee et al. (2020) found it. It holds.", ["Lee et al. (2020) found it.", "It holds."]),
@@ -79,3 +79,19 @@ def test_spans_are_ordered_trimmed_and_leave_out_no_letter(text: str) -> None:
 def test_half_a_character_takes_no_sentence_away() -> None:
     text = "One \ud83d sentence. Another one."
     assert [text[start:end] for start, end in sentence_spans(text)] == ["One \ud83d sentence.", "Another one."]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "leans"),
+    [
+        ("This held for all networks.", True),
+        ("However, it failed.", True),
+        ("In these cases it failed.", True),
+        ("The latter failed.", True),
+        ("Degree alone failed.", False),
+        ("Thistle grows.", False),
+        ("", False),
+    ],
+)
+def test_a_sentence_that_points_back_leans_on_the_one_before(sentence: str, leans: bool) -> None:
+    assert leans_back(sentence) is leans

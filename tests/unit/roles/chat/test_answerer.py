@@ -10,7 +10,7 @@ import pytest
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat import ChatAnswerer, ChatQuestionPlanner
 from citeloom.roles.chat.prompt_answer_sources import FRESH_TOKENS, present_fresh
-from citeloom.roles.chat.prompt_format import present_findings, tokens_of
+from citeloom.roles.chat.prompt_format import tokens_of
 from citeloom.roles.inputs import AnswerBrief, PassageSentence, Source, Turn
 from citeloom.roles.needs import Need, NeedCoverage
 from citeloom.roles.protocols import Draft
@@ -112,15 +112,6 @@ async def test_a_mended_answer_is_told_what_was_wrong(scripted: Any, source: Sou
 async def test_the_draft_is_kept_when_mending_gives_no_text(scripted: Any, source: Source) -> None:
     kept = await answerer(scripted("", "")).repair(brief(source), Draft(ANSWER), ["x"])
     assert kept.text == ANSWER and "twice" in kept.notes[0]
-
-
-@pytest.mark.parametrize(("words", "shown"), [("Degree alone did well.", False), ("However, it did well.", True)])
-def test_a_sentence_of_context_is_shown_where_the_words_lean_on_it(source: Source, words: str, shown: bool) -> None:
-    passage = (
-        PassageSentence(source.evidence.chunk_id, 0, 20, "We compared degrees.", carries=False),
-        PassageSentence(source.evidence.chunk_id, 20, 42, words),
-    )
-    assert ("before: We compared degrees." in present_findings((), [replace(source, passage=passage)]).text) is shown
 
 
 def test_many_findings_fit_into_the_prompt_and_the_weakest_are_statements_alone(source: Source) -> None:

@@ -184,7 +184,27 @@ async def test_a_sentence_is_shown_with_all_its_passages_title_year_and_the_sent
     shown = caller.text()
     assert "Before P1: Of degree.\nP1, cites passages A, B: Degree holds [A] and mice sleep [B]." in shown
     assert "Before P2: P1\nP2, cites passage A: That lasts." in shown, "what is shown already is not repeated"
-    assert shown.count("Paper: The probability of edge existence (2024)") == 2 and "Zietz" not in shown
+    assert "Paper: The probability of edge existence (2024)" in shown and "Zietz" not in shown
+    assert "Paper: that of passage A" in shown, "a title is shown once"
+
+
+@pytest.mark.parametrize(
+    ("reason", "marked"),
+    [
+        ("A3-A4 and passage B say it; C1 does not.", "[E1] and [E2] say it; C1 does not."),
+        ("A: the number is missing.", "[E1]: the number is missing."),
+        ("B says less, A is silent.", "[E2] says less, A is silent."),
+        ("A single study, hepatitis B.", "A single study, hepatitis B."),
+    ],
+)
+async def test_a_reason_names_passages_as_the_text_does(
+    scripted: Any, prompts: PromptLibrary, make_source: Any, reason: str, marked: str
+) -> None:
+    caller = scripted(answer({"reason": reason, "A": YES, "B": NO, "verdict": "partly"}))
+    (verdicts,) = await ChatJudge(caller, prompts, max_tokens=900).judge(
+        [claim(TWO, make_source(), make_source("E2", "Mice sleep."))]
+    )
+    assert {verdict.reason for verdict in verdicts} == {marked}
 
 
 async def test_the_words_that_decide_may_lie_in_several_chunks(

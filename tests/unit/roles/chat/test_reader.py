@@ -230,3 +230,19 @@ async def test_what_could_not_be_read_is_told_from_what_says_nothing(
     assert list(nothing) == list(unread) == []
     assert isinstance(nothing, Findings) and nothing.unreadable == ()
     assert isinstance(unread, Findings) and unread.unreadable == tuple(chunk.id for chunk in window.chunks)
+
+
+@pytest.mark.parametrize(
+    ("statement", "named", "quotes"),
+    [
+        ("As good on 17.", (1,), ["Degree alone predicts most edges of a network.", "It was as good on 17 of them."]),
+        ("As good on 17.", (3,), ["It was as good on 17 of them."]),
+        ("As good on 99.", (1,), ["Degree alone predicts most edges of a network."]),
+    ],
+)
+async def test_a_number_of_the_statement_brings_the_sentence_that_holds_it(
+    scripted: Any, prompts: PromptLibrary, make_window: Any, statement: str, named: tuple[int, ...], quotes: list[str]
+) -> None:
+    """Otherwise a true number would be found in no source, and taken out of the text."""
+    [found] = await read(scripted(answer(finding(*named, statement=statement))), prompts, make_window(), [])
+    assert words(found) == quotes

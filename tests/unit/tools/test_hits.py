@@ -1,0 +1,33 @@
+"""Which hits are worth a window: those of near papers, spread over the papers."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.tools.window_search import _Hit, _of_near_papers, _share, _spread
+
+
+def hits(*found: tuple[str, float]) -> list[_Hit]:
+    return [_Hit(f"{key}:{place:05d}", cosine, ("N1",)) for place, (key, cosine) in enumerate(found)]
+
+
+def keys(found: list[_Hit]) -> str:
+    return "".join(hit.id[0] for hit in found)
+
+
+def test_papers_far_from_all_needs_are_left_out_with_all_their_hits() -> None:
+    found = hits(("a", 0.90), ("b", 0.80), ("c", 0.84), ("a", 0.70), ("b", 0.82))
+    assert keys(_of_near_papers(found, 0.08)) == "aca", "the far hit of a near paper stays"
+    assert keys(_of_near_papers(found, 0.0)) == "abcab"
+    assert _of_near_papers([], 0.08) == []
+
+
+def test_hits_of_one_paper_let_others_pass() -> None:
+    found = hits(("a", 0.9), ("a", 0.9), ("a", 0.9), ("b", 0.8), ("c", 0.8))
+    assert keys(_spread(found, 3)) == "abaca"
+    assert keys(_spread(found, 0)) == "aaabc"
+
+
+@pytest.mark.parametrize(("papers", "share"), [(0, 1.0), (1, 1.0), (2, 0.7), (3, 0.5), (9, 0.5)])
+def test_the_fewer_papers_the_larger_their_shares(papers: int, share: float) -> None:
+    assert _share(papers, 0.5) == share
