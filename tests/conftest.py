@@ -28,6 +28,7 @@ def _only_declared_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     for name in list(os.environ):
         if (name.startswith("CITELOOM_") and name != "CITELOOM_SHARED") or name.startswith("OPENAI_"):
             monkeypatch.delenv(name)
+    monkeypatch.delenv("COLUMNS", raising=False)  # which a parallel run sets for its workers
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration of the user"))
     monkeypatch.chdir(tmp_path)
     yield

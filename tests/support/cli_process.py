@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLI = ROOT / "cli.py"
 
@@ -67,3 +69,22 @@ def finish(process: subprocess.Popen[str]) -> Finished:
 def run(*arguments: str | Path, cwd: Path, settings: Mapping[str, str] | None = None) -> Finished:
     """The command in a process of its own, to its end."""
     return finish(start(*arguments, cwd=cwd, settings=settings))
+
+
+def run_here(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *arguments: str | Path,
+    settings: Mapping[str, str] | None = None,
+) -> Finished:
+    """The command in this process, in its folder and environment, to its end."""
+    from citeloom.cli import main
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "argv", ["cli.py", *map(str, arguments)])
+        for name, value in (settings or {}).items():
+            patch.setenv(f"CITELOOM_{name}", value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    out, err = capsys.readouterr()
+    return Finished(int(ended.value.code or 0), out, err)

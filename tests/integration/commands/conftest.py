@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from citeloom.cli import main
 from citeloom.models.embeddings.local import LocalEmbedding
-from tests.support.cli_process import Finished
+from tests.support.cli_process import Finished, run_here
 from tests.support.openai_server import FakeOpenAI
 from tests.support.sample_library import EXPERIMENT, index_samples
 
@@ -23,14 +21,7 @@ def citeloom(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     """A command, given as on a shell; settings by name (`CHAT_MODEL="fake"`)."""
 
     def give(*arguments: str | Path, **settings: str) -> Finished:
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", ["cli.py", *map(str, arguments)])
-            for name, value in settings.items():
-                patch.setenv(f"CITELOOM_{name}", value)
-            with pytest.raises(SystemExit) as ended:
-                main()
-        out, err = capsys.readouterr()
-        return Finished(int(ended.value.code or 0), out, err)
+        return run_here(monkeypatch, capsys, *arguments, settings=settings)
 
     return give
 
