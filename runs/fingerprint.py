@@ -69,7 +69,7 @@ def fingerprint(
             "settings": _text_settings(settings),
             "models": models,
             "prompts": prompts_hash,
-            "custom_model_id": custom_model_id,
+            "handed_in": custom_model_id,
         },
     )
 
@@ -86,7 +86,7 @@ def research_fingerprint(
             "settings": _text_settings(settings),
             "models": {role: list(settings.address_of(role)) for role in KEPT_ROLES},
             "prompts": prompts_hash,
-            "custom_model_id": custom_model_id,
+            "handed_in": custom_model_id,
         },
     )
 

@@ -63,7 +63,7 @@ async def test_a_question_is_answered_by_a_server_that_holds_little(
     session: Opened, server: FakeOpenAI, small: SmallServer, listed: Json, settings: Json
 ) -> None:
     server.listed = listed
-    record = (await run_research(ResearchRequest(QUESTION), session(**settings))).record
+    record = (await run_research(ResearchRequest(QUESTION), session(**settings, enough_findings=100))).record
     assert record["answered"] and record["citations"] and "](" not in record["text"]
     _nothing_was_lost(small, record, learned=not (listed or settings))
 

