@@ -14,7 +14,7 @@ from ..markers import CitedSentence
 from ..spans import line_start
 
 _LEAD: Final = re.compile(
-    r"(?P<mark>\*\*|__|\*|_)(?P<words>(?:(?!\*|__|_\W)(?:[^\n\d]|(?<=[A-Za-z])\d)){1,80})(?P=mark)[.:]?"
+    r"(?P<mark>\*\*|__|\*|_)(?P<words>(?:(?!\*|__|_\W)(?:[^\n\d]|(?<=\w)\d)){1,80})(?P=mark)[.:]?"
 )
 _LIST_MARK: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,3}[.)])[ \t]+)*")
 _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
