@@ -10,6 +10,7 @@ from ..graph.conversation_state import TurnKind
 from ..graph.events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.conversation import TurnRequest, take_turn
+from ..runs.execution import ignore
 from ..runs.output_files import public_record
 from ..runs.transcript import turn_record, write_transcript
 from ..stores.conversation_registry import ConversationRegister, new_thread_id
@@ -122,6 +123,5 @@ class Conversation:
         require_open(self._library)
         require_writable(self._library)
         request = TurnRequest(asked, kind)
-        told: dict[str, Any] = {} if on_event is None else {"on_event": on_event}
-        turn = await take_turn(self.thread_id, request, self._library, **told)
+        turn = await take_turn(self.thread_id, request, self._library, on_event=on_event or ignore)
         return {**public_record(turn.record), "number": turn.number}

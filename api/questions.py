@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from ..citations.export.files import prepare_folder
 from ..citations.export.pandoc_formats import Format
 from ..graph.events import OnEvent
 from ..graph.session import Session
-from ..runs.output_files import public_record, save_section
-from ..runs.research import ResearchRequest, run_research
-from .arguments import formats_of, library_first, one_or_more, require_writable
+from ..runs.research import ResearchRequest
+from .arguments import library_first, one_or_more, require_writable
 from .blocking import run_blocking
+from .running import RunOptions, output_to, run
 
 __all__ = ["ResearchOptions", "aresearch", "research"]
 
 
-class ResearchOptions(TypedDict, total=False):
+class ResearchOptions(RunOptions, total=False):
     """How a question is answered; see `aresearch`."""
 
     sources: int | None
@@ -29,11 +27,6 @@ class ResearchOptions(TypedDict, total=False):
     venue: str
     papers: Sequence[str] | str
     single_shot: bool
-    out: Path | str | None
-    formats: Sequence[Format] | Format
-    fresh: bool
-    force: bool
-    strict: bool | None
 
 
 class ResearchCallOptions(ResearchOptions, total=False):
@@ -87,15 +80,7 @@ async def aresearch(
     request = ResearchRequest(
         question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
     )
-    wanted = formats_of(formats, out)
-    if strict is not None:
-        library = library.with_settings(strict=strict)
-    if out is not None:
-        await asyncio.to_thread(prepare_folder, Path(out))
-    finished = await (run_research(request, library, on_event=on_event) if on_event else run_research(request, library))
-    if out is None:
-        return public_record(finished.record)
-    return await save_section(finished.record, Path(out), wanted, home=library.home, force=force)
+    return await run(request, library, output_to(out, formats, force=force), strict, on_event)
 
 
 @library_first

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from ..citations.export.figures import with_plot_files
-from ..citations.export.files import prepare_folder
 from ..citations.export.pandoc_formats import Format
 from ..experiment import Experiment, SectionKind, load_experiment, parse_experiment
 from ..graph.events import OnEvent
 from ..graph.session import Session
-from ..runs.execution import run_section
 from ..runs.fingerprint import RunKind
-from ..runs.output_files import public_record, save
 from ..runs.section_request import SectionRequest
-from .arguments import ArgumentError, formats_of, library_first, require_writable, section_kind
+from .arguments import ArgumentError, library_first, require_writable, section_kind
 from .blocking import run_blocking
+from .running import RunOptions, output_to, run
 
-__all__ = ["WritingOptions", "awrite_paper", "awrite_section", "write_paper", "write_section"]
-
-
-class WritingOptions(TypedDict, total=False):
-    """How a section or a paper is written; see `awrite_section`."""
-
-    out: Path | str | None
-    formats: Sequence[Format] | Format
-    fresh: bool
-    force: bool
-    strict: bool | None
+__all__ = ["awrite_paper", "awrite_section", "write_paper", "write_section"]
 
 
-class WritingCallOptions(WritingOptions, total=False):
-    """The same for a call that returns what was written: its events go to a callback."""
+class WritingCallOptions(RunOptions, total=False):
+    """The options of a call that returns what was written: its events go to a callback."""
 
     on_event: OnEvent | None
 
@@ -112,16 +99,8 @@ async def _written(
 ) -> dict[str, Any]:
     require_writable(library)
     given, source = _experiment(experiment)
-    wanted = formats_of(formats, out)
-    if out is not None:
-        await asyncio.to_thread(prepare_folder, Path(out))
-    if strict is not None:
-        library = library.with_settings(strict=strict)
-    request = SectionRequest(kind, given, source, fresh)
-    finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
-    if out is None:
-        return public_record(finished.record)
-    return await save(finished.record, Path(out), wanted, home=library.home, force=force)
+    output = output_to(out, formats, force=force)
+    return await run(SectionRequest(kind, given, source, fresh), library, output, strict, on_event)
 
 
 @library_first

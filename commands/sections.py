@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DONE_WITH_REFUSALS, InputError
 from ..models.concurrency import run_async
-from ..plurals import counted
 from .escaping import one_line
 from .options import (
     HomeOption,
@@ -25,12 +22,14 @@ from .options import (
     resolve,
 )
 from .output import notice, result, result_json, section_progress
+from .run_report import end_unread, report_run
 
 if TYPE_CHECKING:
     from ..experiment import SectionKind
     from ..graph.session import Session
     from ..runs.fingerprint import RunKind
     from ..runs.section_request import SectionRequest
+    from ..runs.service import Output
 
 # The kinds are spelled out here, so that `--help` needs no model of an experiment.
 PURPOSES: dict[str, str] = {
@@ -233,72 +232,25 @@ async def _write(
 async def write_one(
     request: SectionRequest, out: Path, session: Session, formats: Sequence[str] = (), *, force: bool = False
 ) -> dict[str, Any]:
-    """A section or a paper with its files; says what happened on stderr."""
-    from ..citations.export.pandoc_formats import FORMATS
-    from ..graph.completeness import coverage_line
-    from ..runs.execution import run_section
-    from ..runs.output_files import save
+    """A section or a paper with its files; reports on stderr."""
+    from ..runs.service import run_and_save
 
     if session.notice:
         notice(session.notice)
-    with prepared_folder(out), section_progress(session.spent_now) as show:
-        finished = await run_section(request, session, on_event=show, on_notice=notice)
-    wanted = [known for known in FORMATS if known in formats]
-    record = await save(finished.record, out, wanted, home=session.home, force=force)
-    for warning in record["warnings"]:
-        notice(f"Note: {warning}")
-    usage = record["usage"]
-    papers = len({citation["key"] for citation in record["citations"]})
-    cost = (
-        f"{counted(usage['llm_calls'], 'model call')}, {counted(usage['journal_hits'], 'answer')} from the journal, "
-        f"{counted(usage['input_tokens'] + usage['output_tokens'], 'token')}{priced(usage)}"
-    )
-    notice(f"{request.kind}: {counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}; {cost}.")
-    if finished.finished_earlier:
-        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh writes anew.")
-    if coverage := coverage_line(record.get("coverage", {})):
-        notice(coverage)
-    if record["numbers"]:
-        found = sum(number["found"] is not None for number in record["numbers"])
-        notice(f"Numbers: {found} of {len(record['numbers'])} found in the experiment or in a cited passage.")
-    if record["left_out"]:
-        count = len(record["left_out"])
-        notice(
-            f"Left out (--strict): {count} sentence{'s' if count > 1 else ''} that failed a check, listed in the JSON."
+    with section_progress(session.spent_now) as show:
+        finished = await run_and_save(
+            request, session, output_to(out, formats, force=force), on_event=show, on_notice=notice
         )
-    notice("Files: " + ", ".join(record["files"].values()))
-    return record
+    report_run(finished)
+    return finished.record
 
 
-def end_unread(record: dict[str, Any]) -> None:
-    """End with exit code 4 where the model could read none of the passages that it was shown."""
-    from ..graph.completeness import all_unreadable
+def output_to(out: Path, formats: Sequence[str], *, force: bool) -> Output:
+    """The folder and the formats that a command was given, in the order of `FORMATS`."""
+    from ..citations.export.pandoc_formats import FORMATS
+    from ..runs.service import Output
 
-    if all_unreadable(record.get("coverage", {})):
-        notice("Warning: the model could read none of the passages; the result rests on none of them.")
-        raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def priced(usage: dict[str, Any]) -> str:
-    """The cost, to be put behind tokens; nothing where no prices are known."""
-    return f", cost {usage['cost']:.4f}" if usage["cost"] else ""
-
-
-@contextmanager
-def prepared_folder(out: Path) -> Iterator[None]:
-    """A folder that is proven to be writable before anything is paid for; taken away again when it was made here
-    and the input was then found to be wrong. Raises `InputError`."""
-    from ..runs.output_files import prepare_folder
-
-    made = [folder for folder in (out, *out.parents) if not folder.exists()]
-    prepare_folder(out)
-    try:
-        yield
-    except InputError:
-        for folder in made:
-            with suppress(OSError):  # somebody else has put something there
-                folder.rmdir()
-        raise
+    return Output(out, tuple(known for known in FORMATS if known in formats), force)
 
 
 def _kind(kind: str) -> SectionKind:

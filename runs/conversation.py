@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,10 @@ from ..stores.conversation_registry import ConversationEntry, ConversationRegist
 from ..stores.home import Home
 from ..stores.lock import run_lock, run_under_way
 from ..tools.questions.validation import plain_question
-from .execution import RunUnderWayError
+from .execution import RunUnderWayError, ignore
 from .provenance import provenance
 from .research import FOREIGN_SCRIPT, foreign_script
+from .section_request import OnNotice
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -55,17 +55,13 @@ class PausedTurn:
     kind: TurnKind
 
 
-def _ignore(_: object) -> None:
-    return None
-
-
 async def take_turn(
     thread_id: str,
     request: TurnRequest,
     session: Session,
     *,
-    on_event: OnEvent = _ignore,
-    on_notice: Callable[[str], None] = _ignore,
+    on_event: OnEvent = ignore,
+    on_notice: OnNotice = ignore,
 ) -> TurnResult:
     """Answer the next question of a conversation, or go on with the one that was stopped when it is asked again.
 

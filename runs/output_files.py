@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..stores.home import Home
 from ..stores.written_files import WrittenFiles
 
-__all__ = ["prepare_folder", "public_record", "save", "save_section", "write_own_file"]
+__all__ = ["public_record", "save", "save_section", "write_own_file"]
 
 _ALWAYS = ("md", "bib", "evidence.html", "json")
 _FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "with_markers", "numbering")

@@ -77,7 +77,7 @@ def _target(argument: str, name: str) -> Path:
 async def section(shell: Shell, argument: str) -> Outcome:
     """Write a section of the paper on an experiment."""
     from ...experiment import SectionKind, load_experiment
-    from ...runs.execution import run_section
+    from ...runs.execution import run_request
     from ...runs.section_request import SectionRequest
 
     kind, _, given = argument.partition(" ")
@@ -96,7 +96,7 @@ async def section(shell: Shell, argument: str) -> Outcome:
     session = await shell.session()
     with section_progress(session.spent_now) as show:
         request = SectionRequest(cast(SectionKind, kind), experiment, str(source))
-        finished = await run_section(request, session, on_event=show, on_notice=notice)
+        finished = await run_request(request, session, on_event=show, on_notice=notice)
     record = finished.record
     if finished.finished_earlier:
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now.")

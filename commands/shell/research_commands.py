@@ -13,6 +13,7 @@ from ..answer_stream import AnswerStreamView
 from ..answer_view import references_markdown
 from ..live_view import RunProgress
 from ..output import notice, result
+from ..run_report import usage_words
 from . import display
 from .shell import Shell
 from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
@@ -163,10 +164,7 @@ def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:
 
 def _tell_cost(usage: Mapping[str, Any]) -> None:
     if usage["llm_calls"] or usage["journal_hits"]:
-        cost = f", cost {usage['cost']:.4f}" if usage["cost"] else ""
-        tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
-        hits = f"{counted(usage['journal_hits'], 'answer')} from the journal"
-        notice(f"{counted(usage['llm_calls'], 'model call')}, {hits}, {tokens}{cost}.")
+        notice(f"{usage_words(usage)}.")
 
 
 def _capital(text: str) -> str:
