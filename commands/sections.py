@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..models.concurrency import run_async
+from ..section_kinds import SECTION_KINDS, SECTIONS, SectionKind
 from .escaping import one_line
 from .options import (
     HomeOption,
@@ -25,29 +26,10 @@ from .output import notice, result, result_json, section_progress
 from .run_report import end_unread, report_run
 
 if TYPE_CHECKING:
-    from ..experiment import SectionKind
     from ..graph.session import Session
     from ..runs.fingerprint import RunKind
     from ..runs.section_request import SectionRequest
     from ..runs.service import Output
-
-# The kinds are spelled out here, so that `--help` needs no model of an experiment.
-PURPOSES: dict[str, str] = {
-    "introduction": "the problem, what is open, and the hypothesis, beside earlier work",
-    "methods": "what was done and how, beside comparable methods",
-    "results": "what came out, with the experiment's numbers",
-    "discussion": "what the results mean, beside earlier findings",
-    "conclusion": "the verdict and what follows from it",
-    "abstract": "the whole paper in one paragraph",
-}
-NEEDS: dict[str, str] = {
-    "introduction": "paper_concept.description; hypothesis.description or paper_concept.open_questions",
-    "methods": "experimental_plan or hypothesis.method_combination",
-    "results": "results, execution_result.stdout or metrics",
-    "discussion": "reasoning, results or summary",
-    "conclusion": "paper_concept.description; reasoning, summary or results",
-    "abstract": "paper_concept.description; summary, results or reasoning",
-}
 
 ExpOption = Annotated[Path, typer.Option("--exp", help="The experiment, as JSON.", show_default=False)]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; made when it is not there.")]
@@ -108,18 +90,18 @@ SearchesOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the section commands to the command line."""
-    for kind in PURPOSES:
+    for kind in SECTION_KINDS:
         app.command(kind, help=_help(kind), rich_help_panel="Write")(_command(kind))
     app.command("paper", help=_PAPER_HELP, rich_help_panel="Write")(paper)
 
 
-def _help(kind: str) -> str:
+def _help(kind: SectionKind) -> str:
     return (
-        f"Write the {kind}: {PURPOSES[kind]}.\n\n"
+        f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
         f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its passage) "
         f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
         "goes on when the same command is given again; a finished one is not paid for twice.\n\n"
-        f"exp.json needs: {NEEDS[kind]}. {_FIELDS}\n\n"
+        f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
         f"Example: citeloom {kind} --exp exp.json --out paper/ --cite-style pandoc"
     )
 
@@ -134,12 +116,12 @@ _PAPER_HELP = (
     "Writes paper.md, paper.bib, paper.evidence.html and paper.json, and prints the text; --format adds others. A "
     "killed or paused run resumes when the same command is given again.\n\n"
     "exp.json needs what the sections need: "
-    + " ".join(f"{kind}: {needed}." for kind, needed in NEEDS.items())
+    + " ".join(f"{kind}: {spec.needs}." for kind, spec in SECTIONS.items())
     + f" {_FIELDS}\n\nExample: citeloom paper --exp exp.json --out paper/ --format docx"
 )
 
 
-def _command(kind: str) -> Any:
+def _command(kind: SectionKind) -> Any:
     def section(
         exp: ExpOption,
         out: OutOption = Path(),
@@ -205,7 +187,7 @@ def paper(
 
 
 async def _write(
-    kind: str,
+    kind: RunKind,
     exp: Path,
     out: Path,
     formats: Sequence[str] | None,
@@ -216,16 +198,15 @@ async def _write(
     force: bool,
 ) -> dict[str, Any]:
     from ..citations.export.figures import with_plot_files
-    from ..experiment import SECTION_KINDS, load_experiment, require_fields
+    from ..experiment import load_experiment, require_fields
     from ..runs.section_request import SectionRequest
 
     settings, found = resolve(home, **overrides)
     experiment = with_plot_files(load_experiment(exp), exp.parent)
-    for needed in SECTION_KINDS if kind == "paper" else (_kind(kind),):
+    for needed in SECTION_KINDS if kind == "paper" else (kind,):
         require_fields(experiment, needed, source=str(exp))
     with command_session(settings, found, create=False) as session:
-        asked: RunKind = "paper" if kind == "paper" else _kind(kind)
-        request = SectionRequest(asked, experiment, str(exp), fresh)
+        request = SectionRequest(kind, experiment, str(exp), fresh)
         return await write_one(request, out, session, formats or (), force=force)
 
 
@@ -251,10 +232,6 @@ def output_to(out: Path, formats: Sequence[str], *, force: bool) -> Output:
     from ..runs.service import Output
 
     return Output(out, tuple(known for known in FORMATS if known in formats), force)
-
-
-def _kind(kind: str) -> SectionKind:
-    return kind  # type: ignore[return-value]  # the keys of PURPOSES are the kinds; a test holds them together
 
 
 def _show(record: dict[str, Any]) -> None:
