@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self
 
 from ..graph.conversation_state import TurnKind
 from ..graph.events import Event, OnEvent
@@ -15,22 +15,10 @@ from ..runs.output_files import public_record
 from ..runs.transcript import turn_record, write_transcript
 from ..stores.conversation_registry import ConversationRegister, new_thread_id
 from .arguments import require_open, require_writable
-from .blocking import run_blocking
+from .blocking import blocking
 from .streaming import events_of
 
 __all__ = ["Conversation"]
-
-
-class ImproveOptions(TypedDict, total=False):
-    """How an answer is written anew; see `Conversation.aimprove`."""
-
-    on_event: OnEvent | None
-
-
-class AskOptions(ImproveOptions, total=False):
-    """How a question is taken; see `Conversation.aask`."""
-
-    alone: bool
 
 
 class Conversation:
@@ -97,13 +85,8 @@ class Conversation:
         """
         return events_of(lambda tell: self.aask(question, alone=alone, on_event=tell))
 
-    def ask(self, question: str, **options: Unpack[AskOptions]) -> dict[str, Any]:
-        """`aask` for code without an event loop; takes the same options."""
-        return run_blocking(self.aask(question, **options), "Conversation.aask")
-
-    def improve(self, feedback: str, **options: Unpack[ImproveOptions]) -> dict[str, Any]:
-        """`aimprove` for code without an event loop; takes the same options."""
-        return run_blocking(self.aimprove(feedback, **options), "Conversation.aimprove")
+    ask = blocking(aask)
+    improve = blocking(aimprove)
 
     @property
     def turns(self) -> list[dict[str, Any]]:

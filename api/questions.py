@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from ..citations.export.pandoc_formats import Format
 from ..graph.events import OnEvent
 from ..graph.session import Session
 from ..runs.research import ResearchRequest
 from .arguments import library_first, one_or_more, require_writable
-from .blocking import run_blocking
+from .blocking import blocking
 from .running import RunOptions, output_to, run
 
 __all__ = ["ResearchOptions", "aresearch", "research"]
@@ -27,12 +27,6 @@ class ResearchOptions(RunOptions, total=False):
     venue: str
     papers: Sequence[str] | str
     single_shot: bool
-
-
-class ResearchCallOptions(ResearchOptions, total=False):
-    """The same for a call that returns the answer: its events go to a callback."""
-
-    on_event: OnEvent | None
 
 
 @library_first
@@ -83,7 +77,4 @@ async def aresearch(
     return await run(request, library, output_to(out, formats, force=force), strict, on_event)
 
 
-@library_first
-def research(library: Session, question: str, **options: Unpack[ResearchCallOptions]) -> dict[str, Any]:
-    """`aresearch` for code without an event loop; takes the same options."""
-    return run_blocking(aresearch(library, question, **options), "aresearch")
+research = library_first(blocking(aresearch))

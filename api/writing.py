@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from ..citations.export.figures import with_plot_files
 from ..citations.export.pandoc_formats import Format
@@ -14,16 +14,10 @@ from ..graph.session import Session
 from ..runs.fingerprint import RunKind
 from ..runs.section_request import SectionRequest
 from .arguments import ArgumentError, library_first, require_writable, section_kind
-from .blocking import run_blocking
-from .running import RunOptions, output_to, run
+from .blocking import blocking
+from .running import output_to, run
 
 __all__ = ["awrite_paper", "awrite_section", "write_paper", "write_section"]
-
-
-class WritingCallOptions(RunOptions, total=False):
-    """The options of a call that returns what was written: its events go to a callback."""
-
-    on_event: OnEvent | None
 
 
 @library_first
@@ -103,23 +97,8 @@ async def _written(
     return await run(SectionRequest(kind, given, source, fresh), library, output, strict, on_event)
 
 
-@library_first
-def write_section(
-    library: Session,
-    kind: SectionKind,
-    experiment: Experiment | dict[str, Any] | Path | str,
-    **options: Unpack[WritingCallOptions],
-) -> dict[str, Any]:
-    """`awrite_section` for code without an event loop; takes the same options."""
-    return run_blocking(awrite_section(library, kind, experiment, **options), "awrite_section")
-
-
-@library_first
-def write_paper(
-    library: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[WritingCallOptions]
-) -> dict[str, Any]:
-    """`awrite_paper` for code without an event loop; takes the same options."""
-    return run_blocking(awrite_paper(library, experiment, **options), "awrite_paper")
+write_section = library_first(blocking(awrite_section))
+write_paper = library_first(blocking(awrite_paper))
 
 
 def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:
