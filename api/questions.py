@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..citations.export.pandoc_formats import Format
 from ..graph.events import OnEvent
 from ..graph.session import Session
 from ..runs.research import ResearchRequest
+from ..runs.result_record import ResultRecord
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
 from .running import RunOptions, output_to, run
@@ -47,7 +47,7 @@ async def aresearch(
     force: bool = False,
     strict: bool | None = None,
     on_event: OnEvent | None = None,
-) -> dict[str, Any]:
+) -> ResultRecord:
     """Answer a question from the papers alone, or go on with it; the result is the JSON of `research --json`.
 
     Args:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from ..citations.export.pandoc_formats import Format
 from ..graph.events import OnEvent
 from ..graph.session import Session
 from ..runs.execution import ignore
+from ..runs.result_record import ResultRecord
 from ..runs.section_request import RunRequest
 from ..runs.service import Output, run_and_save
 from .arguments import formats_of
@@ -33,7 +34,7 @@ def output_to(out: Path | str | None, formats: Sequence[Format] | Format, *, for
 
 async def run(
     request: RunRequest, library: Session, output: Output | None, strict: bool | None, on_event: OnEvent | None
-) -> dict[str, Any]:
+) -> ResultRecord:
     """The public record of the request; raises as `run_and_save` does."""
     if strict is not None:
         library = library.with_settings(strict=strict)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -61,7 +61,7 @@ def astream_research(
     return events_of(lambda tell: aresearch(library, question, **options, on_event=tell))
 
 
-async def events_of(work: Callable[[OnEvent], Awaitable[dict[str, Any]]]) -> AsyncGenerator[Event, None]:
+async def events_of(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:
     """The events that `work` tells, and in the end `done` with what it returns; raises what `work` raises.
 
     When the stream is closed early `work` is cancelled, and has ended when the closing is over.

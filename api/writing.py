@@ -12,6 +12,7 @@ from ..experiment import Experiment, SectionKind, load_experiment, parse_experim
 from ..graph.events import OnEvent
 from ..graph.session import Session
 from ..runs.fingerprint import RunKind
+from ..runs.result_record import ResultRecord
 from ..runs.section_request import SectionRequest
 from .arguments import ArgumentError, library_first, require_writable, section_kind
 from .blocking import blocking
@@ -32,7 +33,7 @@ async def awrite_section(
     force: bool = False,
     strict: bool | None = None,
     on_event: OnEvent | None = None,
-) -> dict[str, Any]:
+) -> ResultRecord:
     """Write a section, or go on with it; the result is the section's JSON.
 
     Args:
@@ -62,7 +63,7 @@ async def awrite_paper(
     force: bool = False,
     strict: bool | None = None,
     on_event: OnEvent | None = None,
-) -> dict[str, Any]:
+) -> ResultRecord:
     """Write all six sections of a paper as one run, or go on with it; the result is the JSON of `paper --json`.
 
     Args:
@@ -90,7 +91,7 @@ async def _written(
     force: bool,
     strict: bool | None,
     on_event: OnEvent | None,
-) -> dict[str, Any]:
+) -> ResultRecord:
     require_writable(library)
     given, source = _experiment(experiment)
     output = output_to(out, formats, force=force)

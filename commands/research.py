@@ -37,6 +37,7 @@ from .sections import (
 if TYPE_CHECKING:
     from ..graph.session import Session
     from ..runs.research import ResearchRequest
+    from ..runs.result_record import ResultRecord
 
 QuestionArgument = Annotated[str, typer.Argument(help="What to answer.", show_default=False)]
 SourcesOption = Annotated[
@@ -152,7 +153,7 @@ async def _ask(
     *,
     draft: bool,
     force: bool,
-) -> tuple[dict[str, Any], AnswerStreamView]:
+) -> tuple[ResultRecord, AnswerStreamView]:
     from ..tools.questions.validation import plain_question
 
     plain_question(request.question)  # before a home is made or named for nothing
@@ -172,7 +173,7 @@ async def answer_one(
     told: AnswerStreamView,
     *,
     force: bool = False,
-) -> dict[str, Any]:
+) -> ResultRecord:
     """One answer, with its files where a folder is given; reports on stderr, and draws it on `told`."""
     from ..runs.service import run_and_save
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,10 +12,11 @@ from .answer_view import outcome_words
 from .output import notice
 
 if TYPE_CHECKING:
-    from ..runs.execution import RunResult
+    from ..runs.result_record import ResultRecord, UsageRecord
+    from ..runs.service import SavedRun
 
 
-def report_run(finished: RunResult) -> None:
+def report_run(finished: SavedRun) -> None:
     """Report on a section, a paper or an answer."""
     from ..graph.completeness import coverage_line
 
@@ -39,7 +39,7 @@ def report_run(finished: RunResult) -> None:
         notice("Files: " + ", ".join(record["files"].values()))
 
 
-def _report_checks(record: Mapping[str, Any]) -> None:
+def _report_checks(record: ResultRecord) -> None:
     if numbers := record["numbers"]:
         found = sum(number["found"] is not None for number in numbers)
         notice(f"Numbers: {found} of {len(numbers)} found in the experiment or in a cited passage.")
@@ -48,7 +48,7 @@ def _report_checks(record: Mapping[str, Any]) -> None:
         notice(f"Left out (--strict): {sentences} that failed a check, listed in the JSON.")
 
 
-def usage_words(usage: Mapping[str, Any]) -> str:
+def usage_words(usage: UsageRecord) -> str:
     """Calls, answers from the journal, tokens, and the cost where prices are known."""
     calls = counted(usage["llm_calls"], "model call")
     hits = counted(usage["journal_hits"], "answer")
@@ -57,7 +57,7 @@ def usage_words(usage: Mapping[str, Any]) -> str:
     return f"{calls}, {hits} from the journal, {tokens}{cost}"
 
 
-def end_unread(record: Mapping[str, Any]) -> None:
+def end_unread(record: ResultRecord) -> None:
     """End with exit code 4 where the model could read none of the passages that it was shown."""
     from ..graph.completeness import all_unreadable
 

@@ -28,6 +28,7 @@ from .run_report import end_unread, report_run
 if TYPE_CHECKING:
     from ..graph.session import Session
     from ..runs.fingerprint import RunKind
+    from ..runs.result_record import ResultRecord
     from ..runs.section_request import SectionRequest
     from ..runs.service import Output
 
@@ -196,7 +197,7 @@ async def _write(
     overrides: dict[str, Any],
     *,
     force: bool,
-) -> dict[str, Any]:
+) -> ResultRecord:
     from ..citations.export.figures import with_plot_files
     from ..experiment import load_experiment, require_fields
     from ..runs.section_request import SectionRequest
@@ -212,7 +213,7 @@ async def _write(
 
 async def write_one(
     request: SectionRequest, out: Path, session: Session, formats: Sequence[str] = (), *, force: bool = False
-) -> dict[str, Any]:
+) -> ResultRecord:
     """A section or a paper with its files; reports on stderr."""
     from ..runs.service import run_and_save
 
@@ -234,7 +235,7 @@ def output_to(out: Path, formats: Sequence[str], *, force: bool) -> Output:
     return Output(out, tuple(known for known in FORMATS if known in formats), force)
 
 
-def _show(record: dict[str, Any]) -> None:
+def _show(record: ResultRecord) -> None:
     title = one_line(record.get("title") or record["section"].capitalize())
     result(f"\n# {title}\n\n{record['text']}\n")
     if record["references"]:

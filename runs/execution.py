@@ -23,6 +23,7 @@ from ..stores.home import Home
 from ..stores.lock import run_lock, run_under_way
 from ..stores.run_registry import RunRecord, RunRegister
 from .provenance import provenance
+from .result_record import StoredRecord, stored
 from .section_request import OnNotice, RunRequest
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class RunResult:
     """A finished run: its JSON record, and whether an earlier run had finished it."""
 
-    record: dict[str, Any]
+    record: StoredRecord
     finished_earlier: bool
 
 
@@ -128,7 +129,7 @@ async def _go_on(
         await asyncio.shield(_note_stop(error, run, session, register, saver))
         raise
     record = await _complete(values["result"], values, run, session)
-    await asyncio.to_thread(register.mark, run.thread_id, "finished", result=record)
+    await asyncio.to_thread(register.mark, run.thread_id, "finished", result=dict(record))
     return RunResult(record, finished_earlier=False)
 
 
@@ -167,7 +168,7 @@ async def _note_stop(
 async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqliteSaver) -> RunResult:
     """The stored result; rendered anew, which takes no model call, in another citation style, with `strict` or
     without it, or for the report of a run that was finished before there were any."""
-    record = dict(run.result or {})
+    record = stored(run.result or {})
     settings = session.settings
     style = session.answer_style if run.section == "research" else settings.cite_style
     asked = {"cite_style": style, "csl": settings.csl, "strict": settings.strict}
@@ -179,10 +180,10 @@ async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqlite
     return RunResult(record, finished_earlier=True)
 
 
-async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> dict[str, Any]:
+async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> StoredRecord:
     """The record to keep. Passages go in here and not in the graph's state, whose checkpoints hold no texts."""
     sections = [{**section, "thread_id": run.thread_id} for section in result.get("sections", ())]
-    return {
+    record = {
         **result,
         **({"sections": sections} if sections else {}),
         "thread_id": run.thread_id,
@@ -194,6 +195,7 @@ async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session
             **await asyncio.to_thread(provenance, result, values, session.library),
         },
     }
+    return stored(record)
 
 
 def _given(session: Session) -> Any:

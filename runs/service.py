@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..citations.export.files import prepare_folder
@@ -13,8 +13,9 @@ from ..citations.export.pandoc_formats import Format
 from ..errors import InputError
 from ..graph.events import OnEvent
 from ..graph.session import Session
-from .execution import RunResult, ignore, run_request
+from .execution import ignore, run_request
 from .output_files import public_record, save
+from .result_record import ResultRecord
 from .section_request import OnNotice, RunRequest
 
 
@@ -28,6 +29,14 @@ class Output:
     force: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """A finished run whose files are written: its public JSON, and whether an earlier run had finished it."""
+
+    record: ResultRecord
+    finished_earlier: bool
+
+
 async def run_and_save(
     request: RunRequest,
     session: Session,
@@ -35,18 +44,18 @@ async def run_and_save(
     *,
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
-) -> RunResult:
-    """Run a request, resume it, or return what an earlier run finished; the record is its public JSON.
+) -> SavedRun:
+    """Run a request, resume it, or return what an earlier run finished.
 
     Files are written when there is an `output`. Raises as `run_request` and `save_section` do.
     """
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
-        return replace(finished, record=public_record(finished.record))
+        return SavedRun(public_record(finished.record), finished.finished_earlier)
     async with _prepared(output.folder):
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
     saved = await save(finished.record, output.folder, output.formats, home=session.home, force=output.force)
-    return replace(finished, record=saved)
+    return SavedRun(saved, finished.finished_earlier)
 
 
 @asynccontextmanager

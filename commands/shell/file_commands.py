@@ -25,6 +25,7 @@ async def save(shell: Shell, argument: str) -> Outcome:
     """Write the last result: markdown, and beside it what belongs to an answer or a section."""
     from ...citations.html_escaping import inert
     from ...runs.output_files import save_section, write_own_file
+    from ...runs.result_record import stored
 
     draft = shell.state.draft
     assert draft is not None  # `require` has seen to it
@@ -33,7 +34,7 @@ async def save(shell: Shell, argument: str) -> Outcome:
     home = (await shell.session()).home
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
-        saved = await save_section(dict(draft.record), folder, stem=path.stem, home=home)
+        saved = await save_section(stored(draft.record), folder, stem=path.stem, home=home)
         own = {inert(line) for line in draft.record["warnings"]}
         for line in saved["warnings"]:
             if line not in own:

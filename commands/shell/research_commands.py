@@ -21,6 +21,7 @@ from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
 if TYPE_CHECKING:
     from ...graph.conversation_state import TurnKind
     from ...graph.events import ProgressEvent
+    from ...runs.result_record import UsageRecord
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
@@ -162,7 +163,7 @@ def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:
     result(str(record["text"]))
 
 
-def _tell_cost(usage: Mapping[str, Any]) -> None:
+def _tell_cost(usage: UsageRecord) -> None:
     if usage["llm_calls"] or usage["journal_hits"]:
         notice(f"{usage_words(usage)}.")
 
