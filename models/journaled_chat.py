@@ -133,15 +133,7 @@ class JournaledChat:
                 raise
             return [request.result(made[-1].payload, made[-1].tokens)]
 
-        (replay,) = await answers_to(
-            [record],
-            ask,
-            journal=self._journal,
-            scope=self._scope,
-            budget=self._budget,
-            identity=self._identity,
-            runs=[self._scope.run_id],
-        )
+        (replay,) = await answers_to([record], ask, self._journal, self._scope, self._budget, self._identity)
         if replay.paid:
             return Answer(made[-1].message, record.key)
         try:

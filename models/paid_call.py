@@ -51,23 +51,22 @@ class PaidRequest:
 async def answers_to(
     records: Sequence[CallRecord],
     ask: Callable[[PaidRequest, Sequence[int]], Awaitable[Sequence[CallResult]]],
-    *,
     journal: Journal,
     scope: RunScope,
     budget: Budget,
     identity: ModelIdentity,
-    runs: Sequence[str],
+    *also: str,
 ) -> list[CachedAnswer]:
     """The answers to `records`: from the journal, from an equal call in flight, or by one request.
 
-    `ask` is given the positions of the records without an answer and returns theirs in that order. `runs` are those
-    whose usage tells whether the endpoint has ever answered. Raises what a user is shown of a failed call.
+    `ask` is given the positions of the records without an answer and returns theirs in that order. An error
+    tells whether the run, or one of those `also` named, had answers before. Raises what a user is shown of it.
     """
     request = PaidRequest(budget)
     try:
         return await journal.once_each(records, scope, partial(ask, request))
     except CallFailedError as failed:
-        used = Usage.of(await journal.spending(runs))
+        used = Usage.of(await journal.spending([scope.run_id, *also]))
         answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
         raise to_user_error(failed, identity, answered=answered) from failed
     finally:

@@ -150,15 +150,8 @@ class JournaledEmbedding:
             first = request.result(_payload(rows[0]), (tokens, 0))
             return [first, *(CallResult(_payload(row)) for row in rows[1:])]
 
-        replays = await answers_to(
-            records,
-            ask,
-            journal=self._journal,
-            scope=scope,
-            budget=payer.budget,
-            identity=identity,
-            runs=[payer.run, self._scope.run_id],
-        )
+        own = self._scope.run_id
+        replays = await answers_to(records, ask, self._journal, scope, payer.budget, identity, own)
         vectors = [_vector(replay.payload) for replay in replays]
         if self._dimensions is None:
             lengths = Counter(len(vector) for vector in vectors if vector is not None)
