@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -20,13 +19,12 @@ from .http.capabilities import Dialect
 from .http.failures import BrokenAnswerError, ServerRefusalError
 from .http.model_identity import ModelIdentity, canonical_json
 from .http.retry import Admission, CallFailedError, Limiter
-from .http.user_errors import to_user_error
 from .journal.budget import Budget, BudgetLimits
 from .journal.journal import Journal
 from .journal.records import CallRecord, CallResult, Hold, RunScope
 from .journal.serialization import UnreadableAnswerError, message_of, payload_of, printable, request_key, tokens_of
 from .journal.streaming import StreamSubscription, TextListener
-from .prompt_tokens import sized
+from .paid_call import PaidRequest, answers_to
 
 # What the parsing of an answer raises when a server takes liberties with the protocol.
 _PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -121,37 +119,23 @@ class JournaledChat:
 
     async def _once(self, record: CallRecord, asked: _Asked, reader: StreamSubscription | None) -> Answer:
         """The answer from the journal, from an equal call in flight, or by asking, heard by `reader` then."""
-        granted: list[Hold] = []
         made: list[_Made] = []
 
-        async def ask() -> CallResult:
+        async def ask(request: PaidRequest, _: Sequence[int]) -> list[CallResult]:
             most = Hold(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
-            if self._budget.limited:
-                most = await asyncio.to_thread(sized, most, asked.written(), _TEMPLATE)
+            admission = await request.admission(most, asked.written, _TEMPLATE)
+            try:
+                made.append(await self._ask(asked, record.key, admission, reader))
+            except CallFailedError as failed:
+                if failed.failure.kind == "context":
+                    tokens = asked.size() // _BYTES + (asked.max_tokens or 0)
+                    self._context.refused(failed.failure.reason, tokens, self._made_for)
+                raise
+            return [request.result(made[-1].payload, made[-1].tokens)]
 
-            @asynccontextmanager
-            async def admission() -> AsyncIterator[None]:
-                async with self._budget.reserved(most) as hold:
-                    yield
-                granted.extend([hold] if hold else [])
-
-            made.append(await self._ask(asked, record.key, admission, reader))
-            return CallResult(made[-1].payload, *made[-1].tokens, next(iter(granted), None))
-
-        try:
-            replay = await self._journal.once(record, self._scope, ask)
-            if replay.paid:
-                return Answer(made[-1].message, record.key)
-        except CallFailedError as failed:
-            if failed.failure.kind == "context":
-                tokens = asked.size() // _BYTES + (asked.max_tokens or 0)
-                self._context.refused(failed.failure.reason, tokens, self._made_for)
-            used = await self._journal.usage(self._scope)
-            answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
-            raise to_user_error(failed, self._identity, answered=answered) from failed
-        finally:
-            for hold in granted:
-                self._budget.settle(hold, made[-1].tokens if made else None)
+        (replay,) = await answers_to([record], ask, self._journal, self._scope, self._budget, self._identity)
+        if replay.paid:
+            return Answer(made[-1].message, record.key)
         try:
             return Answer(message_of(replay.payload), record.key)
         except UnreadableAnswerError:

@@ -78,6 +78,16 @@ class SectionBrief:
         """The evidence that the section may cite."""
         return self.sources
 
+    @property
+    def writable(self) -> bool:
+        """Whether it is put to a writer: a section always is."""
+        return True
+
+    @property
+    def word_for_word(self) -> bool:
+        """Whether a citation of the user's may stand in the user's own sentences only."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -134,6 +144,21 @@ class AnswerBrief:
     def citable(self) -> tuple[Source, ...]:
         """The evidence that an answer may cite."""
         return (*self.sources, *self.recalled)
+
+    @property
+    def earlier(self) -> None:
+        """An answer is no part of a paper."""
+        return None
+
+    @property
+    def writable(self) -> bool:
+        """Whether it is put to a writer: where no source bears on the question, nothing is."""
+        return bool(self.citable) and self.answerable
+
+    @property
+    def word_for_word(self) -> bool:
+        """What the question cites may stand in any sentence of the answer."""
+        return False
 
 
 Brief = SectionBrief | AnswerBrief

@@ -10,8 +10,7 @@ import asyncio
 import base64
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -24,13 +23,12 @@ from ..factory import check_url, limiter_for
 from ..http.failures import BrokenAnswerError
 from ..http.model_identity import ModelIdentity, endpoint_name, key_of
 from ..http.response_validation import usage_of
-from ..http.retry import CallFailedError, Limiter
-from ..http.user_errors import to_user_error
+from ..http.retry import Limiter
 from ..journal.billing_context import Payer, current_payer
 from ..journal.budget import Budget, BudgetLimits
 from ..journal.journal import Journal
-from ..journal.records import CallRecord, CallResult, Hold, RunScope, Usage
-from ..prompt_tokens import sized
+from ..journal.records import CallRecord, CallResult, Hold, RunScope
+from ..paid_call import PaidRequest, answers_to
 from .bundled_weights import count_tokens, count_tokens_each
 from .protocol import Vector, Vectors, normalised
 
@@ -138,39 +136,22 @@ class JournaledEmbedding:
         ]
 
         payer = current_payer() or Payer(self._scope.run_id, self._unlimited)
-        granted: list[Hold] = []
-        taken: list[tuple[int, int]] = []
+        scope = RunScope(payer.run)
 
-        async def ask(positions: Sequence[int]) -> list[CallResult]:
+        async def ask(request: PaidRequest, positions: Sequence[int]) -> list[CallResult]:
             # Servers refuse an empty text.
             wanted = [texts[position] if texts[position].strip() else "-" for position in positions]
             most = Hold(payer.run, records[positions[0]], len(wanted), 0, 0)
-            if payer.budget.limited:
-                most = await asyncio.to_thread(sized, most, "".join(wanted), _OF_TEXT * len(wanted))
-
-            @asynccontextmanager
-            async def admission() -> AsyncIterator[None]:
-                async with payer.budget.reserved(most) as hold:
-                    yield
-                granted.extend([hold] if hold else [])
-
+            admission = await request.admission(most, lambda: "".join(wanted), _OF_TEXT * len(wanted))
             rows, tokens = await self._limiter.run(lambda: self._ask(wanted, kind), admission)
             if tokens is None:  # a free answer would pass any budget
                 tokens = 1 + sum(map(len, wanted)) // _CHARACTERS_OF_TOKEN
-            taken.append((tokens, 0))
             # A request is billed as a whole; its tokens are counted with the first of its texts.
-            first = CallResult(_payload(rows[0]), tokens, 0, next(iter(granted), None))
+            first = request.result(_payload(rows[0]), (tokens, 0))
             return [first, *(CallResult(_payload(row)) for row in rows[1:])]
 
-        try:
-            replays = await self._journal.once_each(records, RunScope(payer.run), ask)
-        except CallFailedError as failed:
-            used = Usage.of(await self._journal.spending([payer.run, self._scope.run_id]))
-            answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
-            raise to_user_error(failed, identity, answered=answered) from failed
-        finally:
-            for hold in granted:
-                payer.budget.settle(hold, next(iter(taken), None))
+        own = self._scope.run_id
+        replays = await answers_to(records, ask, self._journal, scope, payer.budget, identity, own)
         vectors = [_vector(replay.payload) for replay in replays]
         if self._dimensions is None:
             lengths = Counter(len(vector) for vector in vectors if vector is not None)
@@ -179,7 +160,7 @@ class JournaledEmbedding:
         if len(good) < len(vectors):
             read = zip(records, vectors, strict=True)
             bad = [record.key for record, vector in read if vector is None or len(vector) != self._dimensions]
-            await self._journal.discard(bad, RunScope(payer.run))
+            await self._journal.discard(bad, scope)
             return await self._embed(texts, kind)
         return good
 
