@@ -97,7 +97,7 @@ def test_markdown_is_taken_before_the_pdf_beside_it(shared_dir: Path, library: L
     report = asyncio.run(ingest(library, [folder]))
     assert report.added == ("le2020treeheatr",) and not report.refused
     assert library.paper("le2020treeheatr").source.endswith(".md")
-    assert any("le2020treeheatr.PDF: passed over" in warning for warning in report.warnings)
+    assert any("le2020treeheatr.PDF: skipped" in warning for warning in report.warnings)
     (folder / "le2020treeheatr.md").unlink()
     assert asyncio.run(ingest(library, [folder])).updated == ("le2020treeheatr",)
     assert library.paper("le2020treeheatr").pages == 7

@@ -95,7 +95,7 @@ ROWS = [
     Row(
         "a name that is no text",
         lambda folder: Path(os.fsdecode(bytes(folder) + b"/x\xff.md")).write_text(GOOD),
-        refused={"x\\udcff.md": "no text"},
+        refused={"x\\udcff.md": "not valid text"},
     ),
     Row("an ending in capitals", put("x.MARKDOWN", GOOD), ("x",)),
     Row("two files of one key", several(put("a/x.md", GOOD), put("b/x.md", GOOD)), ("x",), {"x.md": "same key, x, as"}),
