@@ -425,15 +425,15 @@ async def test_vectors_are_kept_whatever_their_usage_says(journal: Journal, coun
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        pytest.param(TWO.replace('"index": 1', '"index": 5'), "places", id="a place that is none"),
-        pytest.param(TWO.replace('"index": 1', '"index": -1'), "places", id="a place below zero"),
+        pytest.param(TWO.replace('"index": 1', '"index": 5'), "indices", id="a place that is none"),
+        pytest.param(TWO.replace('"index": 1', '"index": -1'), "indices", id="a place below zero"),
         pytest.param(TWO.replace("2.0", "1e300"), "not finite", id="a number too large"),
         pytest.param(TWO.replace("2.0", "NaN"), "not finite", id="not a number"),
         pytest.param(TWO.replace("2.0", "Infinity"), "not finite", id="infinite"),
         pytest.param(TWO.replace("[0.0, 2.0]", "[1.0, 2.0, 3.0]"), "cannot be read", id="another length"),
         pytest.param(TWO.replace("[0.0, 2.0]", "[[0.0], [2.0]]"), "cannot be read", id="nested"),
         pytest.param(TWO.replace("[0.0, 2.0]", DEEP), "nested too deep", id="200,000 levels"),
-        pytest.param(f"{TWO}, {TWO}", "places", id="every vector twice"),
+        pytest.param(f"{TWO}, {TWO}", "indices", id="every vector twice"),
         pytest.param('{"index": 0, "embedding": [' + "1.5," * 9_000_000 + "1]}", "more than 32 MB", id="36 MB"),
     ],
 )
