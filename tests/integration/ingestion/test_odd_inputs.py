@@ -82,7 +82,7 @@ ROWS = [
     # Files that are no files, and names
     Row("a folder named x.md", put("x.md/inside.md", GOOD), ("inside",)),
     Row("an empty folder named x.md", lambda folder: (folder / "x.md").mkdir()),
-    Row("a pipe named x.md", lambda folder: os.mkfifo(folder / "x.md"), refused={"x.md": "no regular file"}),
+    Row("a pipe named x.md", lambda folder: os.mkfifo(folder / "x.md"), refused={"x.md": "not a regular file"}),
     Row("a link to itself", link("x.md", "x.md"), refused={"x.md": "cannot be read"}),
     Row("a link to nothing", link("x.md", "gone.md"), refused={"x.md": "cannot be read"}),
     Row("links in a circle", several(put("sub/y.md", GOOD), link("sub/up", "..")), ("y",)),
