@@ -48,7 +48,7 @@ def _message_and_help(failed: CallFailedError, identity: ModelIdentity) -> tuple
             settings = " or ".join(filter(None, (identity.model_setting, identity.url_setting)))
             return f"{where} has no model {model} ({reason}).", _set(settings)
         case "quota":
-            return f"{where}: the account for model {model} has no credit left ({reason}).", "Top it up."
+            return f"{where}: the account's quota for model {model} is used up ({reason}).", "Top it up."
         case "context":
             return (
                 f"{where}: the prompt is too long for model {model} ({reason}).",
