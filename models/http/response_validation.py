@@ -99,7 +99,7 @@ def _calls_of(calls: object) -> tuple[list[ToolCall], list[InvalidToolCall]]:
 def _arguments_of(arguments: object) -> dict[str, Any]:
     """Parse the arguments of a tool call; raises ValueError with one line on what the model has to correct."""
     if isinstance(arguments, str) and len(arguments) > _MOST_ARGUMENTS:
-        raise ValueError(f"{len(arguments):,} characters, more than the limit of {_MOST_ARGUMENTS:,}")
+        raise ValueError(f"{len(arguments):,} characters, at most {_MOST_ARGUMENTS:,} are read")
     try:
         read = json.loads(arguments, strict=False) if isinstance(arguments, str) and arguments else arguments
     except RecursionError:
@@ -112,7 +112,7 @@ def _arguments_of(arguments: object) -> dict[str, Any]:
     if read is None or read == "":
         return {}
     if not isinstance(read, dict):
-        raise ValueError("not a JSON object")
+        raise ValueError("no JSON object")
     return read
 
 
