@@ -293,8 +293,8 @@ def require_fields(experiment: Experiment, kind: SectionKind, *, source: str = "
     A failed run is an outcome too: the section reports it instead of results.
     """
     for group in REQUIRED[kind]:
-        said = any(experiment.text_at(path).strip() for path in group)
-        if not said and not (experiment.failure and OUTCOMES.intersection(group)):
+        present = any(experiment.text_at(path).strip() for path in group)
+        if not present and not (experiment.failure and OUTCOMES.intersection(group)):
             fields = " or ".join(group)
             near = "".join(f" Did you mean {known} by {found}?" for found, known in near_fields(experiment))
             raise ExperimentError(f"{source}: field {fields}: is missing or empty, but {kind} needs it.{near}")
@@ -331,7 +331,7 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
     if missing:
         named = _named(", ".join(map(repr, missing)))
         warnings.append(
-            f"exp.json: plots: no image (png, jpg, svg, pdf) beside it for {named}: the text does not speak of them."
+            f"exp.json: plots: no image (png, jpg, svg, pdf) next to it for {named}: the text does not mention them."
         )
     if experiment.failure:
         warnings.append(

@@ -85,13 +85,17 @@ def with_own_statements(
     A statement that already occurs verbatim in the draft or an earlier section is not repeated. A missing one is
     inserted after the paragraph that shares most of its words.
     """
-    said = plain_wording(as_written("\n\n".join([text, *earlier])))
+    existing = plain_wording(as_written("\n\n".join([text, *earlier])))
     for item in citing_statements(experiment, known_keys):
         here = any(item.field == field or item.field.startswith(f"{field}[") for field in _FIELDS[kind])
-        if here and plain_wording(as_written(item.text)) not in said:
+        if here and plain_wording(as_written(item.text)) not in existing:
             text = _insert(text, item)
     failed = failed_statement(kind, experiment)
-    return text if not failed or plain_wording(failed) in said else "\n\n".join(part for part in (failed, text) if part)
+    return (
+        text
+        if not failed or plain_wording(failed) in existing
+        else "\n\n".join(part for part in (failed, text) if part)
+    )
 
 
 def left_to_other_sections(
@@ -103,11 +107,11 @@ def left_to_other_sections(
     """
     if kind != "abstract":
         return []
-    said = plain_wording(as_written("\n\n".join([text, *earlier])))
+    existing = plain_wording(as_written("\n\n".join([text, *earlier])))
     left = [
         item
         for item in citing_statements(experiment, known_keys)
-        if item.field in _IN_SHORT and plain_wording(as_written(item.text)) not in said
+        if item.field in _IN_SHORT and plain_wording(as_written(item.text)) not in existing
     ]
     if not left:
         return []

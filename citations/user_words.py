@@ -31,7 +31,7 @@ class OwnWords:
 
     def __init__(self, text: str, draft: str, *, word_for_word: bool) -> None:
         self._text = f" {_flat(text)} "
-        self._said = text
+        self._own_text = text
         self._draft = draft
         self._word_for_word = word_for_word
         self._known: dict[str, bool] = {}
@@ -48,7 +48,7 @@ class OwnWords:
         """Whether the sentence around a citation is verbatim the user's."""
         around = self._around(item)
         wordings = {_bare(words) for words in (around.text, without_lead(around.text))} if around else set()
-        return not _own_sentences(self._said).isdisjoint(wordings)
+        return not _own_sentences(self._own_text).isdisjoint(wordings)
 
     def _leads_up_to(self, item: Foreign) -> bool:
         """Whether the user's text has the same words before a number: up to the last three content words, or all from
@@ -60,8 +60,8 @@ class OwnWords:
         words = words_of(before)
         if len(words) < _FEWEST_WORDS:
             return False
-        telling = [word for word in words if not is_stop(word)]
-        lead = before[telling[-_LEADING_WORDS].start :] if len(telling) >= _LEADING_WORDS else before
+        content_words = [word for word in words if not is_stop(word)]
+        lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
         return self._said_as(_flat(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
 
     def _around(self, item: Foreign) -> CitedSentence | None:

@@ -136,11 +136,11 @@ def _check_number(
         return
     held = shelf.chunk(str(origin.get("chunk_id")))
     source = held[1] if held else texts.get(str(origin.get("evidence_id")))
-    said = None if source is None else _slice(source, origin)
-    if said is None:
+    found_text = None if source is None else _slice(source, origin)
+    if found_text is None:
         found.wrong(f"{at}.found", "its passage is not in the library")
-    elif not _agree(str(words), said, exact=origin.get("how") == "equal"):
-        found.wrong(f"{at}.found", f"the passage says {said[:40]!r} there, not {str(words)[:40]!r}")
+    elif not _agree(str(words), found_text, exact=origin.get("how") == "equal"):
+        found.wrong(f"{at}.found", f"the passage says {found_text[:40]!r} there, not {str(words)[:40]!r}")
 
 
 def _slice(text: str, span: Mapping[str, Any]) -> str | None:
@@ -149,11 +149,11 @@ def _slice(text: str, span: Mapping[str, Any]) -> str | None:
     return text[start:end] if whole else None
 
 
-def _agree(claimed: str, said: str, *, exact: bool) -> bool:
+def _agree(claimed: str, found_text: str, *, exact: bool) -> bool:
     """Whether two numbers are equal up to their scale; numbers in words are not compared."""
-    ours, theirs = _value(claimed), _value(said)
+    ours, theirs = _value(claimed), _value(found_text)
     if ours is None or theirs is None:
-        return bool(said.strip())
+        return bool(found_text.strip())
     reach = Decimal(0) if exact else _ROUNDED
     return any(abs(ours - (theirs * Decimal(10) ** power)) <= reach * abs(ours) for power in _POWERS)
 

@@ -37,11 +37,11 @@ def family_name(author: str) -> str:
 def in_text_name(paper: Paper) -> str:
     """The name of the paper in a sentence: its authors, or its quoted short title if it has none."""
     families = paper.family_names or tuple(family_name(author) for author in paper.authors)
-    said = [name.strip("{} ") for name in families if name.strip("{} ")]
-    names = [name for name in said if name.lower() != "others"]
+    all_names = [name.strip("{} ") for name in families if name.strip("{} ")]
+    names = [name for name in all_names if name.lower() != "others"]
     if not names:
         return f"\u201c{short_title(paper)}\u201d"
-    if len(said) > 2 or len(names) < len(said):
+    if len(all_names) > 2 or len(names) < len(all_names):
         return f"{names[0]} et al."
     return " and ".join(names)
 

@@ -105,8 +105,8 @@ def _runs(paper: ParsedPaper, section: Section) -> Iterator[list[_Part]]:
     before: Block | None = None
     for block in paper.blocks_of(section):
         # Rules and link definitions between blocks are not part of the paper's text either.
-        apart = before is not None and not _GAP.fullmatch(paper.text, before.end, block.start)
-        if before is not None and (apart or block.kind == "hidden"):
+        separated = before is not None and not _GAP.fullmatch(paper.text, before.end, block.start)
+        if before is not None and (separated or block.kind == "hidden"):
             yield run
             run, before = [], None
         if block.kind != "hidden":

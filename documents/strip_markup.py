@@ -208,7 +208,7 @@ def _joined(lowered: str) -> str:
 def _without_emphasis(text: str) -> str:
     """Remove paired stars and underscores around words."""
     waiting: dict[str, list[tuple[int, int]]] = {}
-    gone: list[tuple[int, int]] = []
+    removed: list[tuple[int, int]] = []
     for match in _EMPHASIS.finditer(text):
         mark, (start, end) = match.group(), match.span()
         before, after = text[start - 1 : start], text[end : end + 1]
@@ -216,11 +216,11 @@ def _without_emphasis(text: str) -> str:
         if len(mark) > 3 or not (before or after):
             continue
         if before and not before.isspace() and not in_word and waiting.get(mark):
-            gone += [waiting[mark].pop(), (start, end)]
+            removed += [waiting[mark].pop(), (start, end)]
         elif after and not after.isspace() and (not before.isalnum() or mark == "**"):
             waiting.setdefault(mark, []).append((start, end))
     parts, last = [], 0
-    for start, end in sorted(gone):
+    for start, end in sorted(removed):
         parts.append(text[last:start])
         last = end
     return "".join([*parts, text[last:]])

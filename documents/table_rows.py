@@ -73,8 +73,8 @@ def _fewer(rows: list[str], room: int) -> str:
             body = body[1:]
     if body and not first:
         first, body = [_in_the_middle(body[0], max(left, _FEWEST // 2))], body[1:]
-    gone = [f"... ({len(body)} more {'row' if len(body) == 1 else 'rows'} left out) ..."] if body else []
-    return " / ".join([head, *first, *gone, *last])
+    omitted = [f"... ({len(body)} more {'row' if len(body) == 1 else 'rows'} left out) ..."] if body else []
+    return " / ".join([head, *first, *omitted, *last])
 
 
 def _in_the_middle(text: str, most: int) -> str:

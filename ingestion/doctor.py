@@ -149,13 +149,13 @@ def differences(library: Library) -> Differences:
     missing = {_key(identifier) for identifier in (listed - stored) | (noted - passages)} | (ready - summaries)
     miscounted = library.catalog.miscounted()
     # Records already written by a staged change, or of papers with an incomplete catalog entry, are not orphans.
-    spared = {*library.catalog.unfinished(), *miscounted}
+    in_progress = {*library.catalog.unfinished(), *miscounted}
     return Differences(
         frozenset(missing),
         frozenset(miscounted),
-        frozenset(name for name in stored - listed if _key(name) not in spared),
-        frozenset(summaries - ready - spared),
-        frozenset(name for name in passages - noted if _key(name) not in spared),
+        frozenset(name for name in stored - listed if _key(name) not in in_progress),
+        frozenset(summaries - ready - in_progress),
+        frozenset(name for name in passages - noted if _key(name) not in in_progress),
         frozenset(library.catalog.strays()),
     )
 

@@ -69,13 +69,13 @@ def read_given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, l
     if not parsed.text.strip():
         return Refusal(given.name, "is empty")
     front = parsed.front_matter
-    said = {name: str(given.metadata.get(name) or "").strip() for name in ("title", "author", "doi")}
-    authors = tuple(name.strip() for name in re.split(r";|\band\b", said["author"]) if name.strip())
+    metadata = {name: str(given.metadata.get(name) or "").strip() for name in ("title", "author", "doi")}
+    authors = tuple(name.strip() for name in re.split(r";|\band\b", metadata["author"]) if name.strip())
     front = replace(
         front,
-        title=front.title or said["title"],
+        title=front.title or metadata["title"],
         authors=front.authors or authors,
-        doi=front.doi or find_doi(said["doi"]),
+        doi=front.doi or find_doi(metadata["doi"]),
     )
     parsed = _titled(parsed, front)
     path = _path(given)

@@ -76,9 +76,9 @@ def read_layout(path: Path, java: str, seconds: float) -> dict[str, Any]:
         if not written:
             raise failed
         try:
-            said = json.loads(written[0].read_bytes())
+            document = json.loads(written[0].read_bytes())
         except (ValueError, RecursionError):
             raise failed from None
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise failed
-    return said
+    return document

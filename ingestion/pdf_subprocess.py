@@ -47,20 +47,20 @@ def _read(path: Path, seconds: float) -> dict[str, Any]:
     except OutOfTimeError:
         raise PdfRefusedError(f"was not read within {seconds:g} seconds; it may be damaged") from None
     try:
-        said = json.loads(done.output)
+        output = json.loads(done.output)
     except ValueError:
         raise PdfRefusedError(f"made the PDF reader fail (exit code {done.code}); it may be damaged") from None
-    if "refused" in said:
-        raise PdfRefusedError(said["refused"])
-    return dict(said)
+    if "refused" in output:
+        raise PdfRefusedError(output["refused"])
+    return dict(output)
 
 
 def _read_with_java(path: Path, seconds: float) -> dict[str, Any]:
     """Read twice: our own reader refuses unusable files, and extracts what opendataloader-pdf does not report."""
     java = require_java()
     own = PdfText.from_dict(_read(path, seconds))
-    said = read_layout(path, java, seconds)
+    output = read_layout(path, java, seconds)
     try:
-        return asdict(text_of(said, own))
+        return asdict(text_of(output, own))
     except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
         raise PdfRefusedError(f"was read by opendataloader-pdf in an unknown format ({error})") from error

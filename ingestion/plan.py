@@ -134,17 +134,17 @@ def make_plan(
             continue
         keys["added" if old is None else "updated"].append(key)
         to_index.append(plan)
-    gone = _gone(library, sources)
+    missing = _missing_papers(library, sources)
     return IngestPlan(
         files=len(sources.found) + len(sources.refused),
         to_index=tuple(_with_known(library, to_index, cache)),
         metadata_only=tuple(metadata_only),
-        to_remove=tuple(gone) if prune else (),
+        to_remove=tuple(missing) if prune else (),
         added=tuple(keys["added"]),
         updated=tuple(keys["updated"]),
         unchanged=tuple(keys["unchanged"]),
         refused=tuple(refused),
-        warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, gone.items()))),
+        warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, missing.items()))),
     )
 
 
@@ -204,19 +204,19 @@ def _passages(record: PaperRecord) -> tuple[str, ...]:
     return record.note.passages if record.note else ()
 
 
-def _gone(library: Library, sources: Sources) -> dict[str, str | None]:
+def _missing_papers(library: Library, sources: Sources) -> dict[str, str | None]:
     """Papers from a walked folder that no longer have a file, with the key that the file now belongs to."""
     folders = [folder.resolve() for folder in sources.folders]
     found = {source.paper.key for source in sources.found}
     key_of_file = {source.paper.source: source.paper.key for source in sources.found}
-    gone: dict[str, str | None] = {}
+    missing: dict[str, str | None] = {}
     for key, record in library.records().items():
         file = Path(record.paper.source)
         if key in found or not any(file.is_relative_to(folder) for folder in folders):
             continue
         if record.paper.source in key_of_file or not file.is_file():
-            gone[key] = key_of_file.get(record.paper.source)
-    return gone
+            missing[key] = key_of_file.get(record.paper.source)
+    return missing
 
 
 def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache | None) -> list[PaperPlan]:

@@ -40,8 +40,8 @@ async def rebuild(
     if the PDF reader or its Java is not installed, and any error of the embedding model.
     """
     await mend(library)
-    lacking = (await asyncio.to_thread(differences, library)).lacking
-    sources = await in_thread(_library_sources, library, lacking, only, pdf_reader)
+    incomplete = (await asyncio.to_thread(differences, library)).lacking
+    sources = await in_thread(_library_sources, library, incomplete, only, pdf_reader)
     return await ingest_sources(library, sources, anew=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap))
 
 
@@ -58,12 +58,12 @@ async def repair_library(
     Raises any error of the embedding model, with finished papers kept.
     """
     done = await mend(library)
-    lacking = (await asyncio.to_thread(differences, library)).lacking
-    if not lacking:
+    incomplete = (await asyncio.to_thread(differences, library)).lacking
+    if not incomplete:
         return done, ()
     report = await rebuild(
         library,
-        only=lacking,
+        only=incomplete,
         on_event=on_event,
         chunk_tokens=chunk_tokens,
         chunk_overlap=chunk_overlap,
@@ -76,7 +76,7 @@ async def repair_library(
 
 
 def _library_sources(
-    library: Library, lacking: frozenset[str], only: Collection[str] | None, pdf_reader: PdfReader
+    library: Library, incomplete: frozenset[str], only: Collection[str] | None, pdf_reader: PdfReader
 ) -> Sources:
     kept = ConvertedFiles(library.home.converted)
     found: list[SourcePaper] = []
@@ -89,7 +89,7 @@ def _library_sources(
         try:
             found.append(read_again(paper, kept, pdf_reader))
         except SourceRefusedError as error:
-            if paper.key in lacking:
+            if paper.key in incomplete:
                 refused.append(Refusal(paper.source, f"{error}, and passages of {paper.key} are missing; ingest it"))
             else:
                 warnings.append(f"{paper.key}: its file {error} ({paper.source}); it is left unchanged.")

@@ -79,18 +79,18 @@ def read_sources(
         if not path.exists():
             raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
     folders = tuple(path for path in paths if path.is_dir())
-    met = walk(paths, ENDINGS, follow_links=follow_links)
-    notes = tuple(file for file in met.files if note_stem(file) is not None)
-    files, twins = _one_of_each([file for file in met.files if note_stem(file) is None])
-    if not files and not documents and not met.refused:
+    walked = walk(paths, ENDINGS, follow_links=follow_links)
+    notes = tuple(file for file in walked.files if note_stem(file) is not None)
+    files, twins = _one_of_each([file for file in walked.files if note_stem(file) is None])
+    if not files and not documents and not walked.refused:
         where = ", ".join(str(path) for path in paths)
         raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
     warnings = [
         f"{twin}: skipped, since {file.name} next to it is the same paper; move one away to choose the other."
         for twin, file in twins
     ]
-    bibliography = _bibliography(met.bibliographies, bib, warnings)
-    refused = [*met.refused, *bibliography.refused]
+    bibliography = _bibliography(walked.bibliographies, bib, warnings)
+    refused = [*walked.refused, *bibliography.refused]
     warnings.extend(bibliography.warnings)
     given, nameless = grouped(documents)
     refused.extend(nameless)
@@ -102,17 +102,17 @@ def read_sources(
         if isinstance(read, Refusal):
             refused.append(read)
             continue
-        source, said = read
+        source, notices = read
         earlier = found.get(source.paper.key)
         if earlier is not None:
             name = str(item) if isinstance(item, Path) else item.name
             refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
             continue
         found[source.paper.key] = source
-        warnings.extend(said)
-    if met.passed_over:
-        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(met.passed_over.items()))
-        skipped = counted(met.passed_over.total(), "file")
+        warnings.extend(notices)
+    if walked.passed_over:
+        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(walked.passed_over.items()))
+        skipped = counted(walked.passed_over.total(), "file")
         warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
     return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
 
@@ -181,8 +181,8 @@ def _read(
         return Refusal(str(file), str(error))
     front = parsed.front_matter
     entry = bibliography.match(file, doi=front.doi, title=parsed.title)
-    paper, said = describe(file, parsed, entry)
-    return SourcePaper(file, parsed, paper, folder=file.parent), said
+    paper, notices = describe(file, parsed, entry)
+    return SourcePaper(file, parsed, paper, folder=file.parent), notices
 
 
 def _parsed(file: Path, kept: ConvertedFiles | None, pdf_reader: PdfReader) -> ParsedPaper:

@@ -103,14 +103,14 @@ class ContextSize:
         self.size = size
         self.lessons = 0
 
-    def refused(self, said: str, asked: int, made_for: int | None) -> None:
-        """Learn from the refusal `said` of a prompt and answer of about `asked` tokens.
+    def refused(self, message: str, asked: int, made_for: int | None) -> None:
+        """Learn from the refusal `message` of a prompt and answer of about `asked` tokens.
 
         `made_for` is the size that the prompt was built for: if several are refused at once, only the first counts.
         """
         if self.size != made_for:
             return
-        stated = refused_size(said)
+        stated = refused_size(message)
         if stated is None or (self.size is not None and stated >= self.size):
             stated = int(min(self.size or asked, asked) * _SMALLER)
         if stated >= LEAST_SIZE:
@@ -132,10 +132,10 @@ def stated_size(models: object, model: str) -> int | None:
     return None
 
 
-def refused_size(said: str) -> int | None:
+def refused_size(message: str) -> int | None:
     """The context size named in a refusal message."""
     for pattern in _REFUSED:
-        for match in pattern.finditer(said):
+        for match in pattern.finditer(message):
             if (size := _size(int(match[1].replace(",", "")[:12]))) is not None:
                 return size
     return None

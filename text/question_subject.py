@@ -108,13 +108,13 @@ def _after_verb(words: list[str], lowered: list[str]) -> str:
 
 def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
     """The end of the subject: at the participle of a passive or the verb of an active clause; never empty."""
-    met = 0
+    content_words = 0
     for index in range(start, len(lowered)):
         word = lowered[index]
         ends = (is_participle(word) or word in BE) if passive else word in _VERBS
-        if met and ends:
+        if content_words and ends:
             return index
-        met += word not in STOP_WORDS
+        content_words += word not in STOP_WORDS
     return len(lowered)
 
 
@@ -128,8 +128,8 @@ def _place(words: list[str], lowered: list[str], end: int) -> str:
 def subject_words(feedback: str) -> str:
     """The subject words of feedback, in order: the last two of "say more about node degree", none of "shorter,
     please"."""
-    telling = [word for word in words_of(feedback) if not is_stop(word) and not is_generic(word.form)]
-    own = [word.surface for word in telling if not is_verb(word.surface.lower())]
+    subject_like = [word for word in words_of(feedback) if not is_stop(word) and not is_generic(word.form)]
+    own = [word.surface for word in subject_like if not is_verb(word.surface.lower())]
     return " ".join(word for word in own if word.lower() not in _OF_FORM)
 
 

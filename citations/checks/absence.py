@@ -110,16 +110,16 @@ def absence_findings(text: str, open_needs: Sequence[str] | None) -> list[Findin
     ]
 
 
-def _backed(said: frozenset[str], needs: Sequence[frozenset[str]]) -> bool:
+def _backed(subject: frozenset[str], needs: Sequence[frozenset[str]]) -> bool:
     """Whether one of the needs is about the absent subject; a statement without a subject matches any need."""
-    return any(not said or _matches_need(said, need) for need in needs)
+    return any(not subject or _matches_need(subject, need) for need in needs)
 
 
-def _matches_need(said: frozenset[str], need: frozenset[str]) -> bool:
-    shared = said & need
-    own = {form for form in said if not is_generic(form)}
-    least = min(_FEWEST_SHARED, len(said), len(need))
-    return len(shared) >= max(1, least, _SHARE * min(len(said), len(need))) and (not own or bool(own & need))
+def _matches_need(subject: frozenset[str], need: frozenset[str]) -> bool:
+    shared = subject & need
+    own = {form for form in subject if not is_generic(form)}
+    least = min(_FEWEST_SHARED, len(subject), len(need))
+    return len(shared) >= max(1, least, _SHARE * min(len(subject), len(need))) and (not own or bool(own & need))
 
 
 def _subject_stems(text: str) -> frozenset[str]:

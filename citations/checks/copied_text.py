@@ -31,7 +31,7 @@ _BETWEEN = re.compile(
 class _Word:
     """A word or part of a compound; `first` unless a hyphen or apostrophe joins it to the preceding part."""
 
-    said: str
+    folded: str
     start: int
     end: int
     first: bool
@@ -52,10 +52,10 @@ def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[Co
     known = [(source.evidence.id, _windows(source.text)) for source in sources]
     runs: list[CopiedRun] = []
     for stretch in _unquoted(text):
-        said = [word.said for word in stretch]
+        folded = [word.folded for word in stretch]
         heads: dict[int, str] = {}
         for index in range(len(stretch) - _WINDOW + 1):
-            window = " ".join(said[index : index + _WINDOW])
+            window = " ".join(folded[index : index + _WINDOW])
             identifier = next((id for id, windows in known if window in windows), None)
             # Checked last: the output of an experiment may be megabytes.
             if identifier is not None and window not in _windows(own_words):
@@ -114,8 +114,8 @@ def _count(words: Sequence[_Word]) -> int:
 
 @lru_cache(maxsize=256)
 def _windows(text: str) -> frozenset[str]:
-    said = [word.said for word in _words(text)]
-    return frozenset(" ".join(said[index : index + _WINDOW]) for index in range(len(said) - _WINDOW + 1))
+    folded = [word.folded for word in _words(text)]
+    return frozenset(" ".join(folded[index : index + _WINDOW]) for index in range(len(folded) - _WINDOW + 1))
 
 
 def _words(text: str) -> list[_Word]:

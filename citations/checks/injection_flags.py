@@ -108,9 +108,9 @@ def _of_paper(key: str, paper: Paper) -> list[Flag]:
         ("abstract", paper.abstract),
     )
     flags = list(_flags(key, None, None, fields))
-    told = [flag.text for flag in flags]
+    reported = [flag.text for flag in flags]
     entry = _flags(key, None, None, [("bibliography entry", paper.bibtex)])
-    return flags + [flag for flag in entry if not any(flag.text in other for other in told)]
+    return flags + [flag for flag in entry if not any(flag.text in other for other in reported)]
 
 
 def _flag(key: str, evidence_id: str | None, chunk_id: str | None, where: str, text: str, item: Suspicion) -> Flag:

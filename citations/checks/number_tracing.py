@@ -123,17 +123,17 @@ class _Paragraph:
     def __init__(self, text: str) -> None:
         self._text = text
         self._until = 0
-        self._said: dict[tuple[Decimal, Scale], NumberTrace] = {}
+        self._traced: dict[tuple[Decimal, Scale], NumberTrace] = {}
 
     def said_before(self, number: Number) -> NumberTrace | None:
         if number.start >= self._until:
             end = self._text.find("\n\n", number.start)
             self._until = end if end >= 0 else len(self._text)
-            self._said = {}
-        return self._said.get((number.value, number.scale))
+            self._traced = {}
+        return self._traced.get((number.value, number.scale))
 
     def remember(self, number: Number, trace: NumberTrace) -> None:
-        self._said.setdefault((number.value, number.scale), trace)
+        self._traced.setdefault((number.value, number.scale), trace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +141,14 @@ class _Given:
     number: Number
     origin: Origin
     ratio_only: bool  # in code a bare 42 is not a percentage
-    said: str | tuple[str, int, int]  # the words around it, or the text and span to cut them from
+    context: str | tuple[str, int, int]  # the words around it, or the text and span to cut them from
 
     @property
     def words(self) -> str:
         """The words around the number, on one line."""
-        if isinstance(self.said, str):
-            return shown(self.said)
-        text, start, end = self.said
+        if isinstance(self.context, str):
+            return shown(self.context)
+        text, start, end = self.context
         begin, close = max(0, start - _AROUND), min(len(text), end + _AROUND)
         before = text[begin:start].partition(" ")[2] if begin else text[:start]
         after = text[end:close].rpartition(" ")[0] if close < len(text) else text[end:]
@@ -233,15 +233,15 @@ def _match(claim: Number, given: Decimal, unit: Decimal) -> How | None:
     """How the claim matches a given number, if it does."""
     if claim.value < 0 <= given:
         return None
-    said, true = abs(claim.value), abs(given)
-    if said == true:
+    claimed, true = abs(claim.value), abs(given)
+    if claimed == true:
         return "equal"
-    counts = claim.scale == "plain" and claim.unit == 1 and said < _SMALLEST_ROUNDED
-    if unit < claim.unit and abs(said - true) <= claim.unit / 2 and (claim.hedge or not counts):
+    counts = claim.scale == "plain" and claim.unit == 1 and claimed < _SMALLEST_ROUNDED
+    if unit < claim.unit and abs(claimed - true) <= claim.unit / 2 and (claim.hedge or not counts):
         return "rounded"
     if claim.hedge and not counts:
-        reach = min(_last_place(said), said * _QUALIFIED)
-        off = true - said
+        reach = min(_last_place(claimed), claimed * _QUALIFIED)
+        off = true - claimed
         if {"about": abs(off) <= reach / 2, "above": 0 <= off < reach, "below": 0 <= -off < reach}[claim.hedge]:
             return "qualified"
     return None
@@ -310,7 +310,7 @@ def _source_index(source: Source) -> _Index:
             number,
             Origin("", evidence.id, evidence.chunk_id, number.start, number.end),
             ratio_only=False,
-            said=(source.text, number.start, number.end),
+            context=(source.text, number.start, number.end),
         )
         for number in _shown_numbers(source.text)
     ]
@@ -323,8 +323,8 @@ def _source_index(source: Source) -> _Index:
             span = (number.start, number.end) if uncut else (0, sentence.end - sentence.start)
             start, end = (sentence.start + position for position in span)
             place = Origin("", evidence.id, sentence.chunk_id, start, end)
-            said = (sentence.text, number.start, number.end)
-            given.append(_Given(number, place, ratio_only=False, said=said))
+            context = (sentence.text, number.start, number.end)
+            given.append(_Given(number, place, ratio_only=False, context=context))
     return _Index(given)
 
 
@@ -339,8 +339,8 @@ def _experiment_numbers(experiment: Experiment) -> Iterator[_Given]:
         code = path.startswith("experiment_code")
         if isinstance(value, str):
             for number in given_numbers(value):
-                said = (value, number.start, number.end)
-                yield _Given(number, Origin(path, start=number.start, end=number.end), code, said)
+                context = (value, number.start, number.end)
+                yield _Given(number, Origin(path, start=number.start, end=number.end), code, context)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             for number in given_numbers(repr(value)):
                 yield _Given(number, Origin(path), code, f"{path}: {value!r}")

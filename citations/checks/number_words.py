@@ -142,9 +142,9 @@ def shares(text: str) -> Iterator[Number]:
             continue
         yield Number(*match.span(), Decimal(_VALUES[match["by"].casefold()]), _ROUGHLY_TIMES, worded=True)
     for match in _TIMES_IN_WORDS.finditer(text):
-        said = match[0].casefold()
-        rough = _ROUGH if said == "halved" else _ROUGHLY_TIMES
-        yield Number(*match.span(), _MULTIPLES[said], rough, worded=True)
+        word = match[0].casefold()
+        rough = _ROUGH if word == "halved" else _ROUGHLY_TIMES
+        yield Number(*match.span(), _MULTIPLES[word], rough, worded=True)
 
 
 def counts(text: str, number: Number) -> bool:

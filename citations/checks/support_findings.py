@@ -86,13 +86,13 @@ def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Fin
 
 def _of_sentence(sentence: CitedSentence, verdicts: Mapping[str, Verdict]) -> Iterator[Finding]:
     against = any(verdict.adds == "contradicts" for verdict in verdicts.values())
-    said: dict[tuple[Rule, str], list[str]] = {}
+    grouped: dict[tuple[Rule, str], list[str]] = {}
     for identifier, verdict in verdicts.items():
         rule = _RULES.get(verdict.label)
         # If one source contradicts, only that one is named.
         if rule and not (against and rule == "contradicted" and verdict.adds != "contradicts"):
-            said.setdefault((rule, verdict.reason), []).append(identifier)
-    for (rule, reason), ids in said.items():
+            grouped.setdefault((rule, verdict.reason), []).append(identifier)
+    for (rule, reason), ids in grouped.items():
         yield _finding(sentence, rule, ids, reason)
     idle = [identifier for identifier, verdict in verdicts.items() if verdict.adds == "idle"]
     # For a sentence that none of its sources supports, the finding above is enough.

@@ -90,12 +90,12 @@ def figure_lines(
     for figure in figures:
         name = f"Figure {figure['number']}"
         caption = _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
-        said = f"{name}. {caption}".rstrip(". ") + "."
+        title = f"{name}. {caption}".rstrip(". ") + "."
         if _shows(target, figure["file"]):
             address = figure["file"] if images is None else _data_uri(figure["file"], images[figure["file"]])
-            blocks.append(f"![{name}]({address})\n\n{said}")
+            blocks.append(f"![{name}]({address})\n\n{title}")
         else:
-            blocks.append(f"{said} The image is [{figure['file']}]({figure['file']}).")
+            blocks.append(f"{title} The image is [{figure['file']}]({figure['file']}).")
     return "\n\n".join(blocks)
 
 

@@ -86,10 +86,10 @@ def markdown_document(document: SectionDocument) -> str:
 
 def comment(lines: Sequence[str]) -> str:
     """A markdown comment with these lines; empty if there are none."""
-    said = [" ".join(line.split()) for line in lines if line.strip()]
+    shown = [" ".join(line.split()) for line in lines if line.strip()]
     # Two hyphens would end the comment; a `>` without them does not.
-    body = re.sub(r"-(?=-)", "- ", "\n".join(said))
-    return f"<!--\n{body}\n-->" if said else ""
+    body = re.sub(r"-(?=-)", "- ", "\n".join(shown))
+    return f"<!--\n{body}\n-->" if shown else ""
 
 
 def section_title(kind: str) -> str:

@@ -144,8 +144,8 @@ def convert(
 
 def _with_notice(source: str, notice: str, target: Format) -> str:
     """The manuscript after the notice, in formats without comments that a reader would find."""
-    said = _escaped(" ".join(notice.split()))
-    return f"*{said}*\n\n{source}" if said and target != "tex" else source
+    line = _escaped(" ".join(notice.split()))
+    return f"*{line}*\n\n{source}" if line and target != "tex" else source
 
 
 def _at(key: str) -> str:

@@ -71,10 +71,10 @@ def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
     placed: list[Link] = []  # in the order of the text
     for link in links:
         index = bisect_left(placed, link.start, key=lambda other: other.start)
-        apart = (index == 0 or placed[index - 1].end <= link.start) and (
+        disjoint = (index == 0 or placed[index - 1].end <= link.start) and (
             index == len(placed) or link.end <= placed[index].start
         )
-        if apart and link.start < link.end and "\n" not in text[link.start : link.end]:
+        if disjoint and link.start < link.end and "\n" not in text[link.start : link.end]:
             placed.insert(index, link)
     return placed
 

@@ -130,13 +130,13 @@ def _section_warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _markdown(
-    title: str, text: str, references: References, said: Sequence[str], figures: Sequence[Mapping[str, Any]] = ()
+    title: str, text: str, references: References, notes: Sequence[str], figures: Sequence[Mapping[str, Any]] = ()
 ) -> str:
     name = " ".join(title.split())
     parts = [f"# {inert(name)}" if name else "", inert(text), figure_lines(figures)]
     if references.entries:
         parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references.entries))
-    parts.append(comment(said))
+    parts.append(comment(notes))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -20,11 +20,11 @@ def main() -> None:
     answer = os.dup(1)
     os.dup2(2, 1)
     try:
-        said = asdict(read_pdf(Path(sys.argv[1])))
+        result = asdict(read_pdf(Path(sys.argv[1])))
     except PdfRefusedError as error:
-        said = {"refused": str(error)}
+        result = {"refused": str(error)}
     with os.fdopen(answer, "w", encoding="utf-8") as out:
-        json.dump(said, out)
+        json.dump(result, out)
 
 
 def _bound_memory() -> None:

@@ -78,15 +78,15 @@ def _unambiguous(found: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {damaged: words.pop() for damaged, words in whole.items() if len(words) == 1}
 
 
-def with_words(text: str, mended: Mapping[str, str]) -> str:
+def with_words(text: str, repairs: Mapping[str, str]) -> str:
     """The text with the words of `damaged_words` repaired."""
 
     def whole(match: re.Match[str]) -> str:
         word = match.group()
-        found = mended.get(word.casefold())
+        found = repairs.get(word.casefold())
         return word if found is None else found.capitalize() if word[0].isupper() else found
 
-    return _WORD.sub(whole, text) if mended else text
+    return _WORD.sub(whole, text) if repairs else text
 
 
 def joined(left: str, right: str, gap: float, lost: bool) -> str:

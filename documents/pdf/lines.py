@@ -51,8 +51,8 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
         if not (_at_edge(page, line) and (without_numbers(line.text) in running or is_number(line.text)))
         and not (line.text == str(line.page + 1) and line.y == min(other.y for other in lines))
     ]
-    mended = damaged_words(line.text for line in kept) if lost else {}
-    return [replace(line, text=with_words(line.text, mended)) for line in kept] if mended else kept
+    repairs = damaged_words(line.text for line in kept) if lost else {}
+    return [replace(line, text=with_words(line.text, repairs)) for line in kept] if repairs else kept
 
 
 def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:

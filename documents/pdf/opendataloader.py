@@ -53,11 +53,11 @@ class _Element:
         return self.level == 0 and not self.table and _ONE_WIDTH.search(self.font) is not None
 
 
-def text_of(said: dict[str, Any], own: PdfText) -> PdfText:
-    """The text of a paper from the JSON object `said` and our `own` reading; raises ValueError if there is none."""
+def text_of(document: dict[str, Any], own: PdfText) -> PdfText:
+    """The text of a paper from the JSON object `document` and our `own` reading; raises ValueError if there is none."""
     pages = len(own.pages)
-    elements = sorted(_elements(said, pages), key=lambda element: element.page)
-    elements = _mended(_without_running_heads(elements), own.text)
+    elements = sorted(_elements(document, pages), key=lambda element: element.page)
+    elements = _with_repaired_words(_without_running_heads(elements), own.text)
     weight = Counter[float]()
     for element in elements:
         weight[element.size] += 0 if element.table else sum(map(len, element.lines))
@@ -143,7 +143,7 @@ def _bare(element: _Element) -> str:
     return without_numbers(" ".join(element.lines))
 
 
-def _mended(elements: Sequence[_Element], own: str) -> list[_Element]:
+def _with_repaired_words(elements: Sequence[_Element], own: str) -> list[_Element]:
     """Repair words that lost a ligature from our own reading."""
     texts = [line for element in elements for line in element.lines]
     words = words_made_whole(texts, [own]) if lost_ligatures(texts) else {}

@@ -159,8 +159,8 @@ def _columns(rows: Sequence[_Row]) -> list[tuple[float, float]] | None:
     if len(spans) < _LEAST_CELLS:
         return None
     # Cells across two columns, or numbers that merely follow each other, make columns merge.
-    apart = sum(all(_at(spans, one) != _at(spans, other) for one, other in pairwise(row.cells)) for row in figures)
-    return spans if apart >= 0.8 * len(figures) and apart >= _LEAST_ROWS else None
+    distinct = sum(all(_at(spans, one) != _at(spans, other) for one, other in pairwise(row.cells)) for row in figures)
+    return spans if distinct >= 0.8 * len(figures) and distinct >= _LEAST_ROWS else None
 
 
 def _at(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:

@@ -69,16 +69,16 @@ class Dialect:
 
     def after(self, error: Exception, *, with_schema: bool, streamed: bool = False) -> Dialect | None:
         """The dialect to try next, or None if `error` is not about the form of the request."""
-        said = _refusal(error)
-        if streamed and self.stream_usage and _ABOUT_STREAM_USAGE.search(said):
+        message = _refusal(error)
+        if streamed and self.stream_usage and _ABOUT_STREAM_USAGE.search(message):
             return replace(self, stream_usage=False)
-        if streamed and self.streams and _ABOUT_STREAMING.search(said) and _NO_STREAMS.search(said):
+        if streamed and self.streams and _ABOUT_STREAMING.search(message) and _NO_STREAMS.search(message):
             return replace(self, streams=False)
-        if with_schema and self.format != "none" and _ABOUT_FORMAT.search(said):
+        if with_schema and self.format != "none" and _ABOUT_FORMAT.search(message):
             return replace(self, format="json_object" if self.format == "json_schema" else "none")
-        if self.temperature and _ABOUT_TEMPERATURE.search(said):
+        if self.temperature and _ABOUT_TEMPERATURE.search(message):
             return replace(self, temperature=False)
-        if self.limit == "max_tokens" and _ABOUT_LIMIT.search(said) and _UNSUPPORTED.search(said):
+        if self.limit == "max_tokens" and _ABOUT_LIMIT.search(message) and _UNSUPPORTED.search(message):
             return replace(self, limit="max_completion_tokens")
         return None
 

@@ -98,10 +98,10 @@ async def _refuse(response: Any) -> NoReturn:
     if status < 400:
         raise RedirectedError(f"{status} to {_shown_address(response)}")
     try:
-        said = server_message((await _read(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
+        message = server_message((await _read(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
     except BrokenAnswerError as error:
-        said = str(error)
-    raise ServerRefusalError(status, said, retry_after(response.headers))
+        message = str(error)
+    raise ServerRefusalError(status, message, retry_after(response.headers))
 
 
 def _shown_address(response: Any) -> str:

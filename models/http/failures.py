@@ -227,5 +227,5 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _deepest(error: BaseException) -> str:
-    said = [str(cause) for cause in _causes(error) if str(cause)]
-    return said[-1] if said else type(error).__name__
+    messages = [str(cause) for cause in _causes(error) if str(cause)]
+    return messages[-1] if messages else type(error).__name__

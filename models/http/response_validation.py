@@ -76,8 +76,8 @@ def text_of(content: object) -> str:
         return without_stand_ins(content or "")
     if not isinstance(content, list):
         raise BrokenAnswerError("its content is neither text nor blocks")
-    said = [block.get("text") if isinstance(block, dict) else block for block in content]
-    return without_stand_ins("".join(text for text in said if isinstance(text, str)))
+    texts = [block.get("text") if isinstance(block, dict) else block for block in content]
+    return without_stand_ins("".join(text for text in texts if isinstance(text, str)))
 
 
 def _calls_of(calls: object) -> tuple[list[ToolCall], list[InvalidToolCall]]:

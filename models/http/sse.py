@@ -156,8 +156,8 @@ def _chunk(data: bytes) -> dict[str, Any]:
     try:
         chunk = json_of(data)
     except ValueError as error:
-        said = server_message(data[:2000].decode("utf-8", "replace"))
-        raise BrokenAnswerError(f"a chunk that is not JSON but {said!r}") from error
+        excerpt = server_message(data[:2000].decode("utf-8", "replace"))
+        raise BrokenAnswerError(f"a chunk that is not JSON but {excerpt!r}") from error
     if not isinstance(chunk, dict):
         raise BrokenAnswerError("a chunk that is not a JSON object")
     if chunk.get("error"):

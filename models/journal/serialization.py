@@ -56,7 +56,7 @@ def request_key(
 
 def _canonical(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     places: dict[str | None, int] = {}
-    said: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for message in messages:
         entry: dict[str, Any] = {"role": message.type, "content": _without_ids(message.content)}
         if message.name:
@@ -69,8 +69,8 @@ def _canonical(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
                 places[call["id"]] = len(places)
         if isinstance(message, ToolMessage):
             entry["answers"] = places.get(message.tool_call_id, -1)
-        said.append(entry)
-    return said
+        entries.append(entry)
+    return entries
 
 
 def _without_ids(content: str | list[Any]) -> object:

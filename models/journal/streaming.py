@@ -62,12 +62,12 @@ class StreamSubscription:
         self._receive(text[len(received) :])
         self._finished = True
 
-    def _dispatch(self, by: StreamSubscription, deliver: Callable[..., None], *said: str) -> None:
+    def _dispatch(self, by: StreamSubscription, deliver: Callable[..., None], *texts: str) -> None:
         if by is self:
-            deliver(*said)
+            deliver(*texts)
             return
         with suppress(RuntimeError):  # the loop is closed and nobody listens any more
-            self._loop.call_soon_threadsafe(deliver, *said)
+            self._loop.call_soon_threadsafe(deliver, *texts)
 
     def _receive(self, text: str) -> None:
         if text and not self._finished:
