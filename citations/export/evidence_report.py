@@ -22,16 +22,16 @@ from .report_html import Link, doi_html, reference_html, section_html, shown_tex
 from .report_model import DOUBTFUL, ReportView, finding_place, report_view
 
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
-    "supported": ("Supported", "The judge found that the passage bears the sentence out."),
-    "partly": ("Partly supported", "The judge found that the passage bears out a part of the sentence."),
-    "unsupported": ("Not supported", "The judge did not find the sentence in the passage."),
-    "contradicted": ("Contradicted", "The judge found that the passage says otherwise."),
+    "supported": ("Supported", "The judge found that the passage supports the sentence."),
+    "partly": ("Partly supported", "The judge found that the passage supports part of the sentence."),
+    "unsupported": ("Not supported", "The judge found no support for the sentence in the passage."),
+    "contradicted": ("Contradicted", "The judge found that the passage contradicts the sentence."),
     "on-topic": (
         "Support not judged",
         "Only the topic was compared, and the passage is not clearly about something else.",
     ),
     "off-topic": ("Off topic", "The passage seems to be about something else; only the topic was compared."),
-    "unjudged": ("Not judged", "Nobody has compared the sentence with the passage."),
+    "unjudged": ("Not judged", "The sentence was not compared with the passage."),
 }
 _SNAPPED_TO: Final = 'content: ""; position: absolute; width: 1px; height: 1em; scroll-snap-align: start;'
 COSTS: Final[Mapping[str, str]] = {
