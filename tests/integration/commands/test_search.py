@@ -145,7 +145,7 @@ def test_an_older_home_is_searched_at_once(citeloom: Citeloom, home: Path) -> No
     done = citeloom("--home", home, "search", "temperature", "--mode", "bm25", "--json")
     assert done.json and "Building the full-text index" in done.err
     again = citeloom("--home", home, "search", "temperature", "--mode", "bm25", "--json")
-    assert again.json == done.json and "Making" not in again.err
+    assert again.json == done.json and "Building" not in again.err
 
 
 def test_a_broken_index_is_mended_by_doctor(citeloom: Citeloom, home: Path) -> None:

@@ -216,7 +216,7 @@ async def test_it_is_taken_in_or_refused(row: Row, folder: Path, library: Librar
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"@misc{x,\0}", "is no text file"), ("@misc{x, title={A}}".encode("utf-16"), "is no text file")],
+    [(b"@misc{x,\0}", "is not a text file"), ("@misc{x, title={A}}".encode("utf-16"), "is not a text file")],
     ids=["NUL bytes", "UTF-16"],
 )
 async def test_a_bib_that_is_no_text_stops_before_anything_is_done(
