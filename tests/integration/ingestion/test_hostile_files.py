@@ -287,7 +287,7 @@ async def test_a_file_that_became_too_large_keeps_its_paper_when_the_index_is_ma
     [
         (lambda folder: os.mkfifo(folder / "library.bib"), "is not a regular file"),
         (sparse("library.bib"), "is 6000 MB, more than the limit"),
-        (put("library.bib", b"@misc{x,\0}"), "is no text"),
+        (put("library.bib", b"@misc{x,\0}"), "is not a text file"),
     ],
     ids=["a pipe", "6 GB", "no text"],
 )
