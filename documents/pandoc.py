@@ -55,7 +55,7 @@ def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes
     if ended.code == _HEAP_EXHAUSTED:
         raise PandocLimitError(f"takes more than {megabytes} MB of memory to convert")
     if ended.code > _SIGNALLED:
-        raise PandocLimitError("exceeds the limits of time or output for a conversion")
+        raise PandocLimitError("exceeds the limits of time or output; not converted")
     raise PandocError(" ".join(ended.errors.split())[:_MESSAGE].rstrip(".") or f"pandoc ended with {ended.code}")
 
 
