@@ -1,8 +1,8 @@
-"""Every knob, with its bounds and a sentence on what it does.
+"""All settings, with their bounds and a one-line description.
 
-Precedence: an argument or flag, then `CITELOOM_*` in the environment, then `.env`, then `citeloom.toml` in
-the working directory, then the user's own `~/.config/citeloom/citeloom.toml`, then the default. Settings hold values,
-nothing that runs, and remember where each was set: what a folder sets is trusted with less (`key_trust.py`).
+Precedence: an argument or flag, then `CITELOOM_*` in the environment, then `.env`, then `citeloom.toml` in the working
+directory, then the user's own `~/.config/citeloom/citeloom.toml`, then the default. Settings are plain values and
+record where each was set: values set by a folder are trusted less (`key_trust.py`).
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ LOCAL_EMBEDDING = "local"
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 
-def _sendable(key: SecretStr) -> SecretStr:
-    """`key` without what was copied around it; raises ValueError when it cannot go into an HTTP header."""
+def _clean_key(key: SecretStr) -> SecretStr:
+    """`key` without characters copied by mistake; raises ValueError if it is not valid in an HTTP header."""
     plain = key.get_secret_value().strip()
     if not plain.isascii() or not plain.isprintable() or " " in plain:
         raise ValueError("a key is plain ASCII without spaces")
     return SecretStr(plain)
 
 
-_ORIGINS: Final = "origins of the settings"  # no variable and no line of a file can be named so
+_ORIGINS: Final = "origins of the settings"  # no variable or line of a file can have this name
 
 
-class _Marked(PydanticBaseSettingsSource):
-    """A source whose values come with where they were set, and with the user's own addresses among them."""
+class _TrackedSource(PydanticBaseSettingsSource):
+    """A settings source that also records where its values were set, and the user's own addresses."""
 
     def __init__(self, source: PydanticBaseSettingsSource, origin: str) -> None:
         super().__init__(source.settings_cls)
@@ -95,13 +95,13 @@ class _Marked(PydanticBaseSettingsSource):
 
 
 class _DotEnv(DotEnvSettingsSource):
-    """`.env` as it is written: with `${NAME}`, a foreign folder would read the environment into its own settings."""
+    """Reads `.env` without expanding `${NAME}`, which would let a foreign folder copy the environment into settings."""
 
     def _read_env_file(self, file_path: Path) -> Mapping[str, str | None]:
         try:
             written = dotenv_values(file_path, encoding=self.env_file_encoding or "utf-8", interpolate=False)
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"{file_path}: {error}.", help="Mend or remove the file.") from error
+            raise ConfigurationError(f"{file_path}: {error}.", help="Correct or remove the file.") from error
         for name, value in written.items():
             if name.upper().startswith("CITELOOM_") and "${" in (value or ""):
                 raise ConfigurationError(
@@ -111,11 +111,11 @@ class _DotEnv(DotEnvSettingsSource):
         return parse_env_vars(written, self.case_sensitive, self.env_ignore_empty, self.env_parse_none_str)
 
 
-ApiKey = Annotated[SecretStr, AfterValidator(_sendable)]
+ApiKey = Annotated[SecretStr, AfterValidator(_clean_key)]
 
 
 class Price(BaseModel):
-    """What a model costs per million tokens, in whatever currency all prices are given."""
+    """The price of a model per million tokens; all prices must be in the same currency."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -124,12 +124,12 @@ class Price(BaseModel):
 
 
 class Settings(BaseSettings):
-    """All settings of Citeloom; each is `CITELOOM_` plus its name in the environment."""
+    """All settings of Citeloom; in the environment each is `CITELOOM_` plus its name."""
 
     model_config = SettingsConfigDict(
         env_prefix="CITELOOM_",
         env_file=".env",
-        # An empty variable means "not set": as a path it would be the current folder.
+        # An empty variable counts as not set; as a path it would be the current folder.
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
@@ -169,26 +169,26 @@ class Settings(BaseSettings):
     embedding_api_key: ApiKey | None = Field(None, description="Key for the embedding endpoint.")
 
     temperature: float = Field(0.2, ge=0, le=2, description="Sampling temperature of the chat models.")
-    request_timeout: float = Field(120, ge=1, le=3600, description="Seconds before one model call is given up.")
-    max_retries: int = Field(6, ge=0, le=20, description="Tries after the first on 429 and 5xx answers.")
-    max_concurrency: int = Field(20, ge=1, le=256, description="Model calls under way at once, per endpoint.")
+    request_timeout: float = Field(120, ge=1, le=3600, description="Timeout of one model call, in seconds.")
+    max_retries: int = Field(6, ge=0, le=20, description="Retries after 429 and 5xx responses.")
+    max_concurrency: int = Field(20, ge=1, le=256, description="Concurrent model calls per endpoint.")
 
-    max_calls: int | None = Field(None, ge=1, description="Requests to models that a run may make in all.")
-    max_tokens: int | None = Field(None, ge=1, description="Tokens that a run may spend in all.")
-    max_cost: float | None = Field(None, gt=0, description="What a run may cost in all, by the prices given.")
+    max_calls: int | None = Field(None, ge=1, description="Total requests to models that a run may make.")
+    max_tokens: int | None = Field(None, ge=1, description="Total tokens that a run may spend.")
+    max_cost: float | None = Field(None, gt=0, description="Total cost of a run, by the configured prices.")
     prices: dict[str, Price] = Field(
         default_factory=dict,
         description="Price of each model per million tokens, by its name: {'some-model': {'input': 1, 'output': 2}}.",
     )
 
     retrieval_mode: RetrievalMode = Field(
-        "hybrid", description="How chunks are found: by vectors and words together, by vectors, or by words."
+        "hybrid", description="How chunks are found: by vectors and words combined, by vectors, or by words."
     )
     rerank: float = Field(
-        0.0, ge=0, le=1, description="Part of the cross-encoder in the order of found chunks; 1: it alone decides."
+        0.0, ge=0, le=1, description="Weight of the cross-encoder in ranking found chunks; 1: it alone decides."
     )
     top_k_initial: int = Field(40, ge=1, le=200, description="Chunks that each search proposes for reading.")
-    top_k_final: int = Field(8, ge=1, le=50, description="Findings that a writer is shown for each need.")
+    top_k_final: int = Field(8, ge=1, le=50, description="Findings shown to a writer for each need.")
     per_paper: int = Field(2, ge=1, le=20, description="Quotes of one paper kept for each query, without a chat model.")
     window_tokens: int = Field(
         1200, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
@@ -206,7 +206,7 @@ class Settings(BaseSettings):
         description="Tokens of papers that each later search of the agent reads; twice as many for a section.",
     )
     paper_share: float = Field(
-        0.5, gt=0, le=1, description="Part of what is read for a question that one paper may take."
+        0.5, gt=0, le=1, description="Largest share of what is read for a question that one paper may take."
     )
     vector_weight: float = Field(0.4, ge=0, le=1, description="Weight of the cosine in the combined score.")
     llm_weight: float = Field(0.6, ge=0, le=1, description="Weight of the reader's score.")
@@ -215,44 +215,44 @@ class Settings(BaseSettings):
         0.5,
         ge=0,
         le=1,
-        description="Reader's score that one passage at least must reach for a question to be answered.",
+        description="Reader's score that at least one passage must reach for a question to be answered.",
     )
     enough_findings: int = Field(
         4,
         ge=1,
         le=1000,
-        description="Findings for each need of a question over several papers, from which on the agent is not asked.",
+        description="Findings per need of a question over several papers from which on the agent is skipped.",
     )
-    max_search_iterations: int = Field(5, ge=0, le=50, description="Custom searches that the agent may make.")
+    max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")
     summary_words: int = Field(60, ge=10, le=300, description="Length of an evidence summary, in words.")
-    section_words: int = Field(500, ge=80, le=5000, description="Length asked of a section, in words.")
+    section_words: int = Field(500, ge=80, le=5000, description="Target length of a section, in words.")
     answer_words: int | None = Field(
-        None, ge=50, le=5000, description="Length asked of an answer in words; not set: by what there is to know."
+        None, ge=50, le=5000, description="Target length of an answer, in words; not set: depends on the evidence."
     )
-    answer_sources: int = Field(8, ge=1, le=50, description="Papers that an answer may draw on at most.")
+    answer_sources: int = Field(8, ge=1, le=50, description="Maximum number of papers that an answer may use.")
     conversation_tokens: int = Field(
         4000, ge=0, le=100_000, description="Tokens of a prompt that earlier turns of a conversation may take."
     )
     conversation_days: int | None = Field(
-        None, ge=1, description="Days after its last turn when a conversation is deleted; not set: never."
+        None, ge=1, description="Days after its last turn until a conversation is deleted; not set: never."
     )
     context_tokens: int | None = Field(
         None,
         ge=2048,
         le=100_000_000,
-        description="Tokens that the chat server holds, prompt and answer together; not set: what it says of itself.",
+        description="Context size of the chat server in tokens, prompt and answer; not set: as the server reports.",
     )
-    max_output_tokens: int = Field(4000, ge=100, le=100_000, description="Tokens that one answer may have.")
-    prompts_dir: Path | None = Field(None, description="Folder whose prompt files replace those shipped.")
+    max_output_tokens: int = Field(4000, ge=100, le=100_000, description="Token limit of one answer.")
+    prompts_dir: Path | None = Field(None, description="Folder whose prompt files replace the bundled ones.")
     cite_style: CitationStyle = Field("key", description="How a citation is shown in the text.")
     csl: str = Field("", description="CSL style of the references: a file, or a name from the extra 'styles'.")
-    strict: bool = Field(False, description="Leave out sentences that fail a check, instead of marking them.")
+    strict: bool = Field(False, description="Remove sentences that fail a check instead of marking them.")
 
-    chunk_tokens: int = Field(400, ge=100, le=480, description="Tokens that a chunk aims at.")
+    chunk_tokens: int = Field(400, ge=100, le=480, description="Target size of a chunk, in tokens.")
     chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")
     pdf_reader: PdfReader = Field(
-        "pdf-oxide", description="What reads PDFs; 'opendataloader' needs the extra of that name, and Java."
+        "pdf-oxide", description="The PDF reader; 'opendataloader' needs the extra of that name, and Java."
     )
 
     _set: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -270,11 +270,11 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         dotenv = _DotEnv(settings_cls, env_file=getattr(dotenv_settings, "env_file", DOTENV))
         return (
-            _Marked(init_settings, FLAG),
-            _Marked(env_settings, ENVIRONMENT),
-            _Marked(dotenv, DOTENV),
-            _Marked(_toml(settings_cls, Path(FOLDER_TOML)), FOLDER_TOML),
-            _Marked(_toml(settings_cls, user_configuration()), str(user_configuration())),
+            _TrackedSource(init_settings, FLAG),
+            _TrackedSource(env_settings, ENVIRONMENT),
+            _TrackedSource(dotenv, DOTENV),
+            _TrackedSource(_toml(settings_cls, Path(FOLDER_TOML)), FOLDER_TOML),
+            _TrackedSource(_toml(settings_cls, user_configuration()), str(user_configuration())),
         )
 
     @model_validator(mode="wrap")
@@ -287,19 +287,19 @@ class Settings(BaseSettings):
         return settings
 
     def origin(self, name: str) -> str:
-        """Where a setting was set: a flag, the environment, a file, or "default"."""
+        """The origin of a setting: a flag, the environment, a file, or "default"."""
         return self._set.get(name, DEFAULT)
 
     def origins(self) -> dict[str, str]:
-        """Where each setting that is not a default was set."""
+        """The origin of each setting that is not a default."""
         return dict(self._set)
 
     def address_of(self, role: RoleName) -> tuple[str, str]:
-        """Model and base URL of a role: its own where set, else those of the chat model."""
+        """Model and base URL of a role: its own if set, else those of the chat model."""
         return getattr(self, f"{role}_model") or self.chat_model, getattr(self, self.url_setting(role))
 
     def role_endpoint(self, role: RoleName) -> tuple[str, str, SecretStr | None]:
-        """Model, base URL and key for a role; raises `ConfigurationError` when the key may not go to that address."""
+        """Model, base URL and key for a role; raises `ConfigurationError` if the key may not be sent there."""
         model, url = self.address_of(role)
         if model == EXTRACTIVE:
             return model, url, None
@@ -308,29 +308,29 @@ class Settings(BaseSettings):
         return model, url, self._key_for(setting, names)
 
     def embedding_endpoint(self) -> tuple[str, str, SecretStr | None]:
-        """Model, base URL and key for embeddings; raises as `role_endpoint` does."""
+        """Model, base URL and key for embeddings; raises like `role_endpoint`."""
         key = self._key_for("embedding_base_url", ["embedding_api_key"])
         return self.embedding_model, self.embedding_base_url, key
 
     def key_marks(self, roles: Collection[RoleName]) -> list[str]:
-        """What a run keeps so that it can be resumed with the same keys at the same addresses, and shows neither."""
+        """Marks stored with a run to resume it with the same keys at the same addresses, without revealing them."""
         used = (self.role_endpoint(role) for role in roles)
         return sorted({key_mark(key, url) for _, url, key in used if key is not None})
 
     def url_setting(self, role: RoleName) -> str:
-        """The setting that holds the base URL of a role."""
+        """The name of the setting with the base URL of a role."""
         own = f"{role}_base_url"
         return "chat_base_url" if getattr(self, own) in (None, "", self.chat_base_url) else own
 
     def _key_for(self, setting: str, names: list[str]) -> SecretStr | None:
-        """The first of the keys that is set, else OpenAI's; raises `ConfigurationError` when it may not be sent."""
+        """The first of the keys that is set, else OpenAI's; raises `ConfigurationError` if it may not be sent."""
         url: str = getattr(self, setting)
         address = Address(url, setting, self.origin(setting), self._own.get(setting, OPENAI_BASE_URL))
         named = next((name for name in names if getattr(self, name) is not None), None)
         if named is not None:
             key = Key(getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named))
         elif (ambient := ambient_key(url)) is not None:
-            # OpenAI's own address is right for its key, whoever names it.
+            # OpenAI's own address is safe for its key, whoever names it.
             key, address = Key(ambient, "OPENAI_API_KEY", ENVIRONMENT), Address(url, setting, DEFAULT, url)
         else:
             return None
@@ -342,19 +342,19 @@ def _toml(settings_cls: type[BaseSettings], path: Path) -> PydanticBaseSettingsS
     try:
         return TomlConfigSettingsSource(settings_cls, path)
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{path}: {error}.", help="Mend or remove the file.") from error
+        raise ConfigurationError(f"{path}: {error}.", help="Correct or remove the file.") from error
 
 
 def ambient_key(base_url: str) -> SecretStr | None:
-    """`OPENAI_API_KEY`, but for OpenAI's own address only; raises `ConfigurationError` when it cannot be sent."""
+    """`OPENAI_API_KEY`, but only for OpenAI's own address; raises `ConfigurationError` if it is not a valid key."""
     if urlsplit(base_url).hostname != urlsplit(OPENAI_BASE_URL).hostname:
         return None
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     try:
-        return _sendable(SecretStr(key)) if key else None
+        return _clean_key(SecretStr(key)) if key else None
     except ValueError as error:
         raise ConfigurationError(
-            f"OPENAI_API_KEY: {error}.", help="Copy it again, without what stands around it."
+            f"OPENAI_API_KEY: {error}.", help="Copy it again, without surrounding characters."
         ) from None
 
 
@@ -365,12 +365,12 @@ def load_settings(
     vouched: Collection[str] = (),
     **overrides: Any,
 ) -> Settings:
-    """Settings from all sources; raises `ConfigurationError` naming the field and its bounds.
+    """Load settings from all sources; raises `ConfigurationError` naming the field and its bounds.
 
     Args:
-        brought: values that do not come from the user, such as those kept with a run; `origin` says where from.
+        brought: values that do not come from the user, such as those stored with a run; `origin` names their source.
         vouched: marks of keys and addresses that were used together before (`Settings.key_marks`).
-        overrides: values that the user gave, as by a flag; None is none.
+        overrides: values given by the user, such as flags; None values are ignored.
     """
     given = {name: value for name, value in overrides.items() if value is not None}
     others = {name: value for name, value in (brought or {}).items() if value is not None and name not in given}
@@ -386,7 +386,7 @@ def load_settings(
             f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}, got {given_value}.",
             help="See '{citeloom} doctor' for the settings in force.",
         ) from error
-    except SettingsError as error:  # a variable whose value should be JSON
-        raise ConfigurationError(f"Settings: {error}.", help="Its value is written as JSON.") from error
+    except SettingsError as error:  # a variable whose value must be JSON
+        raise ConfigurationError(f"Settings: {error}.", help="Its value must be JSON.") from error
     settings._vouched = frozenset(vouched)
     return settings

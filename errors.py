@@ -1,8 +1,8 @@
-"""What can go wrong, and what the user or the machine should do about it.
+"""The base classes of all errors that Citeloom raises.
 
-Every error that Citeloom raises on purpose is a `CiteloomError`. It carries three policies, so that no
-caller has to know the subclass: the exit code of the command line, whether the same call may be tried
-again, and one line of help. Subclasses with a meaning of their own live beside the code that raises them.
+Every error that Citeloom raises deliberately is a `CiteloomError`. It carries three policies, so that callers need not
+know the subclass: the exit code of the command line, whether the call may be retried, and one line of help. Specific
+subclasses are defined next to the code that raises them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ DONE_WITH_REFUSALS: ExitCode = 4
 
 
 class CiteloomError(RuntimeError):
-    """Base of all errors that Citeloom raises on purpose.
+    """Base class of all errors that Citeloom raises deliberately.
 
-    A RuntimeError, since the LangGraph server shows the message of Python's own errors only; of any other it
+    A RuntimeError, since the LangGraph server only shows the messages of Python's built-in errors; for any other it
     says "An internal error occurred".
 
     Args:
         message: one line that names the file, field, key or page and what was expected.
-        help: the remedy, as one line, with `{citeloom}` for the program; the class's own when left out.
+        help: the remedy in one line, with `{citeloom}` for the program; the default of the class if omitted.
     """
 
     exit_code: ClassVar[ExitCode] = UNEXPECTED
@@ -45,17 +45,17 @@ class CiteloomError(RuntimeError):
 
 
 class InputError(CiteloomError):
-    """The command, a file or a setting is wrong; nothing was changed."""
+    """The command, a file or a setting is invalid; nothing was changed."""
 
     exit_code = WRONG_INPUT
 
 
 class ConfigurationError(InputError):
-    """A setting is missing or out of its bounds, or a configured model cannot be used."""
+    """A setting is missing or out of bounds, or a configured model cannot be used."""
 
 
 class PausedError(CiteloomError):
-    """The run stopped early with everything kept; the same command goes on from there."""
+    """The run stopped early with everything saved; the same command resumes it."""
 
     exit_code = PAUSED
-    default_help = "Give the same command again to go on from here."
+    default_help = "Completed calls are saved; run the same command to resume."

@@ -1,7 +1,7 @@
-"""The experiment behind a paper (`exp.json`): what was asked, done and found.
+"""The experiment behind a paper (`exp.json`): its model, loading and validation.
 
-Unknown fields are kept and allowed. A wrong type, or a field that the asked section cannot do without, is one
-clear error with the path of the field.
+Unknown fields are allowed and kept. A wrong type, or a missing field that the section requires, raises one error with
+the path of the field.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .section_kinds import SECTION_KINDS as SECTION_KINDS
 from .section_kinds import SECTIONS
 from .section_kinds import SectionKind as SectionKind
 
-PLOT_FILE = "_file"  # of a plot, where its image was found; set by whoever knows the folder of exp.json
+PLOT_FILE = "_file"  # key of a plot's image path; set by callers that know the folder of exp.json
 
 
 class _Record(BaseModel):
@@ -37,14 +37,14 @@ class PaperConcept(_Record):
 
 
 class Hypothesis(_Record):
-    """What was expected, and the combination of methods that tests it."""
+    """The expectation, and the combination of methods that tests it."""
 
     description: str = ""
     method_combination: str = ""
 
 
 class ExecutionResult(_Record):
-    """What the run of the experiment's code printed."""
+    """The output of the experiment's code."""
 
     stdout: str = ""
     stderr: str = ""
@@ -59,7 +59,7 @@ class Plot(_Record):
 
 
 class Experiment(_Record):
-    """One finished experiment; every text field may be empty unless the asked section needs it."""
+    """A finished experiment; any text field may be empty unless the requested section requires it."""
 
     paper_concept: PaperConcept = Field(default_factory=PaperConcept)
     hypothesis: Hypothesis = Field(default_factory=Hypothesis)
@@ -75,12 +75,12 @@ class Experiment(_Record):
 
     @property
     def failure(self) -> str:
-        """Why the run behind the experiment counts as failed, in a few words; empty when nothing says so."""
+        """Why the experiment's run counts as failed, in a few words; empty if it does not."""
         run = {"returncode": self.execution_result.returncode, **(self.execution_result.model_extra or {})}
         return _exited(run) or _flagged(run) or _exited(self.model_extra or {})
 
     def text_at(self, path: str) -> str:
-        """The text of a field by its path (`paper_concept.description`); lists are joined by blanks."""
+        """The text of a field given by path (`paper_concept.description`); lists are joined by blanks."""
         value: Any = self
         for name in path.split("."):
             value = getattr(value, name)
@@ -95,13 +95,13 @@ class Experiment(_Record):
         return list(_leaves(json.loads(self.model_dump_json()), ""))
 
     def words(self) -> str:
-        """All words, names of fields among them, each value a paragraph: what stands there is the user's own."""
+        """All text including field names, one paragraph per value: the user's own words."""
         lines: list[str] = []
         _collect(json.loads(self.model_dump_json()), lines)
         return "\n\n".join(lines)
 
     def figures(self) -> list[tuple[int, str]]:
-        """The number and caption of each plot whose file was found; only these can be shown and spoken of."""
+        """The number and caption of each plot whose file was found; only these can be shown and mentioned."""
         return [
             (number, plot.caption)
             for number, plot in enumerate(self.plots, 1)
@@ -117,7 +117,7 @@ _FLAGS = (("success", False), ("succeeded", False), ("failed", True), ("timed_ou
 
 
 def _exited(fields: Mapping[str, Any]) -> str:
-    """What among the fields of a run says that it failed: an exit code or a status."""
+    """The exit code or status among the fields of a run that says it failed."""
     for name in _EXIT_CODES:
         code = fields.get(name)
         if isinstance(code, int) and not isinstance(code, bool) and code != 0:
@@ -165,13 +165,13 @@ class ExperimentError(InputError):
 
 _MOST_BYTES = 50_000_000
 _MOST_DIGITS = 1_000
-_MOST_BITS = 3_322  # of an integer with so many digits
-_DEEPEST = 100  # levels of objects and lists
+_MOST_BITS = 3_322  # of an integer with the maximum number of digits
+_MAX_DEPTH = 100  # levels of objects and lists
 _LONGEST_PATH = 120  # characters
 _LONGEST_NAME = 40  # characters of an unknown field that are compared
 _ALIKE = 0.8
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_HALF = ("holds half a character (a lone surrogate)", "Write the character whole, or leave it out.")
+_LONE_SURROGATE = ("contains half a character (a lone surrogate)", "Write the whole character, or leave it out.")
 _FLATTER = "Put deep structures into a text field, or leave them out."
 
 # What a section needs and a failed run does not give.
@@ -185,7 +185,7 @@ def load_experiment(path: Path | str) -> Experiment:
         if source.stat().st_size > _MOST_BYTES:
             raise ExperimentError(
                 f"{source}: is larger than the {_MOST_BYTES // 1_000_000} MB that are read.",
-                help="Leave out what the paper need not say, such as a whole log.",
+                help="Leave out what the paper does not need, such as a complete log.",
             )
         raw = source.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -197,14 +197,14 @@ def load_experiment(path: Path | str) -> Experiment:
     try:
         data = json.loads(raw, parse_int=_integer)
     except RecursionError:
-        raise ExperimentError(f"{source}: is nested deeper than {_DEEPEST} levels.", help=_FLATTER) from None
+        raise ExperimentError(f"{source}: is nested deeper than {_MAX_DEPTH} levels.", help=_FLATTER) from None
     except json.JSONDecodeError as error:
         raise ExperimentError(f"{source}: not JSON ({error}).", help="Check the file with a JSON editor.") from error
     return parse_experiment(data, source=str(source))
 
 
 def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
-    """An experiment from plain data; raises `ExperimentError` naming `source` and the field."""
+    """Validate an experiment from plain data; raises `ExperimentError` naming `source` and the field."""
     if not isinstance(data, dict):
         raise ExperimentError(f"{source}: expected a JSON object at the top, got {type(data).__name__}.")
     _require_plain(data, source)
@@ -219,7 +219,7 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
 
 
 def _without_outcome_of_failed_run(experiment: Experiment) -> Experiment:
-    """The experiment, without what a failed run gave: its numbers are no results, and decide no hypothesis."""
+    """The experiment without the outcome of a failed run, whose numbers are not results."""
     if not experiment.failure:
         return experiment
     run = experiment.execution_result.model_copy(update={"stdout": ""})
@@ -229,16 +229,16 @@ def _without_outcome_of_failed_run(experiment: Experiment) -> Experiment:
 
 
 def _integer(digits: str) -> int | float:
-    """An integer of JSON; one too long for Python to write down again is taken for infinite, and refused as that."""
+    """Parse a JSON integer; one with too many digits for Python to print becomes infinite, and is refused as such."""
     return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
 
 
 def _require_plain(data: dict[Any, Any], source: str) -> None:
-    """Raise `ExperimentError` for the first value that could not be kept, searched or written as it is."""
+    """Raise `ExperimentError` for the first value that cannot be stored, searched or written unchanged."""
     waiting: list[tuple[Any, str, int]] = [(data, "", 0)]
     while waiting:
         value, path, depth = waiting.pop()
-        wrong = _wrong_with(value, depth)
+        wrong = _problem_of(value, depth)
         if wrong:
             problem, remedy = wrong
             raise ExperimentError(f"{source}: field {_named(path)}: {problem}.", help=remedy)
@@ -246,35 +246,37 @@ def _require_plain(data: dict[Any, Any], source: str) -> None:
             inner = [(item, f"{path}.{name}" if path else str(name), name) for name, item in value.items()]
             for _, place, name in inner:
                 if _SURROGATE.search(str(name)):
-                    raise ExperimentError(f"{source}: field {_named(place)}: {_HALF[0]}.", help=_HALF[1])
+                    raise ExperimentError(
+                        f"{source}: field {_named(place)}: {_LONE_SURROGATE[0]}.", help=_LONE_SURROGATE[1]
+                    )
             waiting += [(item, place, depth + 1) for item, place, _ in reversed(inner)]
         elif isinstance(value, list | tuple):
             waiting += [(item, f"{path}[{n}]", depth + 1) for n, item in reversed(list(enumerate(value)))]
 
 
-def _wrong_with(value: Any, depth: int) -> tuple[str, str] | None:
-    """What is wrong with one value, and the remedy; None when nothing is."""
-    if depth > _DEEPEST:
-        return f"is nested deeper than {_DEEPEST} levels", _FLATTER
+def _problem_of(value: Any, depth: int) -> tuple[str, str] | None:
+    """The problem with a value and its remedy; None if it is valid."""
+    if depth > _MAX_DEPTH:
+        return f"is nested deeper than {_MAX_DEPTH} levels", _FLATTER
     if isinstance(value, str) and _SURROGATE.search(value):
-        return _HALF
+        return _LONE_SURROGATE
     if isinstance(value, float) and not math.isfinite(value):
-        return "is no finite number, or has too many digits", "Write null, or the number as text."
+        return "is not a finite number, or has too many digits", "Write null, or the number as text."
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > _MOST_BITS:
         return f"has more than {_MOST_DIGITS} digits", "Write it as text, or in powers of ten."
     return None
 
 
 def _named(path: str) -> str:
-    """The path of a field as a message bears it."""
+    """The path of a field, shortened for messages."""
     plain = _SURROGATE.sub("\ufffd", path)
     return plain if len(plain) <= _LONGEST_PATH else f"{plain[:_LONGEST_PATH]}…"
 
 
 def require_fields(experiment: Experiment, kind: SectionKind, *, source: str = "experiment") -> None:
-    """Raise `ExperimentError` when a field is empty that a section of `kind` cannot do without.
+    """Raise `ExperimentError` if a field is empty that a section of `kind` requires.
 
-    That the run failed is an outcome too: it is what a section says in place of results.
+    A failed run is an outcome too: the section reports it instead of results.
     """
     for group in SECTIONS[kind].required:
         said = any(experiment.text_at(path).strip() for path in group)
@@ -285,7 +287,7 @@ def require_fields(experiment: Experiment, kind: SectionKind, *, source: str = "
 
 
 def near_fields(experiment: Experiment) -> list[tuple[str, str]]:
-    """Unknown fields that look like a misspelt one, as paths, each with the field that was probably meant."""
+    """Paths of unknown fields that look misspelt, each with the field that was probably meant."""
     records: list[tuple[str, _Record]] = [("", experiment)]
     records += [(f"{name}.", getattr(experiment, name)) for name in ("paper_concept", "hypothesis", "execution_result")]
     records += [(f"plots[{n}].", plot) for n, plot in enumerate(experiment.plots) if isinstance(plot, Plot)]
@@ -304,7 +306,7 @@ def _near(name: str, record: _Record) -> str:
 
 
 def experiment_warnings(experiment: Experiment) -> list[str]:
-    """What the user should know about `exp.json` itself: misspelt fields, and a run that failed."""
+    """Warnings about `exp.json` itself: misspelt fields, missing images, and a failed run."""
     warnings = [
         f"exp.json: unknown field {_named(found)} is ignored: did you mean {known}?"
         for found, known in near_fields(experiment)
@@ -315,7 +317,7 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
     if missing:
         named = _named(", ".join(map(repr, missing)))
         warnings.append(
-            f"exp.json: plots: no image (png, jpg, svg, pdf) beside it for {named}: the text does not speak of them."
+            f"exp.json: plots: no image (png, jpg, svg, pdf) next to it for {named}: the text does not mention them."
         )
     if experiment.failure:
         warnings.append(

@@ -1,7 +1,7 @@
-"""Which key may be sent to which address, by where each of them is named.
+"""Decides which key may be sent to which address, by where each of them was set.
 
-A key goes to an address that is at least as much the user's own as the key is: a key of the environment never goes to
-a server that a folder or a home names.
+A key may only be sent to an address that is at least as trusted as the key: a key from the environment is never sent
+to a server named by a folder or a home.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ FOLDER_TOML: Final = "citeloom.toml"
 RUN: Final = "the register of runs"
 CONTEXT: Final = "the context of the run"
 
-# How far from the user an origin is; what is not listed is the user's own: flag, environment, own configuration.
+# The distance of an origin from the user; unlisted ones are the user's own: flag, environment, own configuration.
 _DISTANCE: Final = {DOTENV: 1, FOLDER_TOML: 1, RUN: 2, CONTEXT: 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An endpoint's address, the setting that holds it, where that was set, and the user's own value of it."""
+    """An endpoint's address, its setting and origin, and the user's own value of that setting."""
 
     url: str
     setting: str
@@ -45,7 +45,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, the variable that holds it, and where that was set."""
+    """A key, its variable and origin."""
 
     secret: SecretStr
     variable: str
@@ -53,19 +53,19 @@ class Key:
 
 
 def user_configuration() -> Path:
-    """The user's own `citeloom.toml`, which no folder brings along; nowhere when there is no user folder."""
+    """The path of the user's own `citeloom.toml`, outside of any project; unusable without a user folder."""
     named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     folder = named if named.is_absolute() else Path("~/.config").expanduser()
     return (folder if folder.is_absolute() else Path(os.devnull)) / "citeloom" / FOLDER_TOML
 
 
 def is_own(origin: str) -> bool:
-    """Whether the user set it, and not a folder, a home or a request."""
+    """Whether the origin is the user, not a folder, a home or a request."""
     return origin not in _DISTANCE
 
 
 def require_trusted(key: Key, address: Address, vouched: Collection[str] = ()) -> None:
-    """Raise `ConfigurationError` when `key` may not be sent to `address`.
+    """Raise `ConfigurationError` if `key` may not be sent to `address`.
 
     `vouched` are marks (`key_mark`) of keys and addresses that were used together before.
     """
@@ -80,7 +80,7 @@ def require_trusted(key: Key, address: Address, vouched: Collection[str] = ()) -
     if key.origin == ENVIRONMENT and urlsplit(address.url).scheme == "http" and not is_loopback(address.url):
         raise ConfigurationError(
             f"{variable}: {key.variable} would go to {host} unencrypted over http: the key was not sent.",
-            help=f"Use https; a key made for this server can stand beside its address in {user_configuration()}.",
+            help=f"Use https, or put a key for this server next to its address in {user_configuration()}.",
         )
 
 
@@ -91,12 +91,12 @@ def _is_trusted(key: Key, address: Address, vouched: Collection[str]) -> bool:
         return True
     if address.origin == RUN:
         return key_mark(key.secret, address.url) in vouched
-    # A request to the local LangGraph server may name another local server, as Studio's form does.
+    # A request to the local LangGraph server may name another local server, as in Studio's form.
     return address.origin == CONTEXT and is_loopback(address.url)
 
 
 def key_mark(secret: SecretStr, url: str) -> str:
-    """Shows that who knew the key used it with this address; without the key nobody can make or reverse it."""
+    """A mark that proves use of the key with this address; without the key it cannot be forged or reversed."""
     endpoint = _endpoint(url)
     return hmac.new(secret.get_secret_value().encode(), endpoint.encode(), hashlib.sha256).hexdigest()
 
@@ -107,7 +107,7 @@ def same_endpoint(one: str, other: str) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the address is one of this machine."""
+    """Whether the address is on this machine."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True
@@ -118,7 +118,7 @@ def is_loopback(url: str) -> bool:
 
 
 def host_of(url: str) -> str:
-    """The host of an address with its port, as a message names it."""
+    """The host and port of an address, for messages."""
     try:
         parts = urlsplit(url)
         named = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
@@ -128,7 +128,7 @@ def host_of(url: str) -> str:
 
 
 def shown_address(url: str) -> str:
-    """The address without what may be a secret in it: user name, password, query and fragment."""
+    """The address without parts that may be secret: user name, password, query and fragment."""
     bare = re.sub(r"^([^/]*//)?.*@", lambda found: f"{found[1] or ''}***@", url, flags=re.DOTALL)
     return re.sub(r"[?#].*", lambda found: f"{found[0][0]}***", bare, flags=re.DOTALL)
 

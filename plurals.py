@@ -1,8 +1,8 @@
-"""Counts with their nouns, as messages have them: "1 paper", "2 papers", "1,000 entries"."""
+"""Formats counts with nouns for messages: "1 paper", "2 papers", "1,000 entries"."""
 
 from __future__ import annotations
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """The number and the noun in the form that it asks for; `plural` where that is not the noun with an "s"."""
+    """The number with the noun in singular or plural; `plural` if that is not the noun with an "s"."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

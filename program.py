@@ -1,4 +1,4 @@
-"""How this process was called, so that every command that a message names can be typed as it stands."""
+"""How this process was invoked, so that commands in messages can be typed verbatim."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Final
 
 NAME: Final = "citeloom"
-# These stand in texts that are written before it is known: the program, and the program with the command given.
+# Placeholders in texts defined before the invocation is known: the program, and the program with its command.
 PLACEHOLDER: Final = "{citeloom}"
 COMMAND: Final = "{command}"
 _IN_HELP = re.compile(rf"(?m)^(\s*(?:Example: )?){NAME} (?=[a-z])")
 
 
 def program(arguments: Sequence[str] | None = None) -> str:
-    """`citeloom` when installed, `python cli.py` from its folder, `python -m citeloom` as a module.
+    """`citeloom` if installed, `python cli.py` from its folder, `python -m citeloom` as a module.
 
     A program that uses the package (a notebook, the LangGraph server) gets the installed name.
     """
@@ -29,22 +29,22 @@ def program(arguments: Sequence[str] | None = None) -> str:
 
 
 def command(arguments: str) -> str:
-    """A command of ours with these arguments, as it can be typed now."""
+    """A Citeloom command with these arguments, as the user can type it."""
     return f"{program()} {arguments}"
 
 
 def filled(text: str) -> str:
-    """`text` with the program in place of each `PLACEHOLDER`, and with the command given in place of `COMMAND`."""
+    """`text` with each `PLACEHOLDER` replaced by the program and `COMMAND` by the given command."""
     return text.replace(COMMAND, command(given_command() or "paper")).replace(PLACEHOLDER, program())
 
 
 def given_command() -> str:
-    """The command that this process carries out; empty where there is none."""
+    """The command that this process executes; empty if there is none."""
     return _given[0] if _given else ""
 
 
 def remember_command(name: str | None) -> None:
-    """Keep the command that was given."""
+    """Store the given command."""
     _given[:] = [name] if name else []
 
 
@@ -52,5 +52,5 @@ _given: list[str] = []
 
 
 def help_as_called(text: str) -> str:
-    """A help text whose examples, written with the installed name, begin as this process was called."""
+    """A help text whose examples use the invocation of this process instead of the installed name."""
     return _IN_HELP.sub(lambda match: f"{match[1]}{program()} ", text)

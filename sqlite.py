@@ -1,4 +1,4 @@
-"""A SQLite file that registers keep their rows in: a connection for each call, so that any thread may ask."""
+"""SQLite helpers: registry files with a connection per call, WAL mode, and errors for damaged files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from typing import Any, Final
 
 from .errors import InputError
 
-_REMEDY = (
-    "Move it away: the list of runs and conversations begins anew, and answers that were paid for stay in the journal."
-)
+_REMEDY = "Move it away: the list of runs and conversations starts anew, and paid answers stay in the journal."
 _LATEST = 1e11  # seconds, about the year 5100
 
 
 class RegisterFile:
-    """The file at `path` with the tables of `schema`, made where they are not there; blocks."""
+    """The file at `path` with the tables of `schema`, created if missing; blocking and thread-safe."""
 
     def __init__(self, path: Path, schema: str) -> None:
         self._path = path
@@ -28,9 +26,9 @@ class RegisterFile:
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection whose changes are on disk when the block ends without an error, and undone otherwise.
+        """A connection whose changes are committed at the end of the block, or rolled back on an error.
 
-        Raises `DamagedFileError` when the file cannot be read.
+        Raises `DamagedFileError` if the file cannot be read.
         """
         with naming_damage(self._path, _REMEDY), closing(sqlite3.connect(self._path, timeout=30)) as connection:
             connection.row_factory = sqlite3.Row
@@ -41,7 +39,7 @@ class RegisterFile:
                 yield connection
 
     def checked(self, row: sqlite3.Row, moments: Sequence[str], texts: Sequence[str]) -> None:
-        """Raise `DamagedFileError` where a column holds no moment, or no text; SQLite keeps any value in any column."""
+        """Raise `DamagedFileError` if a column holds no valid time or text: SQLite stores any type in any column."""
         bad = [name for name in moments if not (isinstance(row[name], float) and 0 <= row[name] < _LATEST)]
         bad += [name for name in texts if not isinstance(row[name], str)]
         if bad:
@@ -54,7 +52,7 @@ class RegisterFile:
         except (ValueError, TypeError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise DamagedFileError(f"{self._path}: {name} of {row['thread_id']!r} is no JSON object.", help=_REMEDY)
+            raise DamagedFileError(f"{self._path}: {name} of {row['thread_id']!r} is not a JSON object.", help=_REMEDY)
         return value
 
 
@@ -62,8 +60,8 @@ _PATIENCE = 30.0  # seconds
 
 
 def write_ahead(db: sqlite3.Connection, patience: float = _PATIENCE) -> None:
-    """Switch a file to WAL. SQLite waits for no lock here: of several that make the file at once, all but one are told
-    that it is locked (seen with four processes), so they try again for `patience` seconds; raises sqlite3.Error."""
+    """Switch a file to WAL mode; raises sqlite3.Error. SQLite does not wait for locks here: of several processes that
+    create the file at once, all but one get a locked error, so they retry for `patience` seconds."""
     until = time.monotonic() + patience
     while True:
         try:
@@ -77,18 +75,16 @@ def write_ahead(db: sqlite3.Connection, patience: float = _PATIENCE) -> None:
 
 
 def make_write_ahead(path: Path) -> None:
-    """The file at `path` in WAL mode, which it keeps; raises sqlite3.Error."""
+    """Switch the file at `path` permanently to WAL mode; raises sqlite3.Error."""
     with closing(sqlite3.connect(path, timeout=_PATIENCE)) as db:
         write_ahead(db)
 
 
-# Errors of the moment, which say nothing of the file: another process, the disk, rights.
+# Transient errors that do not mean damage: another process, the disk, permissions.
 _PASSING: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_PERM")
 
 
-CHECKPOINTS_REMEDY: Final = (
-    "Move it away: runs under way begin anew, and answers that were paid for are taken from the journal."
-)
+CHECKPOINTS_REMEDY: Final = "Move it away: unfinished runs start anew, and paid answers are taken from the journal."
 
 
 class DamagedFileError(InputError):
@@ -97,7 +93,7 @@ class DamagedFileError(InputError):
 
 @contextmanager
 def naming_damage(path: Path, remedy: str) -> Iterator[None]:
-    """Raise `DamagedFileError` with the remedy where SQLite cannot read the file at `path`."""
+    """Raise `DamagedFileError` with the remedy if SQLite cannot read the file at `path`."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -107,7 +103,7 @@ def naming_damage(path: Path, remedy: str) -> Iterator[None]:
 
 
 def require_plain_schema(db: sqlite3.Connection, path: Path, remedy: str) -> None:
-    """Raise `DamagedFileError` for a view or trigger, which would run what another wrote, perhaps without an end."""
+    """Raise `DamagedFileError` for a view or trigger, which could run somebody else's code, possibly forever."""
     row = db.execute("SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger') LIMIT 1").fetchone()
     if row is not None:
         raise DamagedFileError(f"{path}: holds a {row[0]} ({row[1]!r}), which Citeloom does not make.", help=remedy)

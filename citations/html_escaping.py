@@ -1,7 +1,7 @@
-"""Markdown in which no HTML comes alive: a tag of a model or a source stays the characters it is made of.
+"""Escapes HTML in markdown, so that tags from a model or a source are shown as plain characters.
 
-This is for what Citeloom and models write, and files show. What only lists the library (`search`, `find`, `papers`) is
-data: its JSON holds the words of papers as they are, so that spans count in them.
+This applies to text that Citeloom and models write to files. Listings of the library (`search`, `find`, `papers`) are
+data: their JSON holds the unmodified words of papers, so that spans stay valid.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-# A tag, comment, instruction or declaration as CommonMark begins one, and an address in angle brackets, but for those
-# of the web. `a<b` is none of these: formulas hold it.
+# The start of a tag, comment, processing instruction or declaration in CommonMark, or an autolink not to the web. `a<b`
+# is none of these, since formulas contain it.
 _LIVE = re.compile(r"<(?!https?://[^\s<>]+>)(?=[!?]|/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>:]|\Z)|[A-Za-z][\w.+-]*[:@])")
 _SCRIPT = re.compile(r"(?<=\])(?=[(:]\s*+<?\s*+(?:javascript|vbscript|data):)", re.IGNORECASE)
 _ENTITY: Final = "&lt;"
 
-# What is compared, looked up or opened, and the words of a source, which stand at their place in its chunk.
+# Fields that are compared, looked up or opened, and the words of a source, which must match its chunk.
 _EXACT: Final = frozenset(
     {
         *("id", "key", "keys", "thread_id", "chunk_id", "evidence_id", "evidence_ids", "chunk_hash"),
         *("quote", "chunk_text", "suspicious", "field", "path", "file", "files", "csl", "doi", "url"),
     }
 )
-_PARTS: Final = ("sections", "turns")  # records of their own, with spans in a text of their own
+_PARTS: Final = ("sections", "turns")  # nested records with spans in their own text
 _WITH_SPANS: Final = ("findings", "numbers", "own_citations")
 
 
 def inert(markdown: str) -> str:
-    """The text as files and JSON hold it; a page shows the same characters."""
+    """The escaped text for files and JSON; it displays as the same characters."""
     return _SCRIPT.sub(r"\\", _LIVE.sub(_ENTITY, markdown))
 
 
 def inert_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a section, a paper or an answer for its JSON: what is shown is inert, spans are in that text.
+    """The JSON record of a section, paper or answer with displayed text escaped and spans adjusted.
 
-    Exact stay the words of sources and what names something; records that are inert already stay as they are.
+    Words of sources and identifiers stay exact; records that are already escaped stay unchanged.
     """
     moves = _Moves.of(str(record.get("text", "")))
     done: dict[str, Any] = {}
@@ -53,12 +53,12 @@ def inert_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """A text and what it became, with the places where it grew."""
+    """A text before and after escaping, with the positions where it grew."""
 
     before: str
     after: str
     tags: tuple[int, ...]
-    links: tuple[int, ...]  # places in the text whose tags are inert already
+    links: tuple[int, ...]  # positions of tags in the text that are already escaped
 
     @classmethod
     def of(cls, text: str) -> _Moves:
@@ -74,7 +74,7 @@ class _Moves:
 
 
 def _moved(item: Mapping[str, Any], moves: _Moves) -> dict[str, Any]:
-    """A record with its span in the new text; what it says to stand there is what stands there now."""
+    """A record with its span and quoted words adjusted to the new text."""
     start, end = item["start"], item["end"]
     if start is None:
         return dict(item)

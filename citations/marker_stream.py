@@ -1,13 +1,11 @@
-"""Markers turned into citations while a draft is still being written.
+"""Renders markers as citations while a draft is still being streamed.
 
-The text that comes out, joined, is to the character what `render` makes of the whole draft, however it was cut into
-pieces (but for a `<` that becomes a tag only by what is taken out behind it). Only what may still become part of a
-marker is held back: blanks and stops, which a marker behind them moves, and an open bracket for as long as what follows
-could stand in a marker. So no half marker is ever shown, and one that names no evidence comes out as
-`[citation needed]`.
+The concatenated output equals `render` of the whole draft to the character, however the draft was split into pieces
+(except for a `<` that only becomes a tag by a later removal). Only text that may still become part of a marker is held
+back: blanks and stops, which a following marker moves, and an open bracket while its content could be a marker. So
+no partial marker is ever shown, and a marker that names no evidence becomes `[citation needed]`.
 
-Citations that a writer invented itself need the whole text to be told from its own words; they are looked for
-afterwards. What streams is a draft.
+Invented citations can only be detected in the whole text and are checked afterwards: the stream is a draft.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from .markers import marker_groups, normalise_markers
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """Evidence that the text cites here for the first time; `number` is that of its paper, by first citation."""
+    """Evidence cited here for the first time; `number` is its paper's number by first citation."""
 
     number: int
     key: str
@@ -36,32 +34,32 @@ class Cited:
     evidence_id: str
 
 
-# What can stand beside or inside a marker that is written in one of its many ways (`citations/markers.py`), on the
-# folded view. Every character that a marker may hold or move has to be here; others only hold text back for longer.
+# Characters and words next to or inside a marker in any of its forms (`citations/markers.py`), in the folded view. It
+# must include every character that a marker may contain or move; extra ones only hold text back for longer.
 _BESIDE: Final = frozenset(" \n\t.,!?\u2026\"'\u201d\u2019)]*_`^~")
 _INSIDE: Final = _BESIDE | frozenset("0123456789:;/&-@#")
 _WORDS: Final = "see also cf e g evidence source sources ref refs p pp page pages sec section and to е ε".split()
 _RUN = re.compile(r"[^\W\d_]+")
 _WHOLE = re.compile(f"(?:{'|'.join(_WORDS)})*")
 _BEGUN = re.compile(f"(?:{'|'.join(_WORDS)})*(?:{'|'.join(word[:end] for word in _WORDS for end in range(len(word)))})")
-_LINK = re.compile(r"\(#[^()\s]*")  # to a place in the document, behind a marker
-# A comment, tag, character by number or name, escape or dress whose end has not come yet: folding needs the whole.
+_LINK = re.compile(r"\(#[^()\s]*")  # a link within the document, after a marker
+# An incomplete comment, tag, entity, escape or emphasis: folding needs the whole of it.
 _UNENDED = re.compile(
     r"(?:<!--(?:(?!-->).)*|<!?-?|</?(?:[a-zA-Z][a-zA-Z0-9-]*(?:\s[^<>]*)?/?)?"
     r"|&(?:\#\d{0,7}|\#[xX][0-9a-fA-F]{0,6}|[a-zA-Z][a-zA-Z0-9]{0,31})?|\\|~)\Z",
     re.DOTALL,
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# As far back as `normalise_markers` looks from a marker, and some.
+# More than `normalise_markers` looks back from a marker.
 _CONTEXT: Final = 24
-# A text longer than this that is held back is looked at again only when it has doubled.
+# Held-back text longer than this is only examined again once it has doubled.
 _LONG: Final = 400
 
 
 class MarkerStream:
-    """Text with markers in, piece by piece; text with citations out, and what is cited with it.
+    """Converts a stream of text with markers into text with citations and the evidence cited.
 
-    `before` are the keys that have the first numbers already.
+    `before` are the keys that already have the first numbers.
     """
 
     def __init__(self, sources: Sequence[Source], style: CitationStyle, before: Sequence[str] = ()) -> None:
@@ -74,7 +72,7 @@ class MarkerStream:
         self._context = ""  # the end of the normalised text so far
 
     def feed(self, piece: str) -> list[str | Cited]:
-        """What `piece` settles: text to show, and before it what it cites for the first time."""
+        """Add a piece; returns the text that is now final, preceded by evidence that it cites for the first time."""
         self._held += _SURROGATE.sub("\ufffd", piece)
         if len(self._held) < self._look_at:
             return []
@@ -83,21 +81,21 @@ class MarkerStream:
         return settled
 
     def finish(self) -> list[str | Cited]:
-        """What is left at the end of the draft."""
+        """The remaining output at the end of the draft."""
         held, self._held = self._held, ""
         return _joined(self._normal(held, "")) if held else []
 
     def _settle(self, text: str) -> tuple[list[str | Cited], str]:
-        """What of `text` is settled, and the rest of it."""
+        """The final part of `text` rendered, and the rest."""
         ended = _end_of_comments(text)
         unended = _UNENDED.search(text, ended)
         view = fold(text[: unended.start()] if unended else text)
         out: list[str | Cited] = []
-        plain = done = 0  # in `text`: where what is inert began, and where it ends
+        plain = done = 0  # in `text`: the start and end of a part without markers
         for place in _inert(view.text):
             start, end = view.starts[place], view.ends[place]
             if start < done:
-                continue  # one of several characters that were written as one
+                continue  # one of several characters folded from a single one
             if start > done:
                 out += self._plain(text[plain:done])
                 out += self._normal(text[done:start], text[start:end])
@@ -111,7 +109,7 @@ class MarkerStream:
         return [text]
 
     def _normal(self, text: str, following: str) -> list[str | Cited]:
-        """A stretch that may hold markers, shown; it stands between two characters that no marker reaches over."""
+        """Render a stretch that may contain markers, between two characters that no marker spans."""
         if "[" not in text and not any(bracket in fold(text).text for bracket in "[("):
             return self._plain(text)
         before = self._context
@@ -140,7 +138,7 @@ class MarkerStream:
 
 
 def _end_of_comments(text: str) -> int:
-    """Where the last comment ends that has an end."""
+    """The end of the last closed comment."""
     ended = 0
     while (start := text.find("<!--", ended)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
         ended = end + 3
@@ -148,9 +146,9 @@ def _end_of_comments(text: str) -> int:
 
 
 def _inert(text: str) -> list[int]:
-    """The places of a folded text that no marker can hold or move, whatever comes next."""
+    """The positions of a folded text that no marker can contain or move, whatever comes next."""
     inert: list[int] = []
-    brackets = 0  # that are open and may begin a marker
+    brackets = 0  # open brackets that may begin a marker
     place = 0
     while place < len(text):
         character = text[place]
@@ -177,21 +175,21 @@ def _inert(text: str) -> list[int]:
 
 
 def _may_stand_in(word: str, *, ends: bool) -> bool:
-    """Whether a marker can hold `word`, or when it does not end here, one that begins with it."""
+    """Whether a marker can contain `word`, or a word that begins with it if it may continue."""
     return (_WHOLE if ends else _BEGUN).fullmatch(word.casefold()) is not None
 
 
 def _tail(text: str) -> str:
-    """The end of a normalised text that decides how a marker behind it is set; holds no marker.
+    """The end of a normalised text that decides how a following marker is placed; it contains no marker.
 
-    Nor does one appear by where it is cut: behind a backslash, `&#91;` was no bracket.
+    Cutting must not create one either: after a backslash, `&#91;` was not a bracket.
     """
     tail = text[-_CONTEXT:]
     return tail[max(0, *(tail.rfind(mark) for mark in "[]()&")) :]
 
 
 def _joined(out: Sequence[str | Cited]) -> list[str | Cited]:
-    """Neighbouring texts as one, empty ones left out."""
+    """Merge adjacent texts and drop empty ones."""
     joined: list[str | Cited] = []
     for is_text, items in groupby(out, key=lambda item: isinstance(item, str)):
         together = list(items)

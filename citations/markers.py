@@ -1,7 +1,7 @@
-"""Evidence markers in a draft: `[E3]`, and the sentences that they stand in.
+"""Normalises evidence markers (`[E3]`) in a draft, and splits it into sentences with their markers.
 
-Writers put markers in many ways: `[E3, E5]`, `(E3)`, `[e3]`, `【E3】`, behind the full stop. One form is kept
-in state, `[E3][E5]` inside the sentence it supports; everything downstream reads that form only.
+Writers place markers in many forms: `[E3, E5]`, `(E3)`, `[e3]`, `【E3】`, after the full stop. State holds a single
+form, `[E3][E5]` inside the sentence it supports; everything downstream reads only that form.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ MARKER = re.compile(r"\[(E[1-9]\d{0,5})\]")
 _GROUP = re.compile(r"(?:\[E[1-9]\d{0,5}\])+")
 
 _LETTER = "[EeЕеΕ]"  # Latin, Cyrillic and Greek look the same
-# Possessive, so that what is no marker is read once: a draft may be one bracket and a megabyte of blanks.
+# Possessive quantifiers, to avoid backtracking: a draft may be one bracket and a megabyte of blanks.
 _LEAD = r"(?:(?:see|also|cf\.?|e\.g\.,?|evidence|sources?|refs?\.?)[\s:]*+)*+"
 _ONE = rf"{_LEAD}[@#]?{_LETTER}\s?0*+[1-9]\d{{0,5}}+(?!\d)"
 _PLACES = r"\d++(?:\s*+[,-]\s*+\d++|\s++\d++)*+-?"
 _LOCATOR = rf"(?:\s*+,?\s*+(?:pp?\.?|page|pages|sec\.?|section)\s*+{_PLACES})?+"
 _MORE = rf"(?:\s*+(?:[,;/&-]|and|to)++\s*+(?:{_ONE}|[1-9]\d{{0,2}}+(?!\d)){_LOCATOR})*+"
 _BODY = rf"\s*+{_ONE}{_LOCATOR}{_MORE}[\s,;.]*+"
-# A group in brackets, in two brackets, as a superscript, or as a link to somewhere in the document.
+# A group in brackets, in double brackets, as a superscript, or as a link within the document.
 _WRITTEN = re.compile(rf"\^?(?:\[\s*\[{_BODY}\]\s*\]|\[{_BODY}\]|\({_BODY}\))(?:\(#[^()\s]*\))?\^?", re.IGNORECASE)
 _ITEM = re.compile(rf"(?P<to>(?:-|\bto)\s*)?(?:(?P<letter>{_LETTER})\s?0*|(?<![\w.]))(?P<number>[1-9]\d*)")
 _LOCATED = re.compile(
@@ -48,7 +48,7 @@ _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 @dataclass(frozen=True, slots=True)
 class CitedSentence:
-    """A sentence, `draft[start:end] == text`, and the evidence it cites, in order, each once."""
+    """A sentence, `draft[start:end] == text`, and the evidence it cites, in order, without duplicates."""
 
     text: str
     start: int
@@ -57,10 +57,10 @@ class CitedSentence:
 
 
 def normalise_markers(text: str) -> str:
-    """The draft with every marker as `[E3]`, side by side, inside its sentence. Idempotent."""
-    text = _SURROGATE.sub("\ufffd", text)  # half a character from a model's JSON; no file could hold it
+    """Rewrite every marker as `[E3]`, side by side, inside its sentence. Idempotent."""
+    text = _SURROGATE.sub("\ufffd", text)  # a lone surrogate from a model's JSON, which no file could store
     for _ in range(8):  # nested brackets settle in two or three rounds
-        normal = _behind_stops(_spaced(_DRESSED.sub(r"\2", _rewritten(text))))
+        normal = _move_before_stops(_fix_spacing(_DRESSED.sub(r"\2", _rewrite(text))))
         if normal == text:
             break
         text = normal
@@ -68,18 +68,18 @@ def normalise_markers(text: str) -> str:
 
 
 def marker_ids(text: str) -> tuple[str, ...]:
-    """The ids of all markers of a normalised draft, in order of first appearance, each once."""
+    """The ids of all markers of a normalised draft, in order of first appearance, without duplicates."""
     return tuple(dict.fromkeys(MARKER.findall(text)))
 
 
 def sentences(text: str) -> list[CitedSentence]:
-    """All sentences of a normalised draft; a quotation with full stops inside does not cut one."""
+    """All sentences of a normalised draft; a full stop inside a quotation does not end a sentence."""
     return list(_sentences(text))
 
 
 @lru_cache(maxsize=8)
 def _sentences(text: str) -> tuple[CitedSentence, ...]:
-    """`sentences`, kept since each check asks for those of the same draft."""
+    """`sentences`, cached since every check needs those of the same draft."""
     joined: list[tuple[int, int]] = []
     quotation = _Quotation(text)
     for start, end in sentence_spans(text):
@@ -98,12 +98,12 @@ def sentences_with_markers(text: str) -> list[CitedSentence]:
 
 
 def marker_groups(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Adjacent markers as one group: start, end, and the ids, each once."""
+    """Groups of adjacent markers: start, end, and the ids without duplicates."""
     return [(match.start(), match.end(), marker_ids(match[0])) for match in _GROUP.finditer(text)]
 
 
-def _rewritten(text: str) -> str:
-    """Every way to write markers turned into `[E3][E5]`."""
+def _rewrite(text: str) -> str:
+    """Rewrite all forms of markers as `[E3][E5]`."""
     view = fold(text)
     pieces: list[str] = []
     done = 0
@@ -122,7 +122,7 @@ def _is_canonical(written: str) -> bool:
 
 
 def _ids(written: str) -> list[str]:
-    """The ids that one written group names; `E1-E3` is three."""
+    """The ids named by a group; `E1-E3` names three."""
     ids: list[int] = []
     for item in _ITEM.finditer(_LOCATED.sub("", written.partition("(#")[0])):
         number = int(item["number"])
@@ -132,8 +132,8 @@ def _ids(written: str) -> list[str]:
     return [f"E{number}" for number in dict.fromkeys(ids)]
 
 
-def _spaced(text: str) -> str:
-    """Markers side by side, and one blank between them and the word before."""
+def _fix_spacing(text: str) -> str:
+    """Put markers side by side, with one blank before them."""
 
     def space(match: re.Match[str]) -> str:
         ids = "".join(f"[{identifier}]" for identifier in marker_ids(match[1]))
@@ -144,8 +144,8 @@ def _spaced(text: str) -> str:
     return _SPACED.sub(space, text)
 
 
-def _behind_stops(text: str) -> str:
-    """Markers behind a full stop moved before it, unless they begin the next sentence."""
+def _move_before_stops(text: str) -> str:
+    """Move markers after a full stop to before it, unless they begin the next sentence."""
 
     def move(match: re.Match[str]) -> str:
         stop, close, group, again, rest = match.group("stop", "close", "group", "again", "rest")
@@ -153,9 +153,9 @@ def _behind_stops(text: str) -> str:
             ends = not again and (not rest.strip() or (rest[0].isspace() and rest.strip()[0].isupper()))
             return f"{stop}{close} {group}{'.' if ends else again}"
         if stop == "\u2026" and _CLOSES.search(close):
-            return f"{stop}{close} {group}{again or '.'}"  # a quotation leaves out its own words
+            return f"{stop}{close} {group}{again or '.'}"  # an ellipsis inside a quotation
         if not again and rest.strip() and not rest[0].isspace():
-            return match[0]  # "1.[E3]x": no sentence ends here
+            return match[0]  # "1.[E3]x": not the end of a sentence
         if not again and rest.strip()[:1].islower():
             return match[0]  # "... end. [E3] shows that": the marker is the subject
         return f"{close} {group}{stop}"
@@ -164,33 +164,33 @@ def _behind_stops(text: str) -> str:
 
 
 class _Quotation:
-    """Whether a quotation that began in a sentence is still open at its end, and ends in its paragraph.
+    """Tracks whether a quotation opened in a sentence is still open at its end and closes within the paragraph.
 
-    Each character is looked at once, however many full stops a quotation holds.
+    Each character is read once, however many full stops a quotation contains.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._blanks = [match.start() for match in _BLANK_LINE.finditer(text)]
-        self._ends: dict[int, tuple[int, int]] = {}  # by the end of a paragraph, its last marks that can close
+        self._ends: dict[int, tuple[int, int]] = {}  # by end of paragraph, its last marks that can close a quotation
         self.read_to = 0
         self.forget()
 
     def forget(self) -> None:
-        """A sentence begins."""
+        """Start a new sentence."""
         self._straight = False
         self._curly = 0
 
     def read(self, start: int, end: int) -> None:
-        """Take in what was added to the sentence."""
+        """Read the next part of the sentence."""
         for match in _QUOTE.finditer(self._text, start, end):
-            # By direction, not by count: the inch mark of 5" opens nothing.
+            # By direction, not by count: the inch mark in 5" opens no quotation.
             self._straight = match["opens"] is not None
         self._curly += self._text.count("\u201c", start, end) - self._text.count("\u201d", start, end)
         self.read_to = end
 
     def goes_on(self, end: int, start: int) -> bool:
-        """Whether what begins at `start` belongs to the sentence that ended at `end`."""
+        """Whether the text at `start` continues the sentence that ended at `end`."""
         if not self._straight and self._curly <= 0:
             return False
         index = bisect_left(self._blanks, end)

@@ -1,7 +1,7 @@
-"""What still fails after repair, marked in the text or left out of it with its claim.
+"""Marks or removes sentences that still fail a check after repair.
 
-A mark stands inside its sentence, before the final stop, once for each rule. It is put in when the text is rendered, so
-that checks and verdicts keep reading the text as it was written.
+A mark is placed inside its sentence, before the final stop, once per rule. Marks are inserted on rendering, so that
+checks and verdicts keep referring to the text as written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CITES_NOTHING: Final = "It cites what is not among the evidence."
 
 _STOPS: Final = ".!?\u2026\u3002\uff1f\uff01"
 _LINE = re.compile(r"[^\n]*\n?")
-# What is left of a line whose sentences went: the mark of a list item, a quotation or a heading.
+# What remains of a line after its sentences were removed: a list bullet, quotation mark or heading prefix.
 _BARE = re.compile(r"[ \t>]*(?:#{1,6}|[-*+]|\d{1,3}[.)])?[ \t>]*\n?")
 _HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]")
 _TABLE = re.compile(r"(?m)(?:^[ \t]*\|.*(?:\n|\Z))+")
@@ -37,7 +37,7 @@ _RULE_OF_TABLE = re.compile(r"[ \t]*\|[\s:|-]+")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Words of ours that go into a text at a position of it, after a blank."""
+    """Our own words to insert at a position of a text, after a blank."""
 
     position: int
     words: str
@@ -45,7 +45,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class MarkedSentence:
-    """A sentence with its marks, and a line for each finding; one that holds a mark already may have none."""
+    """A sentence with its marks and a line per finding; one that already contains a mark may have none."""
 
     sentence: CitedSentence
     marks: tuple[str, ...]
@@ -53,7 +53,7 @@ class MarkedSentence:
 
 
 def marked_sentences(text: str, findings: Sequence[Finding]) -> list[MarkedSentence]:
-    """The sentences of a normalised text that fail, those that hold a mark already among them, in order."""
+    """The failing sentences of a normalised text, including those that already contain a mark, in order."""
     found = sentences(text)
     failing = _by_sentence(text, found, findings)
     marked = []
@@ -67,7 +67,7 @@ def marked_sentences(text: str, findings: Sequence[Finding]) -> list[MarkedSente
 
 
 def marks_of(text: str, findings: Sequence[Finding]) -> list[Mark]:
-    """Where the text is to be marked, in order; what a sentence holds already is not put in again."""
+    """The marks to insert into the text, in order, without those already in a sentence."""
     marks = []
     for item in marked_sentences(text, findings):
         missing = [mark for mark in item.marks if mark not in item.sentence.text]
@@ -77,19 +77,19 @@ def marks_of(text: str, findings: Sequence[Finding]) -> list[Mark]:
 
 
 def leave_out(text: str, marked: Sequence[MarkedSentence]) -> str:
-    """The text without these sentences, and without what they leave empty: lines, paragraphs, tables, headings."""
+    """The text without these sentences and the lines, paragraphs, tables and headings that they leave empty."""
     return without_spans(text, [(item.sentence.start, item.sentence.end) for item in marked])
 
 
 def without_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The text without these words, and without what they leave empty."""
+    """The text without these spans and the blocks that they leave empty."""
     lines = "".join(_lines_without(text, spans))
     tables = _TABLE.sub(lambda match: match[0] if _is_table(match[0]) else "", lines)
     return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", _without_empty_headings(tables)).strip()
 
 
 def _by_sentence(text: str, found: Sequence[CitedSentence], findings: Sequence[Finding]) -> Mapping[int, list[Finding]]:
-    """By the index of a sentence the findings that are marked in it."""
+    """The findings to mark, by index of their sentence."""
     starts = [sentence.start for sentence in found]
     failing: dict[int, list[Finding]] = {}
     for finding in findings:
@@ -108,7 +108,7 @@ def _concerns(finding: Finding, sentence: CitedSentence, text: str) -> bool:
 
 
 def _place(sentence: CitedSentence) -> int:
-    """Before the final stop or the last bar of a table's row; at the end where a quotation or formula ends it."""
+    """The position of a mark: before the final stop or last bar of a table row, else at the end."""
     words = sentence.text
     if words.startswith("|") and words.endswith("|"):
         return sentence.start + len(words[:-1].rstrip(" \t"))
@@ -118,7 +118,7 @@ def _place(sentence: CitedSentence) -> int:
 def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
     starts = [start for start, _ in spans]
     for match in _LINE.finditer(text):
-        # They are in order and apart, so that only the last that begins before the line may reach into it.
+        # Spans are sorted and disjoint, so only the last one that starts before the line may reach into it.
         near = range(max(0, bisect_right(starts, match.start()) - 1), bisect_left(starts, match.end()))
         cuts = [(max(spans[n][0], match.start()), min(spans[n][1], match.end())) for n in near]
         cuts = [(start, end) for start, end in cuts if start < end]
@@ -126,7 +126,7 @@ def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]
             yield match[0]
             continue
         if match[0].lstrip().startswith("|"):
-            continue  # a row of a table goes as a whole
+            continue  # a table row is removed as a whole
         pieces: list[str] = []
         done = match.start()
         for start, end in cuts:
@@ -140,16 +140,16 @@ def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]
 
 
 def _is_table(block: str) -> bool:
-    """Whether the rows still have a head, a rule under it, and something below; rows without a rule are no table."""
+    """Whether the rows still form a table: a header, a rule below it, and at least one row."""
     rows = block.strip().splitlines()
     rule = next((place for place, row in enumerate(rows) if _RULE_OF_TABLE.fullmatch(row)), None)
     return rule is None or (rule == 1 and len(rows) > 2)
 
 
 def _without_empty_headings(text: str) -> str:
-    """The text without headings that no text or lower heading with text follows."""
+    """The text without headings of empty sections."""
     kept: list[str] = []
-    below = 0  # the level of the heading that comes next, 7 for text: what a heading must be above to stay
+    below = 0  # the level of the next heading, 7 for text; a heading stays only if its level is lower
     for line in reversed(text.splitlines()):
         heading = _HEADING.match(line)
         if heading and below <= len(heading[1]):

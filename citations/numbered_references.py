@@ -1,4 +1,4 @@
-"""What stands behind a number in an answer: the paper on a line, and the places in it that are cited."""
+"""The numbered reference list of an answer: one line per paper, with the cited locations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TITLE: Final = 100  # characters
 
 
 def cited_places(citations: Sequence[Citation]) -> dict[str, tuple[Place, ...]]:
-    """Of each cited paper its cited places, each once: by page, those without one in the order of the text."""
+    """The cited locations of each paper, without duplicates: by page, those without a page in text order."""
     found: dict[str, dict[Place, None]] = {}
     for citation in citations:
         if citation.page is not None or citation.section:
@@ -22,7 +22,7 @@ def cited_places(citations: Sequence[Citation]) -> dict[str, tuple[Place, ...]]:
 
 
 def numbered_list(references: Iterable[Mapping[str, Any]]) -> str:
-    """The references of an answer's JSON as a markdown list: number, authors and year, title, key, places."""
+    """The references of an answer's JSON as a markdown list: number, authors and year, title, key, locations."""
     return "\n".join(_entry(reference) for reference in references)
 
 

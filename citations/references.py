@@ -1,7 +1,7 @@
-"""The list of cited papers, made by pandoc from a `.bib` of just these papers.
+"""Builds the reference list with pandoc from a `.bib` of the cited papers.
 
-pandoc runs once for all of them, within limits. A paper that it cannot read gets a plain line from its own
-metadata and a warning: a bad entry never loses a finished draft. This module blocks; call it in a thread.
+pandoc runs once for all of them, within limits. A paper that it cannot process gets a plain line from its metadata and
+a warning, so that a bad entry never loses a finished draft. This module blocks; call it in a thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .csl_styles import read_style
 
 _ENTRY_KEY = re.compile(r"(@\s*[A-Za-z]+\s*[{(]\s*)([^\s,{}()]+)(\s*,)")
 _HEX_ESCAPE = re.compile(r"\\x([89A-Fa-f][0-9A-Fa-f])")
-# "Ada B. Lovelace, Jr." must read "Lovelace, Jr., Ada B." or Jr. becomes the family name.
+# "Ada B. Lovelace, Jr." must become "Lovelace, Jr., Ada B.", or "Jr." would be taken for the family name.
 _SUFFIXED = re.compile(
     r"(?P<before>[{\"]|\band\s+)(?P<given>(?:(?!\sand\s)[^,{}\"=])+?)\s+(?P<family>[^\s,{}\"]+),\s*"
     r"(?P<suffix>(?:Jr|Sr)\.?|I{2,3}|IV)(?=\s*(?:\band\b|[}\"]))"
@@ -36,13 +36,13 @@ _LABEL = re.compile(r"^\s*(?:\\?\[\d+\\?\]|\d+\\?\.|\(\d+\))\s+")
 _SECONDS: Final = 60.0
 _FEWEST_SECONDS: Final = 5.0
 _MEGABYTES: Final = 1500
-_MOST_CHARACTERS: Final = 200_000  # of an entry; a long abstract has 5,000
+_MOST_CHARACTERS: Final = 200_000  # per entry; a long abstract has 5,000
 _SOURCE = '---\nnocite: "@*"\n---\n'
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a paper a citation rests: its page, None without pages, and the title of its section."""
+    """A cited location in a paper: its page (None without pages) and section title."""
 
     page: int | None
     section: str
@@ -52,7 +52,7 @@ class Place:
 class Reference:
     """One cited paper: `text` as the reader sees it, on one line; `label` its key or number.
 
-    `places` are what an answer cites of it; a section says that in its text.
+    `places` are the locations that an answer cites; a section names them in its text.
     """
 
     key: str
@@ -67,7 +67,7 @@ class Reference:
 
     @property
     def line(self) -> str:
-        """The reference as a markdown list item; behind a number the places that are cited."""
+        """The reference as a markdown list item, with the cited locations if it is numbered."""
         places = places_line(map(asdict, self.places)) if self.label.isdigit() else ""
         return f"- **{self.label}**: {self.text}" + (f"\n  - {places}" if places else "")
 
@@ -88,14 +88,14 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The list in its stable order, and what could not be made as wished."""
+    """The reference list in a stable order, and warnings."""
 
     entries: tuple[Reference, ...]
     warnings: tuple[str, ...] = ()
 
 
 def places_line(places: Iterable[Mapping[str, Any]]) -> str:
-    """`p. 4, "Results"; p. 7, "Discussion"`; the section alone where a source has no pages."""
+    """`p. 4, "Results"; p. 7, "Discussion"`; only the section if a source has no pages."""
     shown: dict[str, None] = {}
     for place in places:
         page = "" if place["page"] is None else f"p. {place['page']}"
@@ -110,21 +110,21 @@ def build_references(
     numbers: Mapping[str, int] | None = None,
     csl: Path | None = None,
 ) -> References:
-    """The references of the cited papers: by key, or by number in the numeric style.
+    """Build the references of the cited papers: by key, or by number in the numeric style.
 
     Args:
-        papers: the cited papers, each once.
-        style: of the citations in the text, which decides label and order.
-        numbers: of each key, for the numeric style.
-        csl: the user's own style file; the one that pandoc ships when left out.
+        papers: the cited papers, without duplicates.
+        style: the citation style of the text, which decides label and order.
+        numbers: the number of each key, for the numeric style.
+        csl: the user's own style file; pandoc's default if omitted.
 
-    Raises InputError when there is no file `csl`.
+        Raises InputError if the file `csl` does not exist.
     """
     if csl is not None and not csl.is_file():
         raise InputError(f"{csl}: no such file.", help="Give the path of a .csl file.")
     if not papers:
         return References(())
-    written, warnings = _written_by_pandoc(papers, csl)
+    written, warnings = _format_with_pandoc(papers, csl)
     numbered = style == "numeric" and numbers is not None
     entries = []
     for paper in papers:
@@ -152,56 +152,56 @@ def plain_reference(paper: Paper) -> str:
     return ". ".join(part for part in parts if part) + "."
 
 
-def _written_by_pandoc(
+def _format_with_pandoc(
     papers: Sequence[Paper], csl: Path | None, seconds: float = _SECONDS
 ) -> tuple[dict[str, str], list[str]]:
-    """Texts by key, for as many papers as pandoc can read within limits of time, and warnings."""
+    """Reference texts by key, for all papers that pandoc can process within the time limit, and warnings."""
     readable = [paper for paper in papers if len(paper.bibtex) <= _MOST_CHARACTERS and _ENTRY_KEY.search(paper.bibtex)]
     if not readable:
         return {}, []
     try:
         if csl is not None:
-            return _formatted(readable, csl, seconds), []
-        return dict(_formatted_alike(tuple(readable), seconds)), []
+            return _run_pandoc(readable, csl, seconds), []
+        return dict(_format_in_default_style(tuple(readable), seconds)), []
     except OSError as error:
         return {}, [f"pandoc could not be started ({error}); references are plain lines."]
     except InputError as error:
         reason = error.message.rstrip(".")
     except PandocError as error:
-        reason = f"{csl}: pandoc refused it ({error})"
+        reason = f"{csl}: pandoc rejected it ({error})"
     if csl is not None:
-        texts, warnings = _written_by_pandoc(papers, None)
+        texts, warnings = _format_with_pandoc(papers, None)
         return texts, [f"{reason}; pandoc's own style was used.", *warnings]
     if len(readable) == 1:
         return {}, []
-    # One entry that cannot be read refuses the whole file: halve until it stands alone. With the time, since several
-    # entries may each use up what they are given.
+    # One bad entry makes pandoc reject the whole file: bisect until it is isolated. The time is split too, since
+    # several entries may each use up their share.
     middle, less = len(readable) // 2, max(seconds / 2, _FEWEST_SECONDS)
-    first, _ = _written_by_pandoc(readable[:middle], None, less)
-    second, _ = _written_by_pandoc(readable[middle:], None, less)
+    first, _ = _format_with_pandoc(readable[:middle], None, less)
+    second, _ = _format_with_pandoc(readable[middle:], None, less)
     return first | second, []
 
 
 @lru_cache(maxsize=32)
-def _formatted_alike(papers: tuple[Paper, ...], seconds: float) -> Mapping[str, str]:
-    """The list in pandoc's own style, kept: a run of pandoc takes as long as a model's answer."""
-    return _formatted(papers, None, seconds)
+def _format_in_default_style(papers: tuple[Paper, ...], seconds: float) -> Mapping[str, str]:
+    """The list in pandoc's default style, cached: a run of pandoc takes as long as a model's answer."""
+    return _run_pandoc(papers, None, seconds)
 
 
-def _formatted(papers: Sequence[Paper], csl: Path | None, seconds: float) -> dict[str, str]:
-    """One run of pandoc; raises `PandocError` when it refuses an entry or the style."""
+def _run_pandoc(papers: Sequence[Paper], csl: Path | None, seconds: float) -> dict[str, str]:
+    """Run pandoc once; raises `PandocError` if it rejects an entry or the style."""
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
         bibliography, source, style = (Path(folder) / name for name in ("cited.bib", "source.md", "style.csl"))
-        # Keys of our own: whatever a library's keys contain, they come back as we gave them.
+        # Our own keys, which come back unchanged whatever the library's keys contain.
         entries = [
-            _ENTRY_KEY.sub(rf"\g<1>r{number}\g<3>", _mended(paper.bibtex), count=1)
+            _ENTRY_KEY.sub(rf"\g<1>r{number}\g<3>", _corrected(paper.bibtex), count=1)
             for number, paper in enumerate(papers)
         ]
         bibliography.write_text("\n\n".join(entries) + "\n", encoding="utf-8")
         source.write_text(_SOURCE, encoding="utf-8")
         options = ["--from", "markdown", "--to", "gfm", "--citeproc", "--wrap=none", f"--bibliography={bibliography}"]
         if csl is not None:
-            # As it was checked, whatever becomes of the file.
+            # The validated text, in case the file changes meanwhile.
             style.write_text(read_style(csl), encoding="utf-8")
             options.append(f"--csl={style}")
         listed = pandoc([*options, "--", str(source)], seconds=seconds, megabytes=_MEGABYTES).decode("utf-8", "replace")
@@ -214,21 +214,21 @@ def _formatted(papers: Sequence[Paper], csl: Path | None, seconds: float) -> dic
     return texts
 
 
-def _mended(bibtex: str) -> str:
-    """An entry as pandoc should read it; the user's own stays as it is in the exported `.bib`."""
+def _corrected(bibtex: str) -> str:
+    """An entry corrected for pandoc; the exported `.bib` keeps the user's own."""
     text = _HEX_ESCAPE.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), bibtex)
     return _SUFFIXED.sub(r"\g<before>\g<family>, \g<suffix>, \g<given>", text)
 
 
 def _readable(body: str, paper: Paper, *, own_style: bool) -> str:
-    """One entry of pandoc's list as one line of markdown."""
+    """An entry of pandoc's list as one line of markdown."""
     text = " ".join(html.unescape(_SPAN.sub("", _DIV.sub(" ", body))).split())
     text = _LABEL.sub("", text)
     if own_style:
-        # The label tells two papers of a year apart, and the letter would change with what else is cited.
+        # Drop the year's letter: the label already distinguishes papers, and the letter depends on what else is cited.
         text = re.sub(r"(\. (?:1[5-9]|20)\d\d)[a-z](?=\. )", r"\1", text, count=1)
         if "ahead of print" not in paper.bibtex:
-            text = text.replace(", ahead of print.", ".")  # Chicago supposes so of any article without a volume
+            text = text.replace(", ahead of print.", ".")  # Chicago assumes this for any article without a volume
     return text
 
 

@@ -1,4 +1,4 @@
-"""Spans of a text as a set that answers by bisection, however many there are, and the lines they stand on."""
+"""Sets of text spans with lookup by bisection, and line starts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-_LONGEST_LINE: Final = 10_000  # characters; what stands further behind is in no heading and no item of a list
+_LONGEST_LINE: Final = 10_000  # characters; text further into a line is in no heading or list item
 
 
 class SpanSet:
-    """The union of spans `(start, end)`; those that touch become one."""
+    """The union of spans `(start, end)`; touching spans are merged."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
         self._starts: list[int] = []
@@ -38,7 +38,7 @@ def within(starts: list[int], start: int, end: int) -> range:
 
 
 def line_start(text: str, position: int) -> int:
-    """Where the line begins on which a position stands; the position itself where that is very far before it."""
+    """The start of the line that contains a position; the position itself if that is very far before it."""
     first = max(0, position - _LONGEST_LINE)
     before = text.rfind("\n", first, position)
     return before + 1 if before >= 0 else position if first else 0

@@ -1,7 +1,7 @@
-"""Citations that the user wrote into the experiment: kept word for word, and linked where the library has the paper.
+"""Keeps citations that the user wrote in the experiment verbatim, and links them to papers in the library.
 
-They are the user's own claim, so no writer, repair or check takes them away. What the library holds becomes a
-reference; what it does not stays as it was written, and is listed as the user's own beside the text.
+They are the user's own claims, so no writer, repair or check removes them. Papers in the library become references;
+other citations stay as written and are listed separately as the user's own.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _IN_SHORT: Final = frozenset(
     field for kind in ("discussion", "results", "conclusion") for field in SECTIONS[kind].stated
 ) | {"paper_concept.description", "hypothesis.description"}
 _KEYED = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?|\{([^{}]*)\}")
-# An address that names a work, and no repository or home page.
+# A URL that identifies a work rather than a repository or home page.
 _WORK = re.compile(r"\b10\.\d{4,9}/|arxiv|pmc?i?d|PMC\d|ISBN", re.IGNORECASE)
-_WORDS_MOST: Final = 4_000  # characters of a statement that are looked for in a text
+_WORDS_MOST: Final = 4_000  # characters of a statement that are searched for in a text
 
 
 @dataclass(frozen=True, slots=True)
 class CitingStatement:
-    """A sentence of a field that holds citations, or a list or table of which a line does."""
+    """A sentence of a field that contains citations, or a list or table with such a line."""
 
     field: str
     text: str
@@ -48,7 +48,7 @@ class CitingStatement:
 
 @dataclass(frozen=True, slots=True)
 class OwnCitation:
-    """A citation of the user's at `start:end` of a text; `keys` are the papers of the library that it names."""
+    """A user's citation at `start:end` of a text; `keys` are the papers in the library that it names."""
 
     citation: str
     sentence: str
@@ -58,12 +58,12 @@ class OwnCitation:
     end: int
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output; `linked` tells whether the library has what is cited."""
+        """The plain form of the JSON output; `linked` is true if the library has the cited papers."""
         return {**asdict(self), "keys": list(self.keys), "linked": bool(self.keys)}
 
 
 def citing_statements(experiment: Experiment, known_keys: Sequence[str] = ()) -> list[CitingStatement]:
-    """The statements of the experiment's prose that hold a citation, in the order of its fields."""
+    """The statements of the experiment's prose that contain a citation, in the order of its fields."""
     keys = frozenset(known_keys)
     return [item for field, text in _prose(experiment) for item in _citing(field, text, keys)]
 
@@ -71,47 +71,51 @@ def citing_statements(experiment: Experiment, known_keys: Sequence[str] = ()) ->
 def with_own_statements(
     text: str, kind: SectionKind, experiment: Experiment, earlier: Sequence[str] = (), known_keys: Sequence[str] = ()
 ) -> str:
-    """A draft with what the user's own fields oblige it to say: citing statements, and that the run failed.
+    """Insert the statements that the user's fields require: citing statements, and that the run failed.
 
-    A statement that the draft, or a section written before it, holds word for word is not put in again. One that is
-    missing goes behind the paragraph with most of its words.
+    A statement that already occurs verbatim in the draft or an earlier section is not repeated. A missing one is
+    inserted after the paragraph that shares most of its words.
     """
-    said = plain_wording(as_written("\n\n".join([text, *earlier])))
+    existing = plain_wording(as_written("\n\n".join([text, *earlier])))
     for item in citing_statements(experiment, known_keys):
         here = any(item.field == field or item.field.startswith(f"{field}[") for field in SECTIONS[kind].stated)
         if here and plain_wording(as_written(item.text)) not in said:
             text = _put_in(text, item)
     failed = failed_statement(kind, experiment)
-    return text if not failed or plain_wording(failed) in said else "\n\n".join(part for part in (failed, text) if part)
+    return (
+        text
+        if not failed or plain_wording(failed) in existing
+        else "\n\n".join(part for part in (failed, text) if part)
+    )
 
 
 def left_to_other_sections(
     text: str, kind: SectionKind, experiment: Experiment, earlier: Sequence[str] = (), known_keys: Sequence[str] = ()
 ) -> list[str]:
-    """A line that names the user's citing statements that an abstract, which stands without citations, leaves out.
+    """A warning that names the user's citing statements left out of an abstract, which has no citations.
 
-    What a section written before it holds is not missing from the paper, and is not named.
+    Statements that an earlier section contains are not missing from the paper and not named.
     """
     if kind != "abstract":
         return []
-    said = plain_wording(as_written("\n\n".join([text, *earlier])))
+    existing = plain_wording(as_written("\n\n".join([text, *earlier])))
     left = [
         item
         for item in citing_statements(experiment, known_keys)
-        if item.field in _IN_SHORT and plain_wording(as_written(item.text)) not in said
+        if item.field in _IN_SHORT and plain_wording(as_written(item.text)) not in existing
     ]
     if not left:
         return []
     named = "; ".join(f'"{shown(as_written(item.text))}" ({item.field})' for item in left)
     cite, are = ("cites", "is") if len(left) == 1 else ("cite", "are")
     return [
-        f"exp.json: an abstract stands without citations, so {counted(len(left), 'sentence')} of yours that {cite} a"
+        f"exp.json: an abstract has no citations, so {counted(len(left), 'sentence')} of yours that {cite} a"
         f" source {are} left to the other sections: {named}."
     ]
 
 
 def with_literal_markers(text: str, own_words: str) -> str:
-    """A model's draft in which what reads as a marker, and stands so in the user's own words, is text."""
+    """Escape whatever in a model's draft reads as a marker but is part of the user's own words."""
     marked = as_text(own_words)
     if marked == own_words:
         return text
@@ -122,7 +126,7 @@ def with_literal_markers(text: str, own_words: str) -> str:
 
 
 def own_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) -> list[OwnCitation]:
-    """Where the user's citations stand in a finished text, its markers still in it."""
+    """The user's citations in a finished text that still has its markers."""
     text = as_written(text)
     keys = [paper.key for paper in papers]
     found: dict[tuple[int, int], OwnCitation] = {}
@@ -139,7 +143,7 @@ def own_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) ->
 
 
 def _prose(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """The fields of prose, with their paths."""
+    """The prose fields, with their paths."""
     concept, hypothesis = experiment.paper_concept, experiment.hypothesis
     yield "paper_concept.description", concept.description
     for number, question in enumerate(concept.open_questions):
@@ -170,7 +174,7 @@ def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingSt
     return tuple(found)
 
 
-def _put_in(text: str, item: CitingStatement) -> str:
+def _insert(text: str, item: CitingStatement) -> str:
     paragraphs = text.split("\n\n") if text else []
     wanted = set(plain_wording(item.text).split())
     shared = [len(wanted & set(plain_wording(paragraph).split())) for paragraph in paragraphs]
@@ -186,7 +190,7 @@ def _put_in(text: str, item: CitingStatement) -> str:
 
 
 def _differing(words: str, marked: str) -> Iterator[tuple[int, int]]:
-    """Where brackets were replaced, from the word before each group to its end."""
+    """The spans where brackets were replaced, from the word before each group to its end."""
     places = [n for n, (one, other) in enumerate(zip(words, marked, strict=True)) if one != other]
     for opening, closing in zip(places[::2], places[1::2], strict=False):
         before = words[max(0, opening - 60) : opening].split()[-1:]
@@ -200,7 +204,7 @@ def _find(text: str, citation: str, start: int) -> tuple[int, int] | None:
 
 
 def _keys(citation: str, papers: Sequence[Paper]) -> tuple[str, ...]:
-    """The papers that a citation names, by key or by authors and year; one that several fit is none of them."""
+    """The papers that a citation names, by key or by authors and year; ambiguous names match none."""
     known = {paper.key: paper for paper in papers}
     parts = [part for match in _KEYED.finditer(citation) for part in re.split(r"\s*,\s*", match[1] or match[2] or "")]
     bare = re.split(r"[\s,;]+", citation.strip("()[] "))

@@ -1,4 +1,4 @@
-"""What a draft may repeat of the user's own words although it reads as a citation."""
+"""Decides which of the user's own words a draft may repeat although they read as a citation."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from .markers import MARKER, CitedSentence, sentences
 if TYPE_CHECKING:
     from .checks.foreign_citations import Foreign
 
-_BARE_NUMBERS: Final = frozenset({"numeric", "superscript", "footnote"})  # that name no work by themselves
+_BARE_NUMBERS: Final = frozenset(
+    {"numeric", "superscript", "footnote"}
+)  # kinds that do not identify a work by themselves
 _LONGEST_NAME: Final = 60
 _LEADING_WORDS: Final = 3
-_FEWEST_WORDS: Final = 2  # of the beginning of a sentence, to lead up to a number
+_FEWEST_WORDS: Final = 2  # at the beginning of a sentence, before a number
 _LONGEST_LEAD: Final = 400  # characters
 
 
 class OwnWords:
-    """What the user's own text says verbatim. A bare number needs the words that lead up to it to be there too, and
-    where the user is to be repeated word for word, what names a work needs its whole sentence to.
+    """Lookup in the user's own text. A bare number must be preceded by the same words there; with `word_for_word`, a
+    citation that names a work needs its whole sentence to be the user's.
     """
 
     def __init__(self, text: str, draft: str, *, word_for_word: bool) -> None:
         self._text = f" {_flat(text)} "
-        self._said = text
+        self._own_text = text
         self._draft = draft
         self._word_for_word = word_for_word
         self._known: dict[str, bool] = {}
 
     def has(self, text: str, item: Foreign) -> bool:
-        """Whether a citation may stand where it stands."""
+        """Whether a citation is allowed at its position."""
         if not self.holds(text, item):
             return False
         if item.kind in _BARE_NUMBERS:
@@ -43,14 +45,14 @@ class OwnWords:
         return not (self._word_for_word and _names_a_work(item, text)) or self._repeats(item)
 
     def _repeats(self, item: Foreign) -> bool:
-        """Whether the sentence around a citation is the user's, word for word."""
+        """Whether the sentence around a citation is verbatim the user's."""
         around = self._around(item)
         wordings = {_bare(words) for words in (around.text, without_lead(around.text))} if around else set()
-        return not _own_sentences(self._said).isdisjoint(wordings)
+        return not _own_sentences(self._own_text).isdisjoint(wordings)
 
     def _leads_up_to(self, item: Foreign) -> bool:
-        """Whether the user has the same words before a number: the last three that tell something, with all between
-        them, or all from the beginning of the sentence.
+        """Whether the user's text has the same words before a number: up to the last three content words, or all from
+        the beginning of the sentence.
         """
         around = self._around(item)
         begins = max(around.start if around else 0, item.start - _LONGEST_LEAD)
@@ -58,12 +60,12 @@ class OwnWords:
         words = words_of(before)
         if len(words) < _FEWEST_WORDS:
             return False
-        telling = [word for word in words if not is_stop(word)]
-        lead = before[telling[-_LEADING_WORDS].start :] if len(telling) >= _LEADING_WORDS else before
+        content_words = [word for word in words if not is_stop(word)]
+        lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
         return self._said_as(_flat(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
 
     def _around(self, item: Foreign) -> CitedSentence | None:
-        """The sentence of the draft that a citation stands in."""
+        """The sentence of the draft that contains a citation."""
         place = bisect_right(self._sentences, item.start, key=lambda one: one.start) - 1
         found = self._sentences[place] if place >= 0 else None
         return found if found and item.start < found.end else None
@@ -73,12 +75,12 @@ class OwnWords:
         return sentences(self._draft)
 
     def holds(self, text: str, item: Foreign) -> bool:
-        """Whether the user's words hold a citation, wherever."""
+        """Whether the user's text contains a citation anywhere."""
         words = _flat(as_written(text[item.start : item.end]))
         if not self._text.strip() or not words:
             return False
         if item.kind in _BARE_NUMBERS:
-            # A longer word is looked for by its end: it would not stand there by chance.
+            # A longer word is only matched by its end, which cannot occur by chance.
             near = text[max(0, item.start - _LONGEST_NAME) : item.start]
             before = near.split()[-1:]
             if not before:
@@ -92,7 +94,7 @@ class OwnWords:
         return self._known[words]
 
     def _says(self, words: str) -> bool:
-        """Whether the words stand in the text with no letter or digit on either side."""
+        """Whether the words occur in the text with no letter or digit on either side."""
         start = self._text.find(words)
         while start >= 0:
             end = start + len(words)
@@ -109,12 +111,12 @@ def _names_a_work(item: Foreign, text: str) -> bool:
 
 @lru_cache(maxsize=8)
 def _own_sentences(text: str) -> frozenset[str]:
-    """The sentences of the user's text, each by its words."""
+    """The sentences of the user's text, reduced to their words."""
     return frozenset(_bare(text[start:end]) for start, end in sentence_spans(text))
 
 
 def _bare(sentence: str) -> str:
-    """A sentence without its markers, its stop and the marks of its line."""
+    """A sentence without its markers, final stop and line prefix."""
     return _flat(MARKER.sub(" ", as_written(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")
 
 

@@ -1,7 +1,7 @@
-"""Whether the quotes, keys and numbers of a result still hold: in its own file, and in the library it was made from.
+"""Verifies the quotes, keys and numbers of a result against its own file and the library.
 
-A record is what `discussion.json`, an answer, a paper or an exported conversation holds. Pure but for the library,
-which is asked for texts through `Shelf`.
+A record is the content of `discussion.json`, an answer, a paper or an exported conversation. The module is pure except
+for the library, which is read through `LibraryReader`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000
 
 
 class LibraryReader(Protocol):
-    """What is asked of a library."""
+    """The part of a library needed for verification."""
 
     def has_paper(self, key: str) -> bool:
-        """Whether a paper has this key."""
+        """Whether the library has a paper with this key."""
         ...
 
     def chunk(self, chunk_id: str) -> tuple[str, str] | None:
-        """The key and the text of a chunk; None when there is none with this id."""
+        """The key and text of a chunk; None if there is none with this id."""
         ...
 
 
 @dataclass
 class Verified:
-    """What was checked, what does not hold (the field, and why), and what a file of an older version lacks."""
+    """The counts of checks, the failures (field and reason), and what a file of an older version lacks."""
 
     quotes: int = 0
     keys: int = 0
@@ -40,16 +40,16 @@ class Verified:
     lacks: dict[str, int] = field(default_factory=dict)
 
     def wrong(self, place: str, why: str) -> None:
-        """Note what does not hold."""
+        """Record a failure."""
         self.mismatches.append((place, why))
 
     def lacking(self, what: str) -> None:
-        """Note what could not be checked."""
+        """Record something that could not be checked."""
         self.lacks[what] = self.lacks.get(what, 0) + 1
 
 
 def verify(record: Mapping[str, Any], shelf: LibraryReader) -> Verified:
-    """Check a result with all that it is made of: the sections of a paper, the turns of a conversation."""
+    """Verify a result with all its parts: the sections of a paper, the turns of a conversation."""
     found = Verified()
     for place, part in _parts(record):
         _check(part, place, shelf, found)
@@ -57,7 +57,7 @@ def verify(record: Mapping[str, Any], shelf: LibraryReader) -> Verified:
 
 
 def is_result(record: object) -> bool:
-    """Whether this is a result of Citeloom that can be checked."""
+    """Whether this is a result of Citeloom that can be verified."""
     return isinstance(record, Mapping) and any(map(_is_text, _parts(record)))
 
 
@@ -102,7 +102,7 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
 
 
 def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryReader, found: Verified) -> None:
-    """Whether the quote stands at its place in the chunk that the file has, and in that of the library."""
+    """Check that the quote is at its position in the file's chunk and in the library's."""
     found.quotes += 1
     quote = entry.get("quote")
     if isinstance(own, str) and _slice(own, entry) != quote:
@@ -117,7 +117,7 @@ def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryR
     if isinstance(own, str) and own != text:
         found.wrong(f"{at}.chunk_text", "is not the text that the library has")
     if _slice(text, entry) != quote:
-        found.wrong(f"{at}.quote", "does not stand at its place in the library")
+        found.wrong(f"{at}.quote", "is not at this position in the library")
 
 
 def _check_number(
@@ -132,15 +132,15 @@ def _check_number(
         found.lacking("numbers that were found nowhere when the text was written")
         return
     if "evidence_id" not in origin:
-        found.lacking("numbers of the experiment, which is not looked at")
+        found.lacking("numbers of the experiment, which is not read")
         return
     held = shelf.chunk(str(origin.get("chunk_id")))
     source = held[1] if held else texts.get(str(origin.get("evidence_id")))
-    said = None if source is None else _slice(source, origin)
-    if said is None:
+    found_text = None if source is None else _slice(source, origin)
+    if found_text is None:
         found.wrong(f"{at}.found", "its passage is not in the library")
-    elif not _agree(str(words), said, exact=origin.get("how") == "equal"):
-        found.wrong(f"{at}.found", f"the passage says {said[:40]!r} there, not {str(words)[:40]!r}")
+    elif not _agree(str(words), found_text, exact=origin.get("how") == "equal"):
+        found.wrong(f"{at}.found", f"the passage says {found_text[:40]!r} there, not {str(words)[:40]!r}")
 
 
 def _slice(text: str, span: Mapping[str, Any]) -> str | None:
@@ -149,11 +149,11 @@ def _slice(text: str, span: Mapping[str, Any]) -> str | None:
     return text[start:end] if whole else None
 
 
-def _agree(claimed: str, said: str, *, exact: bool) -> bool:
-    """Whether two numbers are the same but for their scale; those written in words are not compared."""
-    ours, theirs = _value(claimed), _value(said)
+def _agree(claimed: str, found_text: str, *, exact: bool) -> bool:
+    """Whether two numbers are equal up to their scale; numbers in words are not compared."""
+    ours, theirs = _value(claimed), _value(found_text)
     if ours is None or theirs is None:
-        return bool(said.strip())
+        return bool(found_text.strip())
     reach = Decimal(0) if exact else _ROUNDED
     return any(abs(ours - (theirs * Decimal(10) ** power)) <= reach * abs(ours) for power in _POWERS)
 

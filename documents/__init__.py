@@ -1,4 +1,4 @@
-"""What papers, chunks and evidence are, and how a source file becomes them."""
+"""Papers, chunks and evidence, and the parsing of source files into them."""
 
 from .evidence import Evidence, EvidenceSpan, text_hash
 from .types import Category, Chunk, Paper, Section, chunk_id, split_chunk_id

@@ -1,4 +1,4 @@
-"""How a paper's authors are named inside a sentence: "Lee", "Lee and Gitter", "Lee et al."."""
+"""Formats a paper's authors for use in a sentence: "Lee", "Lee and Gitter", "Lee et al."."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TITLE_BREAK = re.compile(r"(?<!\s)(?:\s*+[:?!.]\s|\s++[\u2013\u2014-]\s)")
 def family_name(author: str) -> str:
     """The family name of a display name, with its particles ("Ludwig van Beethoven" -> "van Beethoven").
 
-    A corporate author in braces ("{The ENCODE Consortium}") is one name and comes back whole.
+    A corporate author in braces ("{The ENCODE Consortium}") is a single name and returned whole.
     """
     name = author.strip()
     if name.startswith("{") and name.endswith("}"):
@@ -35,25 +35,25 @@ def family_name(author: str) -> str:
 
 
 def in_text_name(paper: Paper) -> str:
-    """The name a sentence calls the paper by; its quoted short title when it names no author."""
+    """The name of the paper in a sentence: its authors, or its quoted short title if it has none."""
     families = paper.family_names or tuple(family_name(author) for author in paper.authors)
-    said = [name.strip("{} ") for name in families if name.strip("{} ")]
-    names = [name for name in said if name.lower() != "others"]
+    all_names = [name.strip("{} ") for name in families if name.strip("{} ")]
+    names = [name for name in all_names if name.lower() != "others"]
     if not names:
         return f"\u201c{short_title(paper)}\u201d"
-    if len(said) > 2 or len(names) < len(said):
+    if len(all_names) > 2 or len(names) < len(all_names):
         return f"{names[0]} et al."
     return " and ".join(names)
 
 
 def speaks_as_one(paper: Paper) -> bool:
-    """Whether a verb behind `in_text_name` is singular: one author, or none and the title in its place."""
+    """Whether a verb after `in_text_name` is singular: one author, or a title."""
     names = paper.family_names or tuple(family_name(author) for author in paper.authors)
     return len([name for name in names if name.strip("{} ")]) < 2
 
 
 def short_title(paper: Paper) -> str:
-    """The title up to its first break, at most six words; the key when there is no title."""
+    """The title up to its first punctuation break, at most six words; the key if there is no title."""
     title = _TITLE_BREAK.split(paper.title.strip(), maxsplit=1)[0].strip()
     words = title.split()
     if not words:

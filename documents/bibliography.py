@@ -1,6 +1,6 @@
 """Reads a BibTeX library: keys verbatim, readable metadata, and each entry as the user wrote it.
 
-An entry that cannot be read, and the second of two with one key, is refused by name; the others are kept.
+Unreadable entries and duplicate keys are refused by name; the other entries are kept.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _VENUE_FIELDS = (
     "publisher",
 )
 _NOT_INHERITED = frozenset({"crossref", "doi", "url", "abstract", "file", "keywords", "note"})
-_MOST_BYTES = 50_000_000  # some 50,000 entries with their abstracts
-_MOST_CHARACTERS = 200_000  # of one entry, its macros filled in
+_MOST_BYTES = 50_000_000  # about 50,000 entries with abstracts
+_MOST_CHARACTERS = 200_000  # per entry, with macros expanded
 _MOST_IN_ALL = 500_000_000
-_TITLE_ENOUGH = 12  # letters and digits that a title must have to identify a paper
+_TITLE_ENOUGH = 12  # letters and digits that a title needs to identify a paper
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An input that was not taken, and why."""
+    """A refused input, with the reason."""
 
     path: str
     reason: str
@@ -50,17 +50,17 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Bibliography:
-    """The papers of a `.bib` by key; `files` names the files that its entries point to (base names)."""
+    """The papers of a `.bib` by key; `files` maps the base names of files that entries point to."""
 
     papers: Mapping[str, Paper] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
-    # Papers by what a file is matched with, made at the first question: a library may have ten thousand.
+    # Lookup tables for matching files, built on first use: a library may have ten thousand papers.
     _known: dict[tuple[str, str], list[Paper]] = field(default_factory=dict, repr=False, compare=False)
 
     def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
-        """The entry of a paper's file: by key, by the `file` field, by DOI, by title, in this order."""
+        """Match a paper's file to its entry: by key, `file` field, DOI or title, in this order."""
         found = self.papers.get(path.stem)
         if found is None:
             found = self._only("key", path.stem.lower())
@@ -74,7 +74,7 @@ class Bibliography:
         return found
 
     def _only(self, name: str, value: str) -> Paper | None:
-        """The one paper with a key, DOI or title, in the form for comparing; None when there are several."""
+        """The only paper with this normalised key, DOI or title; None if there are several."""
         if not self._known:
             for paper in self.papers.values():
                 forms = ("key", paper.key.lower()), ("doi", paper.doi), ("title", _letters(paper.title))
@@ -89,7 +89,7 @@ def _letters(title: str) -> str:
 
 
 def read_bibliography(path: Path) -> Bibliography:
-    """The entries of a `.bib` file; raises `InputError` when there is no such file, or it is no text or too large."""
+    """Read a `.bib` file; raises `InputError` if it is missing, not text or too large."""
     try:
         data = read_regular(path, _MOST_BYTES)
     except FileNotFoundError:
@@ -97,10 +97,10 @@ def read_bibliography(path: Path) -> Bibliography:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
     except FileRefusedError as error:
-        kind = "is a folder, no .bib file" if path.is_dir() else str(error)
+        kind = "is a folder, not a .bib file" if path.is_dir() else str(error)
         raise InputError(f"{path}: {kind}.", help="Give the file itself to --bib.") from None
     if b"\0" in data:
-        raise InputError(f"{path}: is no text file.", help="Export your library as BibTeX or BibLaTeX.")
+        raise InputError(f"{path}: is not a text file.", help="Export your library as BibTeX or BibLaTeX.")
     warnings: tuple[str, ...] = ()
     try:
         text = data.decode("utf-8-sig")
@@ -111,10 +111,10 @@ def read_bibliography(path: Path) -> Bibliography:
 
 
 def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()) -> Bibliography:
-    """The entries of a BibTeX text; `source` names it in refusals. Raises `InputError` when it unfolds too far."""
+    """Parse a BibTeX text; `source` names it in refusals. Raises `InputError` if its macros expand too far."""
     from bibtexparser.entrypoint import parse_string
 
-    # Its log says again, in its own words, what the refusals say.
+    # The parser's log repeats what the refusals say.
     logging.getLogger("bibtexparser").addHandler(logging.NullHandler())
     logging.getLogger("bibtexparser").propagate = False
     library = parse_string(text, parse_stack=[])
@@ -123,7 +123,7 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
     files: dict[str, str] = {}
     lines: dict[str, int] = {}
     refused: list[Refusal] = []
-    said = list(warnings)
+    notes = list(warnings)
     in_all = 0
     parents = {entry.key.lower(): entry for entry in library.entries}
     for block in library.blocks:
@@ -139,22 +139,22 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
             continue
         lines[entry.key] = line
         if entry is not block:
-            said.append(f"{source}: line {line}: {entry.key}: a field is given twice; the first counts.")
+            notes.append(f"{source}: line {line}: {entry.key}: a field is given twice; the first counts.")
         papers[entry.key] = paper
         in_all += len(paper.bibtex)
         if in_all > _MOST_IN_ALL:
-            raise InputError(f"{source}: line {line}: its entries unfold to more than {_MOST_IN_ALL / 1e6:.0f} MB.")
+            raise InputError(f"{source}: line {line}: its entries expand to more than {_MOST_IN_ALL / 1e6:.0f} MB.")
         for name in _file_names(field_value(_fields(entry).get("file", ""), macros)):
             files.setdefault(name, entry.key)
-    return Bibliography(papers, files, tuple(refused), tuple(said))
+    return Bibliography(papers, files, tuple(refused), tuple(notes))
 
 
 class _EntryRefusedError(Exception):
-    """An entry that is not taken; the message is the reason."""
+    """A refused entry; the message is the reason."""
 
 
 def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
-    """The entry in a block, None for comments and macros; raises `_EntryRefusedError`."""
+    """The entry in a block; None for comments and macros. Raises `_EntryRefusedError`."""
     from bibtexparser import model
 
     entry: object = block
@@ -193,9 +193,9 @@ def _first_of_each(block: object) -> Entry | None:
 
 
 def _with_parent(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str, str]) -> Entry:
-    """The entry with what it takes from the one that its `crossref` names, so that it can stand alone.
+    """The entry with the fields inherited through its `crossref`, so that it is self-contained.
 
-    As in BibTeX, the title of the whole becomes the book's title, and the parent's own `crossref` is not followed.
+    As in BibTeX, the parent's title becomes the book title, and the parent's own `crossref` is not followed.
     """
     from bibtexparser import model
 
@@ -218,7 +218,7 @@ def _fields(entry: Entry) -> dict[str, str]:
 
 
 def _read_paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Paper:
-    """The paper of an entry; raises `_EntryRefusedError` for one that unfolds too far or is nested too deeply."""
+    """The paper of an entry; raises `_EntryRefusedError` if it expands too far or is nested too deeply."""
     characters = sum(length_of_value(value, macros) for value in _fields(entry).values())
     if characters > _MOST_CHARACTERS:
         raise _EntryRefusedError(f"entry {entry.key} has more than {_MOST_CHARACTERS:,} characters")
@@ -254,7 +254,7 @@ def _paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Pape
 
 
 def _link(value: str) -> str:
-    r"""An address without LaTeX escapes and `\url{...}`."""
+    r"""A URL without LaTeX escapes and `\url{...}`."""
     inner = re.sub(r"^\\url\{(.*)\}$", r"\1", value.strip())
     return re.sub(r"\\([_%#&~])", r"\1", inner).replace(r"{\_}", "_").strip()
 
@@ -264,7 +264,7 @@ def _doi_of_link(url: str) -> str:
 
 
 def _source(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str], *, as_written: bool) -> str:
-    """The entry verbatim; written anew when it would not stand alone (macros) or parse (double fields)."""
+    """The entry verbatim, or rewritten if it is not self-contained (macros) or would not parse (duplicate fields)."""
     verbatim = (entry.raw or "").strip()
     if as_written and verbatim and not any(uses_macros(value) for value in raw.values()):
         return verbatim
@@ -273,7 +273,7 @@ def _source(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str], *, 
 
 
 def _file_names(value: str) -> list[str]:
-    """Base names in a `file` field, as Zotero ("name:path:type;...") and JabRef (":path:PDF") write it."""
+    """Base names in a `file` field in the format of Zotero ("name:path:type;...") or JabRef (":path:PDF")."""
     names: list[str] = []
     for part in re.split(r"(?<!\\);", value):
         for piece in re.split(r"(?<!\\):", part):

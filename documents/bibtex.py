@@ -1,4 +1,4 @@
-"""The small print of BibTeX: values and macros, LaTeX accents, author names, entries written anew."""
+"""BibTeX details: values and macros, LaTeX accents, author names, rendering of entries."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _LETTERS: Final = MappingProxyType(
     dict(zip("ss o O l L ae AE oe OE aa AA".split(), "ß ø Ø ł Ł æ Æ œ Œ å Å".split(), strict=True))
 )
 _LETTER = re.compile(r"\{\\(ss|[oOlL]|ae|AE|oe|OE|aa|AA)\}")
-_HARD = re.compile(r"[\\$]|[?!,]`|,,|<<|>>")  # what is left for the decoder
-# Titles from publishers' records have tags in them; some programs write the tags in LaTeX.
+_HARD = re.compile(r"[\\$]|[?!,]`|,,|<<|>>")  # left to the full decoder
+# Titles from publishers' records contain tags, which some programs convert to LaTeX.
 _ANGLE = re.compile(r"\\text(less|greater)(?:\{\}|\s+|(?![A-Za-z]))")
 _TAG = re.compile(r"</?(?:i|b|u|em|strong|sub|sup|sc|scp|span|p|jats:[\w-]+)(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _SUFFIX = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
 
 
 def field_value(raw: str, macros: Mapping[str, str]) -> str:
-    """The text of a field as it stands in the file: without its braces or quotes, macros filled in."""
+    """The source text of a field, without its braces or quotes and with macros expanded."""
     parts = _value_parts(raw)
     return "".join(part[1:-1] if _delimited(part) else macros.get(part.lower(), part) for part in parts).strip()
 
 
 def length_of_value(raw: str, macros: Mapping[str, str]) -> int:
-    """How many characters `field_value` would give, which repeats a macro as often as it is named."""
+    """The length of `field_value`, which expands a macro each time it is used."""
     return sum(len(part if _delimited(part) else macros.get(part.lower(), part)) for part in _value_parts(raw))
 
 
 def uses_macros(raw: str) -> bool:
-    """Whether a field needs an `@string` of its file; month names are known to every reader."""
+    """Whether a field needs an `@string` of its file; month names are predefined everywhere."""
     bare = [part for part in _value_parts(raw) if not _delimited(part)]
     return any(not part.isdigit() and part.lower() not in _MONTHS for part in bare)
 
@@ -78,21 +78,21 @@ def _value_parts(raw: str) -> Iterator[str]:
 
 
 def readable(latex: str) -> str:
-    """A LaTeX value as plain text on one line: accents as letters, no braces or tags, formulas as they are."""
+    """A LaTeX value as plain text on one line: accents as letters, no braces or tags, formulas unchanged."""
     text = _TAG.sub("", _ANGLE.sub(lambda match: "<" if match[1] == "less" else ">", latex))
     if _NEEDS_DECODING.search(text):
-        quick = _quickly(text)
+        quick = _decode_simple(text)
         if quick is not None:
             return quick
-        # A bare % begins a comment in LaTeX, a bare & a column, but in a title they are what they look like.
+        # In LaTeX a bare % begins a comment and a bare & a column, but in a title they are literal.
         text = _decoder()(re.sub(r"(?<!\\)([%&])", r"\\\1", text))
     return " ".join(text.split())
 
 
-def _quickly(latex: str) -> str | None:
-    """What the decoder would make of accents, dashes, quotes and braces; None when there is more than these.
+def _decode_simple(latex: str) -> str | None:
+    """Decode accents, dashes, quotes and braces like the full decoder; None if the value contains anything else.
 
-    Nearly all values of a library are of this kind, and the decoder takes a second for four thousand of them.
+    Nearly all values of a library are this simple, and the full decoder takes a second for four thousand of them.
     """
     text = _LETTER.sub(lambda match: _LETTERS[match.group(1)], _ACCENTED.sub(_composed, latex))
     if _HARD.search(_ESCAPED.sub("", text)) or not _balanced(text):
@@ -121,17 +121,17 @@ def _decoder() -> Callable[[str], str]:
     from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
     from pylatexenc.latexwalker import get_default_latex_context_db  # type: ignore[import-untyped]
 
-    # It complains of every command that it cannot make text of, on the terminal of the user.
+    # It logs every command that it cannot convert to the user's terminal.
     logging.getLogger("pylatexenc").addHandler(logging.NullHandler())
     logging.getLogger("pylatexenc").propagate = False
     decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
-    # Made once: for each value anew it would take half the time of reading a library.
+    # Created once: otherwise it would take half the time of reading a library.
     known = get_default_latex_context_db()
     return lambda latex: str(decoder.latex_to_text(latex, latex_context=known))
 
 
 def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Display names and family names of an author field; "others" stays, so that "et al." can be said."""
+    """Display names and family names of an author field; "others" is kept for "et al."."""
     display: list[str] = []
     family: list[str] = []
     for name in _split(value, " and "):
@@ -159,7 +159,7 @@ def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _split(value: str, separator: str) -> Iterator[str]:
-    """The parts of a value at a separator that stands outside braces; empty ones are left out."""
+    """Split a value at a separator outside braces; empty parts are dropped."""
     text = re.sub(r"\s+", " ", value).strip()
     depth, begin, index = 0, 0, 0
     while index < len(text):
@@ -179,7 +179,7 @@ def _split(value: str, separator: str) -> Iterator[str]:
 
 
 def _matching(name: str) -> int:
-    """Index of the brace that closes the first one; -1 when none does."""
+    """Index of the brace that closes the first one; -1 if none does."""
     depth = 0
     for index, character in enumerate(name):
         depth += (character == "{") - (character == "}")
@@ -189,12 +189,12 @@ def _matching(name: str) -> int:
 
 
 def render_entry(entry_type: str, key: str, fields: Mapping[str, str]) -> str:
-    """A BibTeX entry; the values are taken as BibTeX source."""
+    """Render a BibTeX entry; values must be BibTeX source."""
     lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
     return "\n".join([f"@{entry_type}{{{key},", *lines, "}"])
 
 
 def as_latex(text: str) -> str:
-    """Plain text as BibTeX source: special characters escaped, nothing that could end the field."""
+    """Escape plain text as BibTeX source, so that nothing can end the field."""
     cleaned = re.sub(r"[{}\\]", "", " ".join(text.split()))
     return re.sub(r"([&%$#_])", r"\\\1", cleaned).replace("~", r"\textasciitilde{}").replace("^", r"\^{}")

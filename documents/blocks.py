@@ -1,6 +1,6 @@
-"""The block structure of markdown, by markdown-it, with display formulas as blocks of their own.
+"""Parses the block structure of markdown with markdown-it, treating display formulas as blocks.
 
-Without that rule a line of `=` or `-` inside a formula would make a heading of the line above it.
+Without that rule, a line of `=` or `-` inside a formula would turn the line above into a heading.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-# A formula that is not closed within so many lines is taken for stray dollar signs.
+# A formula not closed within this many lines is treated as stray dollar signs.
 _MAX_MATH_LINES: Final = 200
 _ENVIRONMENT = re.compile(r"\\begin\{([a-zA-Z]+\*?)\}")
 _DOLLAR_END = re.compile(r"\$\$\s*(?:\{[^{}]*\}|\([\w:.-]+\))?\s*[.,;:]?\s*$")
@@ -27,8 +27,7 @@ _MAX_SETEXT = 200  # characters
 def markdown_tokens(text: str) -> list[Token]:
     """Block tokens of `text`; `token.map` holds lines as ended by "\\n", "\\r\\n" or "\\r".
 
-    Only headings have their words parsed: links and emphasis in the rest, which nobody asks for, would take two
-    thirds of the time.
+    Inline content is parsed only in headings: elsewhere it is not needed and would take two thirds of the time.
     """
     return _parser().parse(text)
 
@@ -42,7 +41,7 @@ def _parser() -> MarkdownIt:
     lheading = next(rule.fn for rule in parser.block.ruler.__rules__ if rule.name == "lheading")
 
     def one_line_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        # Only a single short line above the rule is a heading, as in pandoc; a paragraph above "---" is none.
+        # As in pandoc, only a single short line above the rule is a heading, not a paragraph above "---".
         if start + 1 >= end or not re.fullmatch(r"\s*(?:=+|-+)\s*", _line(state, start + 1)):
             return False
         above = _line(state, start)
@@ -56,7 +55,7 @@ def _parser() -> MarkdownIt:
 
 
 def _words_of_headings(state: StateCore) -> None:
-    """Parse what stands in headings, after all blocks, so that they may use any link definition."""
+    """Parse inline content of headings after all blocks, so that they can use any link definition."""
     for opening, token in pairwise(state.tokens):
         if opening.type == "heading_open":
             token.children = []
@@ -86,7 +85,7 @@ def _display_math(state: StateBlock, start: int, end: int, silent: bool) -> bool
 
 
 def _math_end(state: StateBlock, first: str, start: int, end: int) -> int | None:
-    """The last line of the formula that begins on `start`, None when it is no formula."""
+    """The last line of the formula that begins on `start`; None if it is not a formula."""
     environment = _ENVIRONMENT.match(first)
     if environment:
         closing = f"\\end{{{environment.group(1)}}}"

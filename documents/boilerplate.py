@@ -1,4 +1,4 @@
-"""Lines of a paper that say nothing of it: addresses, licences, page headers, entries of the reference list."""
+"""Recognises boilerplate lines of a paper: addresses, licences, page headers, entries of the reference list."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PLACE: Final = re.compile(
     r"\d\s?(?:\(\d[^()]{0,12}\))?\s?[:,]\s?(?:pp?\.?\s?)?[eE]?\d|\bdoi\b|10\.\d{4,9}/|arxiv|pmid|https?://|\bpp?\.\s?\d|\bIn:?\s(?:Proc|Adv)|\bPress\b|\bpreprint\b",
     re.IGNORECASE,
 )
-_LONGEST = 1_500  # characters of one reference
+_LONGEST = 1_500  # characters per reference
 _HEADING_WORDS = 8
 _ENDS = re.compile(
     r"[.?!:;,)\]\u2026*_|=\u201d\"](?:\^[^\s^]{1,20}\^|<sup>[^<>]{1,20}</sup>|\s?\[[^\[\]]{1,80}\]){0,3}\s*$"
@@ -60,7 +60,7 @@ _ENDS = re.compile(
 
 
 def is_furniture(line: str) -> bool:
-    """Whether a line, or a sentence, only says where a paper stands, who may copy it, or what page this is."""
+    """Whether a line or sentence is publication boilerplate: journal data, licence, page number."""
     line = line[:_LONGEST]
     mark = _NOTE_MARK.match(line)
     body = line[mark.end() :] if mark else line
@@ -68,7 +68,7 @@ def is_furniture(line: str) -> bool:
 
 
 def is_reference(entry: str) -> bool:
-    """Whether a paragraph or list item is an entry of the reference list, or the target of a link."""
+    """Whether a paragraph or list item is an entry of the reference list, or a link target."""
     if _DEFINITION.match(entry):
         return True
     if len(entry) > _LONGEST:
@@ -83,7 +83,7 @@ def is_reference(entry: str) -> bool:
 
 
 def is_lone_heading(paragraph: str) -> bool:
-    """Whether a paragraph on one line is a heading without its mark: bold, or a few words that end in no point."""
+    """Whether a one-line paragraph is an unmarked heading: bold, or a few words without a final stop."""
     line = paragraph.strip()
     if "\n" in line or not line:
         return False

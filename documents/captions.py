@@ -1,4 +1,4 @@
-"""Captions of figures and tables: what opens one, and where its panels begin."""
+"""Recognises captions of figures and tables, and splits them into panels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..text.sentences import sentences_between
 
 Span = tuple[int, int]
 
-PANEL_CHARACTERS: Final = 1_200  # a longer panel is cut at its sentences
+PANEL_CHARACTERS: Final = 1_200  # a longer panel is split into its sentences
 _NUMBER = r"(?:[A-Z]{0,2}[\s.-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?|[IVX]{1,4})"
 _MARKS = r"[\s*_>]{0,8}"
 _KIND = (
@@ -37,7 +37,7 @@ _FIRST = re.compile(r"[*_]{0,3}\\?\([*_]{0,3}[Aa][*_]{0,3}\\?\)[*_]{0,3}(?=\s+[^
 
 
 def caption_kind(paragraph: str) -> str:
-    """ "table", "figure", or nothing for a paragraph that is no caption."""
+    """ "table", "figure", or empty if a paragraph is not a caption."""
     if _PANDOC_TABLE.match(paragraph):
         return "table"
     found = _NUMBERED.match(paragraph)
@@ -48,19 +48,19 @@ def caption_kind(paragraph: str) -> str:
 
 
 def caption_label(paragraph: str) -> int:
-    """How many characters of a caption are its label, "Figure 2."."""
+    """The length of a caption's label, such as "Figure 2."."""
     found = _NUMBERED.match(paragraph) or _PANDOC_TABLE.match(paragraph)
     return found.end() if found else 0
 
 
 def cut_caption(text: str, start: int, end: int) -> list[Span]:
-    """The spans of the panels in `text[start:end]`, each with all that is said of it; of what stands before them, of a
-    caption without panels, and of a very long panel the sentences."""
+    """The spans of the panels in `text[start:end]` with their descriptions; text before them, captions without panels
+    and very long panels are split into sentences."""
     begins = panel_starts(text[start:end]) or [end - start]
     label = caption_label(text[start:end])
     if text[start + label : start + begins[0]].strip(" *_\n"):
         spans = list(sentences_between(text, start + label, start + begins[0]))
-        spans[:1] = [(start, stop) for _, stop in spans[:1]]  # marks alone make no sentence
+        spans[:1] = [(start, stop) for _, stop in spans[:1]]  # punctuation alone is not a sentence
     else:  # "Fig. 5: a, map of ..." has no words before its panels
         spans, begins = [], [0, *begins[1:]]
     for left, right in pairwise([*begins, end - start]):
@@ -71,15 +71,14 @@ def cut_caption(text: str, start: int, end: int) -> list[Span]:
 
 
 def panel_starts(caption: str) -> list[int]:
-    """Where the panels of a caption begin, in order; nothing for fewer than two of one manner."""
+    """The starts of a caption's panels, in order; empty if fewer than two have the same notation."""
     runs = [_run(caption, manner) for manner in ("round", "bold", "plain")]
     best = max(runs, key=len)
     return best if len(best) > 1 else []
 
 
 def is_panelled(paragraph: str) -> bool:
-    """Whether a paragraph under no number is a caption all the same: its panels (A), (B) in capitals open it or its
-    sentences."""
+    """Whether an unnumbered paragraph is a caption nevertheless: it or its sentences open with panels (A), (B)."""
     if not _SECOND_PANEL.search(paragraph):
         return False
     begins = panel_starts(paragraph)
@@ -87,7 +86,7 @@ def is_panelled(paragraph: str) -> bool:
 
 
 def _run(caption: str, manner: str) -> list[int]:
-    """The longest run of panels of one manner whose letters follow each other."""
+    """The longest run of panels in the same notation with consecutive letters."""
     found: list[tuple[int, str, str]] = []
     for match in _OPENING.finditer(caption):
         letter = match.group(manner)

@@ -1,9 +1,9 @@
-"""What a section of a paper is about, told from its heading and the headings above it.
+"""Classifies the sections of a paper by their heading and the headings above.
 
-A title that says it outright ("Methods", "Results") decides by itself, a keyword in it only where the section
-above says nothing: "Evaluation of model accuracy" inside "Materials and Methods" is method. Sections that a
-library must not quote from, because they are no statement of the paper (reference lists, contributor lists,
-letters to and from reviewers, file lists), are not searchable, nor is anything below them.
+An unambiguous title ("Methods", "Results") decides by itself, a keyword in it only if the parent section is not
+classified: "Evaluation of model accuracy" inside "Materials and Methods" is method. Sections that are not statements of
+the paper and must not be quoted (reference lists, contributor lists, letters to and from reviewers, file lists) are
+not searchable, nor is anything below them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .types import Category
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What is decided about a section; `appended` holds for supplements and appendices, and inside them."""
+    """The classification of a section; `appended` is true for supplements, appendices and everything inside them."""
 
     category: Category
     searchable: bool = True
@@ -34,7 +34,7 @@ def _keyword(*words: str) -> re.Pattern[str]:
     return re.compile(rf"^(?:{either})\b|\b(?:{either})$")
 
 
-# Letters are the one case that also takes what follows: their own headings are often of the first level.
+# Letters also include everything that follows, since their own headings are often of the first level.
 _LETTERS = _pattern(
     r"^(?:point.by.point )?(?:author )?(?:responses?|repl(?:y|ies)|answers?) (?:to|for) (?:the )?"
     r"(?:reviewers?|referees?|editors?|(?:decision|reviewer?|referee)s?'? (?:letter|comments|reports?))",
@@ -74,7 +74,7 @@ _UNSEARCHABLE = _pattern(
     r"^(?:key ?words?|index terms|subject (?:areas|terms)|(?:list of )?abbreviations?|nomenclature)$",
     r"^(?:session|computing) info(?:rmation)?$",
     r"^(?:copyright|licen[cs]e|open access|publisher'?s note|about the authors?|table of contents|contents)$",
-    # Chat logs in a supplement are what a program said, not what the paper says.
+    # Chat logs in a supplement are the output of a program, not statements of the paper.
     r"^(?:conversations?|message from .*|chatgpt(?: [\d.]+)?)$",
 )
 
@@ -144,8 +144,8 @@ _STRONG: tuple[tuple[Category, re.Pattern[str]], ...] = (
     ),
 )
 
-# A keyword counts where it begins or ends a short title ("The vowel dataset"); in the middle of a long one it
-# says little ("Use traditional methods to establish performance baselines").
+# A keyword counts at the beginning or end of a short title ("The vowel dataset"); in the middle of a long one it is
+# weak evidence ("Use traditional methods to establish performance baselines").
 _WEAK: tuple[tuple[Category, re.Pattern[str]], ...] = (
     (Category.CONCLUSION, _keyword("conclusions?", "discussion", "future (?:directions|work|trends)")),
     (
@@ -159,16 +159,16 @@ _WEAK: tuple[tuple[Category, re.Pattern[str]], ...] = (
 )
 _WEAK_WORDS = 5
 
-_MOST_CHARACTERS = 300  # of a heading; what is longer says nothing about its section
-# A usual part of a paper may stand inside another part only near the top ("Case study > Methods").
+_MOST_CHARACTERS = 300  # of a heading; longer ones say nothing about their section
+# A standard part of a paper may be nested in another part only near the top ("Case study > Methods").
 _TOP_LEVELS = 2
 _INHERITING = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION, Category.CONCLUSION})
 
 
 def plain_title(title: str) -> str:
-    """A heading for comparison: lower case, without numbering, attributes, emphasis and closing marks.
+    """Normalise a heading: lower case, without numbering, attributes, emphasis and final punctuation.
 
-    A usual part of a paper comes with its English name, in whatever language it is written.
+    Standard parts of a paper are translated to English.
     """
     text = re.sub(r"\{[^{}]*\}\s*$", "", title[:_MOST_CHARACTERS])
     text = re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
@@ -180,12 +180,12 @@ def plain_title(title: str) -> str:
 
 
 def opens_letters(title: str) -> bool:
-    """Whether the heading begins letters to or from reviewers; all that follows it belongs to them."""
+    """Whether the heading begins letters to or from reviewers, which include everything that follows."""
     return bool(_LETTERS.search(plain_title(title)))
 
 
 def said_outright(title: str) -> Category | None:
-    """The category of a title that names a usual part of a paper, else None."""
+    """The category of a title that names a standard part of a paper, else None."""
     plain = plain_title(title)
     return next((category for category, pattern in _STRONG if pattern.search(plain)), None)
 
@@ -196,9 +196,9 @@ def place(title: str, level: int, above: Sequence[Placement] = (), *, body_begun
     Args:
         title: the heading as written.
         level: its level, 1 for the highest.
-        above: the placements of the sections that hold it, outermost first.
-        body_begun: whether an introduction, method or result has come before; "Summary" means the
-            abstract before and a conclusion after.
+        above: the placements of its parent sections, outermost first.
+        body_begun: whether an introduction, method or result came before; "Summary" means the abstract
+            before that and a conclusion after.
     """
     plain = plain_title(title)
     parent = above[-1] if above else None
@@ -222,7 +222,7 @@ def _category(plain: str, level: int, parent: Placement | None, body_begun: bool
     if parent is None or parent.category not in _INHERITING:
         if strong is Category.ABSTRACT and body_begun:
             strong = None
-        return strong if strong is not None else _weak(plain, parent)
+        return strong if strong is not None else _category_by_keyword(plain, parent)
     if strong is Category.RELATED_WORK:
         return strong
     if strong is Category.CONCLUSION and parent.category is Category.EVALUATION:
@@ -232,7 +232,7 @@ def _category(plain: str, level: int, parent: Placement | None, body_begun: bool
     return parent.category
 
 
-def _weak(plain: str, parent: Placement | None) -> Category:
+def _category_by_keyword(plain: str, parent: Placement | None) -> Category:
     if len(plain.split()) <= _WEAK_WORDS and " of " not in plain:
         for category, pattern in _WEAK:
             if pattern.search(plain):

@@ -1,8 +1,8 @@
-"""Cuts the searchable sections of a paper into chunks that an embedding can take.
+"""Splits the searchable sections of a paper into chunks for embedding.
 
-Every chunk is a slice of the paper's text. Chunks of one section are about equally long, overlap by whole
-sentences and never cross into the next section; formulas, code and tables stay whole unless they are far
-longer than a chunk, and then are cut at line ends, since the embedding reads only 512 tokens.
+Every chunk is a slice of the paper's text. Chunks of a section are about equally long, overlap by whole sentences and
+never cross into the next section; formulas, code and tables stay whole unless they are much longer than a chunk, and
+are then split at line ends, since the embedding reads only 512 tokens.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ..text.sentences import sentence_spans
 from .markdown import Block, ParsedPaper
 from .types import Chunk, Section, chunk_id
 
-# Chunks made by another version are made anew when their paper is ingested.
+# Chunks of another version are recomputed when their paper is ingested.
 CHUNKING_VERSION = "2"
 
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|$)")
 _PICTURE = re.compile(r"!\[\]\([^()]*\)(?:\{[^{}]*\})?")  # without a caption
 _GAP = re.compile(r"[\s*_-]*")
-_MOST = 1.25  # times the target: the longest chunk that is not one whole block
-_WHOLE = 2.0  # times the target: the longest block that stays whole
+_MOST = 1.25  # times the target: the maximum length of a chunk that is not one whole block
+_WHOLE = 2.0  # times the target: the maximum length of a block that stays whole
 
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]  # of each text
@@ -32,7 +32,7 @@ CountTokens = Callable[[Sequence[str]], Sequence[int]]  # of each text
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A sentence, or a block that stays whole where it can."""
+    """A sentence, or a block that stays whole if possible."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The smallest thing a chunk is made of: a part, or a piece of one that is too long."""
+    """The smallest unit of a chunk: a part, or a piece of a part that is too long."""
 
     start: int
     end: int
@@ -57,14 +57,14 @@ def chunk_paper(
     target: int = 400,
     overlap: int = 100,
 ) -> list[Chunk]:
-    """The chunks of all searchable sections, with indices 0, 1, 2 ...; `chunk.text == paper.text[start:end]`.
+    """Split all searchable sections into chunks with indices 0, 1, 2 ...; `chunk.text == paper.text[start:end]`.
 
     Args:
         key: the paper's key.
         paper: the parsed text.
-        count_tokens: tokens of texts by the embedding's tokenizer; asked for all sentences of the paper at once.
-        target: tokens that a chunk aims at; none but a whole block has more than 1.25 times as many.
-        overlap: tokens, about, that neighbouring chunks of a section share.
+        count_tokens: token counts by the embedding's tokenizer; called once with all sentences of the paper.
+        target: target size in tokens; only a whole block may exceed 1.25 times as many.
+        overlap: approximate number of tokens shared by neighbouring chunks of a section.
     """
     text = paper.text
     runs = [(section, run) for section in paper.sections if section.searchable for run in _runs(paper, section)]
@@ -76,7 +76,7 @@ def chunk_paper(
             tokens = sum(piece.tokens for piece in pieces[first : last + 1])
             start, end = pieces[first].start, pieces[last].end
             if not any(character.isalnum() for character in _PICTURE.sub("", text[start:end])):
-                continue  # pictures without a word
+                continue  # images without text
             chunks.append(_chunk(key, len(chunks), paper, section, start, end, tokens))
     return chunks
 
@@ -100,13 +100,13 @@ def _chunk(key: str, index: int, paper: ParsedPaper, section: Section, start: in
 
 
 def _runs(paper: ParsedPaper, section: Section) -> Iterator[list[_Part]]:
-    """Neighbouring blocks of a section; what a reader does not see stands in no chunk and so parts them."""
+    """Runs of adjacent blocks of a section, separated by hidden content, which is in no chunk."""
     run: list[_Part] = []
     before: Block | None = None
     for block in paper.blocks_of(section):
-        # Between blocks stand rules, and link definitions, which are no text of the paper either.
-        apart = before is not None and not _GAP.fullmatch(paper.text, before.end, block.start)
-        if before is not None and (apart or block.kind == "hidden"):
+        # Rules and link definitions between blocks are not part of the paper's text either.
+        separated = before is not None and not _GAP.fullmatch(paper.text, before.end, block.start)
+        if before is not None and (separated or block.kind == "hidden"):
             yield run
             run, before = [], None
         if block.kind != "hidden":
@@ -117,7 +117,7 @@ def _runs(paper: ParsedPaper, section: Section) -> Iterator[list[_Part]]:
 
 
 def _parts(text: str, block: Block) -> Iterator[_Part]:
-    """The sentences of a block, or the block as it is, unless there is no word in it."""
+    """The sentences of a block, or the whole block; nothing if it contains no words."""
     if not any(character.isalnum() for character in text[block.start : block.end]):
         return
     if block.kind not in {"prose", "list"}:
@@ -126,7 +126,7 @@ def _parts(text: str, block: Block) -> Iterator[_Part]:
     begin = block.start
     spans = sentence_spans(text[block.start : block.end])
     for number, (_, stop) in enumerate(spans):
-        # With the list marker or white space marks before it, so that nothing is left out.
+        # Includes a preceding list marker or whitespace, so that nothing is lost.
         right = block.end if number == len(spans) - 1 else block.start + stop
         while begin < right and text[begin].isspace():
             begin += 1
@@ -135,7 +135,7 @@ def _parts(text: str, block: Block) -> Iterator[_Part]:
 
 
 def _pieces(text: str, part: _Part, tokens: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
-    """The part as one piece, or cut into several where it is longer than a chunk may be."""
+    """The part as one piece, or split into several if it is too long for a chunk."""
     if tokens <= (target if part.is_sentence else _WHOLE * target):
         yield _Piece(part.start, part.end, tokens, overlaps=part.is_sentence)
     elif part.is_sentence:
@@ -145,7 +145,7 @@ def _pieces(text: str, part: _Part, tokens: int, count_tokens: CountTokens, targ
 
 
 def _line_pieces(text: str, start: int, end: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
-    """A giant table or piece of code, cut at line ends into pieces of at most `target` tokens."""
+    """Split a huge table or code block at line ends into pieces of at most `target` tokens."""
     begin, gathered, stop = start, 0, start
     lines = [match for match in _LINE.finditer(text, start, end) if match.group().strip()]
     for match, tokens in zip(lines, count_tokens([match.group() for match in lines]), strict=True):
@@ -165,10 +165,10 @@ def _line_pieces(text: str, start: int, end: int, count_tokens: CountTokens, tar
 
 
 def _word_pieces(text: str, start: int, end: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
-    """A sentence or line longer than a chunk, cut between words; a word longer than that is cut anywhere."""
+    """Split a sentence or line longer than a chunk between words, or anywhere if a single word is too long."""
     half = max(1, target // 2)
     begin, gathered, stop = start, 0, start
-    # No token is shorter than a character, so a piece of so many characters cannot be too long.
+    # A token has at least one character, so a piece of this many characters cannot be too long.
     words = [
         (left, min(left + half, match.end()))
         for match in _WORD.finditer(text, start, end)
@@ -188,22 +188,22 @@ def _word_pieces(text: str, start: int, end: int, count_tokens: CountTokens, tar
 
 
 def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """First and last piece of each chunk; every piece is in at least one."""
+    """First and last piece of each chunk; every piece is in at least one chunk."""
     most = _MOST * target
-    left = sum(piece.tokens for piece in pieces)  # from `first` on
+    left = sum(piece.tokens for piece in pieces)  # starting at `first`
     first = least = 0
     while first < len(pieces):
         if left <= most:
             yield first, len(pieces) - 1
             return
-        # Equal shares of what is left, so that no short rest remains.
+        # Equal shares of the remaining pieces, so that no short rest remains.
         count = max(2, math.ceil((left - overlap) / max(1, target - overlap)))
         share = (left + (count - 1) * overlap) / count
         last, gathered = first, pieces[first].tokens
         while last + 1 < len(pieces):
             more = pieces[last + 1].tokens
             enough = gathered + more / 2 > share and gathered >= share / 2
-            # What it shares with the chunk before may be enough already; it must bring something new all the same.
+            # The overlap with the previous chunk may already be long enough, but every chunk must add something new.
             if gathered + more > most or (enough and last >= least):
                 break
             last += 1
@@ -215,7 +215,7 @@ def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tupl
 
 
 def _next_first(pieces: Sequence[_Piece], first: int, last: int, overlap: int, most: float) -> int:
-    """Where the next chunk begins: some sentences back, unless a large block leaves no room for them."""
+    """The first piece of the next chunk: some sentences back, unless a large block leaves no room for them."""
     if last + 1 >= len(pieces):
         return len(pieces)
     room = most - pieces[last + 1].tokens

@@ -1,6 +1,6 @@
-"""Other formats as markdown, by pandoc: Word, LaTeX, JATS, HTML and EPUB.
+"""Converts Word, LaTeX, JATS, HTML and EPUB to markdown with pandoc.
 
-pandoc runs sandboxed: a document can make it read no other file, and it is stopped at limits of time and memory.
+pandoc runs sandboxed, so a document cannot make it read other files, and with limits on time and memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from .pandoc import PandocError, PandocLimitError, pandoc
 from .regular_files import FileRefusedError, read_regular, require_regular
 
-# By ending: the reader. Boxes and spans of a web page say nothing that a reader sees.
+# The pandoc reader by extension. Divs and spans of a web page carry no visible text.
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
     {
         ".docx": "docx",
@@ -30,24 +30,24 @@ FORMATS: Final[Mapping[str, str]] = MappingProxyType(
 )
 _TO = "gfm-tex_math_gfm+tex_math_dollars+yaml_metadata_block-footnotes"
 _BOX = re.compile(r"</?(?:div|section|span)\b[^<>]*>")
-# pandoc writes "\\[12\\]" for a plain "[12]", and "\\>" for ">": right as markdown, wrong in a quotation.
+# pandoc writes "\\[12\\]" for a plain "[12]", and "\\>" for ">": correct markdown, but wrong in a quotation.
 _ESCAPED_BRACKETS = re.compile(r"(?<!\\)\\\[([^\[\]\n]*?)\\\](?![(:\[])")
 _ESCAPED_SIGN = re.compile(r"(?<!\\)\\(?=[<>](?:[\s\d=.]|$))(?<=.\\)")
-_AS_IT_IS = re.compile(r"(`+[^`]*`+|(?<!\\)\$\$?(?:[^$\\]|\\.)*\$\$?)")  # code and formulas
+_VERBATIM = re.compile(r"(`+[^`]*`+|(?<!\\)\$\$?(?:[^$\\]|\\.)*\$\$?)")  # code and formulas
 _SECONDS = 120.0
 _MEGABYTES = 3000
-# Of text pandoc takes up to a hundred times the memory; most of an archive are pictures.
+# pandoc needs up to a hundred times the size of a text in memory; most of an archive is images.
 _ARCHIVES: Final = frozenset({".docx", ".epub"})
 _MOST_BYTES: Final = 300_000_000
 _MOST_TEXT: Final = 50_000_000
 
 
 class ConversionError(Exception):
-    """A file that pandoc cannot read; the message is the reason, in one line."""
+    """A file that pandoc cannot read; the message is the reason in one line."""
 
 
 def as_markdown(path: Path) -> str:
-    """The file in markdown with its metadata as a YAML head; raises `ConversionError`."""
+    """Convert the file to markdown with its metadata as YAML front matter; raises `ConversionError`."""
     kind = FORMATS[path.suffix.lower()]
     _require_whole(path, kind)
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
@@ -61,7 +61,7 @@ def as_markdown(path: Path) -> str:
 
 
 def _without_boxes(text: str) -> str:
-    """Without the tags that only group words and escapes that nobody needs; code is left as it is."""
+    """Remove grouping tags and unnecessary escapes; code is left unchanged."""
     lines: list[str] = []
     fenced = False
     for line in text.split("\n"):
@@ -73,8 +73,8 @@ def _without_boxes(text: str) -> str:
 
 
 def _unescaped(line: str) -> str:
-    """The line with brackets and signs as they are read, where they still mean the same to markdown."""
-    parts = _AS_IT_IS.split(line)
+    """Unescape brackets and signs where that does not change the meaning of the markdown."""
+    parts = _VERBATIM.split(line)
     return "".join(
         part if index % 2 else _ESCAPED_SIGN.sub("", _ESCAPED_BRACKETS.sub(r"[\1]", part))
         for index, part in enumerate(parts)
@@ -82,12 +82,12 @@ def _unescaped(line: str) -> str:
 
 
 def most_bytes(path: Path) -> int:
-    """How large a file of this ending may be."""
+    """The size limit of a file with this extension."""
     return _MOST_BYTES if path.suffix.lower() in _ARCHIVES else _MOST_TEXT
 
 
 def _require_whole(path: Path, kind: str) -> None:
-    """Raise `ConversionError` for what pandoc would take for an empty or a wrong document, or what is too large."""
+    """Raise `ConversionError` if pandoc would read an empty or wrong document, or if it is too large."""
     try:
         if path.suffix.lower() in _ARCHIVES:
             require_regular(path, most_bytes(path))
@@ -101,4 +101,4 @@ def _require_whole(path: Path, kind: str) -> None:
     if kind == "latex" and b"\\documentclass" not in data:
         raise ConversionError("has no \\documentclass: it is a part of another LaTeX file")
     if kind == "jats" and b"<article" not in data:
-        raise ConversionError("is XML, but no JATS article")
+        raise ConversionError("is XML, but not a JATS article")

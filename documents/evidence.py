@@ -1,4 +1,4 @@
-"""A finding read from a paper, and the exact words that a citation of it rests on."""
+"""Evidence: a finding read from a paper with the exact words that support it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .types import Chunk
 
 
 def text_hash(text: str) -> str:
-    """The sha256 of a text, by which vectors are reused and evidence is found again."""
+    """The sha256 of a text, used to reuse vectors and to find evidence again."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSpan:
-    """Words of a chunk: `chunk.text[start:end] == quote` for the chunk whose text has the hash `chunk_hash`."""
+    """A span of a chunk: `chunk.text[start:end] == quote` for the chunk whose text has the hash `chunk_hash`."""
 
     chunk_id: str
     start: int
@@ -27,7 +27,7 @@ class EvidenceSpan:
 
     @classmethod
     def of(cls, chunk: Chunk, start: int, end: int) -> EvidenceSpan:
-        """The words sliced from `chunk`, never copied by a model; ValueError on an empty span."""
+        """The span sliced from `chunk`, never copied by a model; raises ValueError for an empty span."""
         if not 0 <= start < end <= len(chunk.text):
             raise ValueError(f"span {start}:{end} is not inside chunk {chunk.id} of {len(chunk.text)} characters")
         return cls(chunk.id, start, end, chunk.text[start:end], chunk.page_at(start), text_hash(chunk.text))
@@ -35,13 +35,13 @@ class EvidenceSpan:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One finding of a paper; `chunk.text[start:end] == quote` holds from the moment it is made.
+    """One finding of a paper; `chunk.text[start:end] == quote` always holds.
 
-    `id` is the marker a writer cites it by (`E1`, `E2` ...), stable within a thread, `summary` the finding in one
-    statement. `section` is the section title, which places the quote when the source has no pages. `combined_score`
-    weighs both scores, all in 0-1. A finding may rest on sentences that do not follow each other, also in neighbouring
-    chunks: `more` are those after the first run. `need` is the id of what it is evidence for, empty where no needs were
-    planned (runs before there were any), `also` those of what else it serves.
+    `id` is the marker by which a writer cites it (`E1`, `E2` ...), stable within a thread; `summary` is the finding in
+    one statement. `section` is the section title, which locates the quote if the source has no pages. `combined_score`
+    weights both scores, all in 0-1. A finding may be based on non-adjacent sentences, also in neighbouring chunks:
+    `more` are those after the first run. `need` is the id of the need that it serves, empty if no needs were planned
+    (older runs); `also` are the ids of other needs it serves.
     """
 
     id: str
@@ -79,7 +79,7 @@ class Evidence:
         more: tuple[EvidenceSpan, ...] = (),
         also: tuple[str, ...] = (),
     ) -> Evidence:
-        """Evidence whose quote is sliced from `chunk`, never copied by a model; ValueError on an empty span."""
+        """Evidence whose quote is sliced from `chunk`, never copied by a model; raises ValueError for an empty span."""
         words = EvidenceSpan.of(chunk, start, end)
         return cls(
             id=id,
@@ -103,16 +103,16 @@ class Evidence:
 
     @property
     def spans(self) -> tuple[EvidenceSpan, ...]:
-        """All words that the finding rests on, in the order of the paper."""
+        """All spans that support the finding, in the order of the paper."""
         first = EvidenceSpan(self.chunk_id, self.start, self.end, self.quote, self.page, self.chunk_hash)
         return (first, *self.more)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form that graph state holds."""
+        """The plain form for graph state."""
         return {**asdict(self), "more": [asdict(span) for span in self.more], "also": list(self.also)}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Evidence:
-        """The one place where state becomes a typed value again; records of older runs have one run of words."""
+        """Deserialize from graph state; records of older runs have a single span."""
         more = tuple(EvidenceSpan(**span) for span in record.get("more", ()))
         return cls(**{**record, "more": more, "also": tuple(record.get("also", ()))})

@@ -1,7 +1,7 @@
-"""The structure of a text that a user wrote: paragraphs, and beside them lists, tables, headings and code as they are.
+"""Splits a user's text into blocks: paragraphs, and lists, tables, headings and code kept verbatim.
 
-A field of an experiment is often markdown. Paragraphs may be cut into sentences; everything else means something by its
-lines only, and is kept line by line.
+A field of an experiment is often markdown. Paragraphs may be split into sentences; in everything else line breaks are
+significant and kept.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ BlockKind = Literal["paragraph", "heading", "kept"]
 _ATX: Final = re.compile(r"[ \t]*#{1,6}(?P<words>(?:[ \t].*)?)")
 _LOWEST: Final = 6
 _BULLET: Final = re.compile(r"(?m)^([ \t]*)[\u2022\u2023\u25aa\u25e6\u25cf][ \t]+")
-# "1. Train. 2. Fit." on one line is a sentence with numbers in it, and no list.
+# "1. Train. 2. Fit." on one line is a sentence with numbers, not a list.
 _INLINE_STEPS: Final = re.compile(r"[ \t]*\d{1,3}[.)][ \t].*[ \t]\d{1,3}[.)][ \t]")
 
 
 @dataclass(frozen=True, slots=True)
 class FieldBlock:
-    """A part of a text; a paragraph stands on one line, a heading is moved to the level asked, the rest is kept."""
+    """A block of a text: a paragraph on one line, a heading at its shifted level, or anything else verbatim."""
 
     kind: BlockKind
     text: str
 
 
 def blocks(text: str, *, top: int = 2) -> tuple[FieldBlock, ...]:
-    """The blocks of a text in order, its highest headings at level `top`."""
+    """The blocks of a text in order, with its highest headings at level `top`."""
     return _blocks(text, top)
 
 
@@ -57,7 +57,7 @@ def _made(token: Token, lines: list[str], down: int) -> Iterator[FieldBlock]:
         words = atx["words"].strip().rstrip("#").rstrip() if atx else " ".join(written[:-1])
         yield FieldBlock("heading", f"{'#' * min(_LOWEST, int(token.tag[1]) + down)} {_flat(words)}")
     elif token.type == "table_open":
-        # Markdown takes a line right below a table for a row of it; whoever wrote no bar meant none.
+        # Markdown parses a line directly below a table as a row, but a line without a bar was not meant as one.
         rows = next((n for n, line in enumerate(written) if "|" not in line), len(written))
         yield FieldBlock("kept", "\n".join(written[:rows]))
         yield FieldBlock("paragraph", _flat(" ".join(written[rows:])))
@@ -76,14 +76,14 @@ def _flat(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    # Indented lines are wrapped prose, and a line such as "[a]: b" is no definition that may vanish.
+    # Indented lines are wrapped prose, and a line such as "[a]: b" must not vanish as a link definition.
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.block.ruler.at("paragraph", _outer_paragraph)
     return parser.disable(["code", "reference", "html_block", "linkify", "inline"], ignoreInvalid=True)
 
 
 def _outer_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A paragraph; of one inside a list or a quotation nothing is kept, since nobody asks for it."""
+    """Paragraph rule that skips paragraphs inside lists and quotations, whose content is not needed."""
     before = len(state.tokens)
     found = paragraph(state, start, end, silent)
     if state.level:

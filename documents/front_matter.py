@@ -1,4 +1,4 @@
-"""The YAML block at the head of a markdown paper, read leniently and safely."""
+"""Reads the YAML front matter of a markdown paper, leniently and safely."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>{}]+", re.IGNORECASE)
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Plain values only: scalars are text as written, for YAML also counts `1:59:59` in sixties, to any length.
+    """Loads plain values only: scalars stay text, since YAML parses `1:59:59` as a base-60 number of any size.
 
-    `<<` merges nothing: a merge copies what it names, so that merges of merges grow without measure.
+    `<<` merges nothing: merges copy their target, so nested merges could grow exponentially.
     """
 
 
@@ -34,9 +34,9 @@ for _tag in ("int", "float", "timestamp", "binary"):
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What a paper says of itself; what is missing or of an odd form is empty.
+    """The metadata in a paper's front matter; missing or malformed fields are empty.
 
-    `problem` tells why the block could not be read; `hides_code` that Quarto shows no code cells.
+    `problem` says why the block could not be read; `hides_code` is true if Quarto hides code cells.
     """
 
     title: str = ""
@@ -50,7 +50,7 @@ class FrontMatter:
 
 
 def read_front_matter(source: str) -> FrontMatter:
-    """Metadata from YAML; a block that is no YAML gives an empty one that names the problem."""
+    """Parse metadata from YAML; invalid YAML gives empty metadata that names the problem."""
     if len(source) > _MOST_CHARACTERS:
         return FrontMatter(problem=f"front matter has more than {_MOST_CHARACTERS:,} characters and was not read")
     try:
@@ -74,16 +74,16 @@ def read_front_matter(source: str) -> FrontMatter:
 
 
 def find_doi(text: str) -> str:
-    """The DOI in a text or link, in lower case; empty when there is none."""
+    """The DOI in a text or link, in lower case; empty if there is none."""
     match = _DOI.search(text)
     return match.group(0).rstrip(".,;)]").lower() if match else ""
 
 
 def _text(value: object) -> str:
-    """A scalar as one line, paragraphs kept apart; empty for anything else."""
+    """A scalar on one line per paragraph; empty for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
-    # YAML can write half a character pair, which is no text and cannot be stored.
+    # YAML can contain lone surrogates, which cannot be stored.
     paragraphs = re.split(r"\n\s*\n", _SURROGATE.sub("\ufffd", str(value)))
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
 

@@ -1,7 +1,7 @@
-"""The usual headings of papers in other languages, as their English names.
+"""Translates the standard headings of papers in other languages to English.
 
-Only headings that are a usual part of a paper are known, as whole phrases: a word of another language inside a
-heading says no more about a section than any other word.
+Only whole phrases that name a standard part of a paper are included: a single foreign word inside a heading says no
+more about a section than any other word.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 _MEANINGS: Final = MappingProxyType(
     {
-        # In these languages one word is the abstract before the text and the summary behind it.
+        # In these languages the same word is used for the abstract before the text and the summary after it.
         "summary": """Zusammenfassung, Kurzfassung, Résumé, Resumen, Resumo, Riassunto, Samenvatting, 摘要,
             内容提要, 要旨, 要約, 概要""",
         "introduction": """Einleitung, Einführung, Introduction générale, Introducción, Introdução, Introduzione,
@@ -73,10 +73,9 @@ _ENGLISH: Final[Mapping[str, str]] = MappingProxyType(dict(_phrases()))
 
 
 def in_english(title: str) -> str | None:
-    """The English name of a usual heading in another language ("Ergebnisse": "results"), None for any other.
+    """The English name of a standard heading in another language ("Ergebnisse": "results"); None for any other.
 
-    Of two that are joined ("Ergebnisse und Diskussion") both are named. `title` comes without numbering, in lower
-    case or not.
+    Two joined headings ("Ergebnisse und Diskussion") are both translated. `title` has no numbering, in any case.
     """
     text = _folded(title)
     if _EAST_ASIAN.search(text):

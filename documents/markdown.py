@@ -1,8 +1,8 @@
-"""A paper in markdown, as sections and blocks with exact places in its text.
+"""Parses a paper in markdown into sections and blocks with exact offsets into its text.
 
-Nothing is rewritten: every span is an offset into the text as given, so that `text[start:end]` is what the
-author wrote. Headings inside code fences, comments and formulas are none (half of the `#` lines of a Quarto
-paper are comments in R).
+Nothing is rewritten: every span is an offset into the given text, so that `text[start:end]` is what the author wrote.
+Headings inside code fences, comments and formulas do not count (half of the `#` lines of a Quarto paper are comments
+in R).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .types import Category, Section
 from .unmarked_headings import headings_among
 
 BlockKind = Literal["prose", "list", "table", "code", "math", "html", "hidden"]
-Span = tuple[BlockKind, int, int]  # a block that has no section yet: kind, start, end
+Span = tuple[BlockKind, int, int]  # a block not yet assigned to a section: kind, start, end
 
 _KINDS: dict[str, BlockKind] = {
     "paragraph_open": "prose",
@@ -38,28 +38,28 @@ _KINDS: dict[str, BlockKind] = {
 _LINE_END = re.compile(r"\r\n?|\n")
 _COMMENT = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
 _ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{[^{}]*\}\s*$")
-# Code that the published paper does not show: Quarto and R Markdown cells with echo or include off.
+# Code hidden in the published paper: Quarto and R Markdown cells with echo or include off.
 _CELL = re.compile(r"\{[^}]*\}")
 _HIDDEN_CELL = re.compile(r"\b(?:include|echo)\s*=\s*F(?:ALSE)?\b|^#\|\s*(?:include|echo):\s*false", re.M)
 _HIDE_ALL = re.compile(r"opts_chunk\$set\([^)]{0,1000}\becho\s*=\s*F(?:ALSE)?\b")
-# In a list of annotated references each heading is another paper's title, with its citation alone below.
+# In a list of annotated references each heading is another paper's title, with only its citation below.
 _LONE_CITATION = re.compile(r"\s*\[@[^\[\]]+\][ \t]*(?:\r?\n|$)")
-# Sections of code alone: a program in an appendix, the setup of a notebook.
+# Sections that contain only code: a program in an appendix, the setup of a notebook.
 _CODE_SHARE = 0.7
 _APPENDED_CODE_SHARE = 0.3
 _PROSE_ENOUGH = 400  # characters
 _PART_WORDS = 3
 _ABSTRACT_WORDS = 600
-# What a program puts into the title of a web page when its author gave none.
+# Titles that programs generate for web pages without one.
 _FILE_NAME = re.compile(r"(?=.*[\d_.-])\w++(?:[-.]\w++)*|(?i:index|main|paper|article|manuscript|document|untitled)")
 _BODY = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUATION})
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A paragraph, list, table, formula or piece of code; `section` is the index of its section.
+    """A paragraph, list, table, formula or code block; `section` is the index of its section.
 
-    "hidden" is what a reader of the paper does not see: comments, and code cells that are not shown.
+    "hidden" blocks are invisible to a reader of the paper: comments, and hidden code cells.
     """
 
     kind: BlockKind
@@ -72,8 +72,8 @@ class Block:
 class ParsedPaper:
     """The structure of one paper; offsets are into `text`.
 
-    `page_starts` holds the offset at which each page begins, nothing for a source without pages; `title_source`
-    names where the title was found, where that is not the front matter or a heading.
+    `page_starts` holds the offset at which each page begins, empty for a source without pages; `title_source` names
+    where the title was found if not in the front matter or a heading.
     """
 
     text: str
@@ -85,7 +85,7 @@ class ParsedPaper:
     title_source: str = ""
 
     def page_at(self, offset: int) -> int | None:
-        """The page, from 1, on which the character at `offset` stands; None without pages."""
+        """The page, from 1, of the character at `offset`; None without pages."""
         return bisect_right(self.page_starts, offset) or None
 
     def blocks_of(self, section: Section) -> list[Block]:
@@ -95,10 +95,10 @@ class ParsedPaper:
         return list(self.blocks[first:stop])
 
     def abstract(self) -> str:
-        """The abstract: from the front matter, else the sections of that category, as plain paragraphs.
+        """The abstract: from the front matter, else from the sections of that category, as plain paragraphs.
 
-        A paper without a heading behind its abstract would be all abstract: it ends with the paragraph that
-        passes 600 words.
+        It ends with the paragraph that exceeds 600 words, since a paper without a heading after its abstract would
+        otherwise be all abstract.
         """
         if self.front_matter.abstract:
             return self.front_matter.abstract
@@ -122,7 +122,7 @@ class ParsedPaper:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading as written, and where its line begins and the text below it."""
+    """A heading as written, with the offsets of its line and of the text below it."""
 
     title: str
     level: int
@@ -131,7 +131,7 @@ class Heading:
 
 
 def parse_markdown(text: str) -> ParsedPaper:
-    """Structure of a paper; any text can be parsed, one without headings is one section."""
+    """Parse the structure of a paper; any text is valid, and one without headings is a single section."""
     tokens = markdown_tokens(text)
     lines = _line_starts(text)
     front = FrontMatter()
@@ -158,7 +158,7 @@ def parse_markdown(text: str) -> ParsedPaper:
 
 
 def _with_plain_headings(text: str, headings: list[Heading], loose: list[Span]) -> tuple[list[Heading], list[Span]]:
-    """Headings and blocks of a paper that marks no headings but its title, at most."""
+    """Headings and blocks of a paper that marks at most its title as a heading."""
     blocks = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
     plain = dict(headings_among(blocks))
     found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in plain.items()]
@@ -175,24 +175,24 @@ def assemble(
     *,
     has_title_heading: bool,
 ) -> ParsedPaper:
-    """A paper from its headings and blocks; `has_title_heading` says that the first heading is the title."""
+    """Assemble a paper from its headings and blocks; `has_title_heading` means that the first heading is the title."""
     sections = tuple(_sections(text, title, has_title_heading, list(headings), list(loose)))
     return ParsedPaper(text, title, front, sections, tuple(_blocks(sections, list(loose))))
 
 
 def _line_starts(text: str) -> list[int]:
-    """Offset of each line, and the length of the text behind the last one."""
+    """The offset of each line, followed by the length of the text."""
     return [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without the white space around it."""
+    """The span without surrounding whitespace."""
     end = start + len(text[start:end].rstrip())
     return end - len(text[start:end].lstrip()), end
 
 
 def _plain(inline: Token) -> str:
-    """A heading's words without markup and attributes."""
+    """A heading's text without markup and attributes."""
     words = "".join(
         " " if child.type in {"softbreak", "hardbreak"} else child.content
         for child in inline.children or []
@@ -216,7 +216,7 @@ def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[S
         return front.title, False
     first = headings[0]
     opens = not any(start < first.line_start for kind, start, _ in loose if kind != "hidden")
-    # "Evaluation of Looms in Practice" is a title, "Evaluation" a part.
+    # "Evaluation of Looms in Practice" is a title, "Evaluation" a section.
     is_part = said_outright(first.title) is not None and len(first.title.split()) <= _PART_WORDS
     is_title = first.level == 1 and opens and bool(first.title) and not is_part
     if front.title and not (is_title and _FILE_NAME.fullmatch(front.title) and " " in first.title):
@@ -231,7 +231,7 @@ def _sections(
     headings: list[Heading],
     loose: list[Span],
 ) -> Iterator[Section]:
-    """The sections in order; what stands before the first heading is one of its own."""
+    """The sections in order; text before the first heading forms its own section."""
     if not headings or any(start < headings[0].line_start for _, start, _ in loose):
         lead_start = min((start for _, start, _ in loose), default=0)
         headings = [Heading(title, 1, lead_start, lead_start), *headings]
@@ -253,7 +253,7 @@ def _sections(
             placement = Placement(Category.OTHER, searchable=False)
         parent = above[-1][0].title if above else ""
         body_begun = body_begun or placement.category in _BODY
-        # A section of code alone hides itself, not the prose in its subsections.
+        # A code-only section is hidden itself, but not the prose in its subsections.
         above.append((heading, placement if not hidden or in_letters else Placement(Category.OTHER)))
         yield Section(
             index,
@@ -268,7 +268,7 @@ def _sections(
 
 
 def _is_no_prose(text: str, start: int, end: int, loose: list[Span], appended: bool) -> bool:
-    """Whether a section is an annotated reference, or code with hardly a sentence around it."""
+    """Whether a section is an annotated reference, or code with hardly any prose."""
     if _LONE_CITATION.match(text, start, end):
         return True
     first = bisect_left(loose, start, key=lambda block: block[1])

@@ -1,6 +1,6 @@
-"""The user's own note on a paper, `<key>.notes.md` beside it: what it says, and the passages it is found by.
+"""The user's own note on a paper, `<key>.notes.md` next to it, split into passages for search.
 
-A note is not the paper: it is searched with the summaries, never among the passages that can be cited.
+A note is not part of the paper: it is searched with the summaries, never among the passages that can be cited.
 """
 
 from __future__ import annotations
@@ -16,34 +16,35 @@ from ..text.sentences import sentence_spans
 
 NOTE_ENDING: Final = ".notes.md"
 _BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n)")
-_LEAST_CUT = 200  # characters: shorter text is not cut any more
+_LEAST_CUT = 200  # characters: shorter text is not split further
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note as it was written; each of its passages, `text[start:end]`, has a vector of its own."""
+    """A note as written; each of its passages, `text[start:end]`, has its own vector."""
 
     text: str
     spans: tuple[Span, ...]
 
     @property
     def passages(self) -> tuple[str, ...]:
-        """What is embedded, in the order of the text."""
+        """The passages to embed, in text order."""
         return tuple(self.text[start:end] for start, end in self.spans)
 
 
 def note_stem(file: Path) -> str | None:
-    """The key or file stem that a note is named after, None when the file is no note; the ending in any case."""
+    """The key or file stem that a note is named after; None if the file is not a note. The extension is
+    case-insensitive."""
     name = file.name
     return name[: -len(NOTE_ENDING)] if name.lower().endswith(NOTE_ENDING) else None
 
 
 def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 400) -> Note:
-    """The note cut into passages of at most `target` tokens, at paragraphs where that can be.
+    """Split a note into passages of at most `target` tokens, at paragraphs if possible.
 
-    `count_tokens` is the embedding's. The text must not be blank.
+    `count_tokens` is the embedding model's. The text must not be blank.
     """
     spans: list[Span] = []
     total = 0
@@ -59,12 +60,12 @@ def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 40
 
 
 def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
-    """Paragraphs; of one that is too long its sentences, and of such a sentence pieces."""
+    """Paragraphs; those that are too long are split into sentences, and too long sentences into pieces."""
     for start, end in _paragraphs(text):
         if count_tokens(text[start:end]) <= target:
             yield start, end
             continue
-        # From sentence to sentence: what stands between two is a part of the note as well.
+        # From one sentence start to the next: text between sentences belongs to the note as well.
         later = [start + first for first, _ in sentence_spans(text[start:end])][1:]
         for first, last in pairwise([start, *later, end]):
             yield from _cut(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
@@ -79,7 +80,7 @@ def _paragraphs(text: str) -> Iterator[Span]:
 
 
 def _cut(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
-    """The span, halved until each part has at most `target` tokens; at a space where one is near the middle."""
+    """Halve the span until each part has at most `target` tokens, at a space near the middle if there is one."""
     if end - start <= _LEAST_CUT or count_tokens(text[start:end]) <= target:
         yield start, end
         return

@@ -1,8 +1,8 @@
-"""What a model is shown of a passage: numbered units that say something, each with its exact place in the text.
+"""Splits a passage into the numbered units shown to a model, each with its exact span in the text.
 
-A unit is a sentence, a table with its caption, a panel of a figure's caption, or a formula. Pictures, addresses,
-headings, licences, page headers, program code and entries of the reference list are none. What is shown is cleaned
-of markup; what is quoted is `text[start:end]`.
+A unit is a sentence, a table with its caption, a panel of a figure's caption, or a formula. Images, addresses,
+headings, licences, page headers, program code and entries of the reference list are skipped. The shown text is cleaned
+of markup; the quote is `text[start:end]`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ UnitKind = Literal["sentence", "table", "caption", "equation"]
 
 _LATEX_ITEM = re.compile(r"\\item\b(?:\[[^\[\]]{0,80}\])?\s*")
 _ENDS = re.compile(r"[.!?][)\"\u201d*_]{0,3}$")
-_JOINED = 1_500  # characters of the longest sentence with formulas
-_HEAD = 200  # characters of the names of a table's columns
-_FEWEST_ROWS = 2  # of a table that lost its bars and has no caption
+_JOINED = 1_500  # maximum characters of a sentence with formulas
+_HEAD = 200  # maximum characters of a table's column names
+_FEWEST_ROWS = 2  # for a table that lost its bars and has no caption
 
 
 @dataclass(frozen=True, slots=True)
 class ReadableUnit:
-    """A stretch of a text, `text[start:end]`, and how it is shown: `text`, on one line, without markup."""
+    """A span of a text, and its shown form: `text`, on one line, without markup."""
 
     start: int
     end: int
@@ -39,9 +39,9 @@ class ReadableUnit:
 
 
 def readable_units(text: str) -> list[ReadableUnit]:
-    """The units of `text` in order; they do not overlap, and each shows at least one letter."""
+    """The units of `text` in order, without overlap; each shows at least one letter."""
     parts = [part for part in parts_of(text) if part.kind != "picture"]
-    if all(part.kind in {"title", "left out"} for part in parts):  # a few words are all there is
+    if all(part.kind in {"title", "left out"} for part in parts):  # there are only a few words
         parts = [replace(part, kind="prose") for part in parts if part.kind == "title"]
     found: list[ReadableUnit] = []
     index = 0
@@ -51,13 +51,13 @@ def readable_units(text: str) -> list[ReadableUnit]:
             found += _table(text, parts[index:stop])
             index = stop
         else:
-            found += _units(text, _read_on(text, parts, index))
+            found += _units(text, _reclassified(text, parts, index))
             index += 1
     return _with_formulas(text, found)
 
 
-def _read_on(text: str, parts: Sequence[Part], index: int) -> Part:
-    """The part; one that looks like a heading is prose where a formula or the rest of its sentence follows."""
+def _reclassified(text: str, parts: Sequence[Part], index: int) -> Part:
+    """Reclassify an apparent heading as prose if a formula or the rest of its sentence follows."""
     part, after = parts[index], parts[index + 1] if index + 1 < len(parts) else None
     follows = after is not None and (
         after.kind == "equation" or (after.kind == "prose" and text[after.start].islower())
@@ -66,7 +66,7 @@ def _read_on(text: str, parts: Sequence[Part], index: int) -> Part:
 
 
 def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
-    """The part behind the table that begins with `parts[index]`, with its caption; `index` where none begins."""
+    """The index after the table (with its caption) that begins with `parts[index]`; `index` if none begins."""
     stop = index
     titled = parts[stop].kind in {"table caption", "title"}
     stop += titled
@@ -91,13 +91,13 @@ def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
 
 
 def _names_columns(text: str, part: Part) -> bool:
-    """Whether a line that is no sentence may be the head of a table, which has no bars and no numbers."""
+    """Whether a line that is not a sentence may be the header of a table without bars."""
     line = text[part.start : part.end]
     return part.kind in {"title", "prose"} and len(line) <= _HEAD and "\n" not in line and line[-1] not in ".?!:;,"
 
 
 def _labels_figure(parts: Sequence[Part], stop: int) -> bool:
-    """Whether the rows before `parts[stop]` are the words and numbers along the axes of a figure."""
+    """Whether the rows before `parts[stop]` are the axis labels of a figure."""
     return stop < len(parts) and parts[stop].kind == "figure caption"
 
 
@@ -112,7 +112,7 @@ def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:
 
 
 def _units(text: str, part: Part) -> Iterator[ReadableUnit]:
-    """The units of a part that belongs to no table."""
+    """The units of a part that is not in a table."""
     start, end = part.start, part.end
     if part.kind == "equation":
         yield from _unit(start, end, plain_formula(text[start:end].strip("$ \n")), "equation")
@@ -127,9 +127,9 @@ def _units(text: str, part: Part) -> Iterator[ReadableUnit]:
 
 
 def _with_formulas(text: str, units: Sequence[ReadableUnit]) -> list[ReadableUnit]:
-    """Formulas on lines of their own joined to the sentence that leads to them and goes on behind them."""
+    """Join display formulas to the sentence that precedes and continues after them."""
     joined: list[ReadableUnit] = []
-    formula = False  # the last one ends in a formula
+    formula = False  # whether the last unit ends in a formula
     for unit in units:
         last = joined[-1] if joined else None
         leads = unit.kind == "equation" and last is not None and last.kind == "sentence" and not _ENDS.search(last.text)

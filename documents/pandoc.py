@@ -1,8 +1,8 @@
-"""The one way in which pandoc is run: sandboxed, within limits of memory and time, with an environment of its own.
+"""Runs pandoc sandboxed, with limits on memory and time and a clean environment.
 
-`--sandbox` keeps what a document says from files and the net, but not what a citation style says: citeproc looks for
-the parent of a style outside of it. So a style is checked before pandoc is shown it (`citations/csl_styles.py`), and
-any address that is asked for all the same ends at a proxy that nobody listens at.
+`--sandbox` keeps documents from accessing files and the network, but not citation styles: citeproc resolves a style's
+parent outside of it. So styles are validated before they are passed to pandoc (`citations/csl_styles.py`), and any
+remaining request goes to a proxy address where nothing listens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .subprocesses import OutOfTimeError, run
 
 _HEAP_EXHAUSTED: Final = 251  # exit code of GHC's runtime
 _SIGNALLED: Final = 128
-# No key of the user's, and nothing that changes how pandoc's runtime is limited.
+# Excludes the user's keys, and variables that change the limits of pandoc's runtime.
 _PASSED_ON = re.compile(r"HOME|PATH|LANG|LC_\w+|TMPDIR|TEMP|TMP|XDG_\w+|PYPANDOC_PANDOC|SYSTEMROOT|APPDATA|USERPROFILE")
 _NOBODY: Final = "http://127.0.0.1:9"
 _NO_NET: Final = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _NOBODY)
@@ -24,25 +24,25 @@ _MESSAGE: Final = 200  # characters
 
 
 class PandocError(RuntimeError):
-    """pandoc refused what it was given, or was stopped at a limit; the message is the reason, in one line."""
+    """pandoc rejected its input or was stopped at a limit; the message is the reason in one line."""
 
 
 class PandocLimitError(PandocError):
-    """What pandoc was given takes more time or memory than it may."""
+    """The input needs more time or memory than allowed."""
 
 
 def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes:
-    """What pandoc writes to its standard output.
+    """Run pandoc and return its standard output.
 
     Args:
-        arguments: all but those of the sandbox and the limits.
-        seconds: after which it is killed.
-        megabytes: of memory that it may take.
+        arguments: all arguments except those for sandbox and limits.
+        seconds: the timeout after which it is killed.
+        megabytes: the memory limit.
 
-    Raises `PandocError`, and OSError when it cannot be started. Killed when the task is cancelled that
-    `processes.in_thread` runs it for.
+    Raises `PandocError`, and OSError if it cannot be started. It is killed if the task that called it through
+    `subprocesses.in_thread` is cancelled.
     """
-    # Imported here: it looks for the binary, and most commands need none.
+    # Imported lazily: the import looks for the binary, which most commands do not need.
     import pypandoc
 
     command = [pypandoc.get_pandoc_path(), "+RTS", f"-M{megabytes}m", "--RTS", "--sandbox", *arguments]
@@ -55,7 +55,7 @@ def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes
     if ended.code == _HEAP_EXHAUSTED:
         raise PandocLimitError(f"takes more than {megabytes} MB of memory to convert")
     if ended.code > _SIGNALLED:
-        raise PandocLimitError("takes more time or output than it may to convert")
+        raise PandocLimitError("exceeds the limits of time or output; not converted")
     raise PandocError(" ".join(ended.errors.split())[:_MESSAGE].rstrip(".") or f"pandoc ended with {ended.code}")
 
 

@@ -1,4 +1,4 @@
-"""Who wrote a paper and what it is called: from its `.bib` entry, else from what the file says of itself."""
+"""Determines a paper's metadata from its `.bib` entry, else from the file itself."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SUMMARY_WORDS = 150
 
 
 def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Paper, list[str]]:
-    """The paper's metadata, and warnings about what had to be made up.
+    """The paper's metadata, and warnings about what had to be inferred.
 
-    With an entry, the file only fills what the entry leaves empty; without one, a BibTeX entry is made.
+    With an entry, the file only fills its empty fields; without one, a BibTeX entry is generated.
     """
     front = parsed.front_matter
     warnings = [f"{path}: {front.problem}."] if front.problem else []
@@ -61,7 +61,7 @@ def key_of(path: Path) -> str:
 
 
 def made_entry(paper: Paper) -> str:
-    """A BibTeX entry for a paper that came without one."""
+    """Generate a BibTeX entry for a paper without one."""
     authors = " and ".join(as_latex(re.sub(r"\band\b", "{and}", author)) for author in paper.authors)
     fields = {
         "title": "{" + as_latex(paper.title) + "}",
@@ -74,11 +74,11 @@ def made_entry(paper: Paper) -> str:
 
 
 def extractive_summary(parsed: ParsedPaper, *, words: int = SUMMARY_WORDS) -> str:
-    """The first prose of the searchable sections, up to the end of the paragraph that passes `words`."""
+    """The first prose of the searchable sections, up to the end of the paragraph that exceeds `words`."""
     taken: list[str] = []
     count = 0
     wanted = [section for section in parsed.sections if section.searchable]
-    wanted.sort(key=lambda section: section.category is Category.OTHER)  # stable: the body before boxes
+    wanted.sort(key=lambda section: section.category is Category.OTHER)  # stable sort: the body before boxes
     for section in wanted:
         for block in parsed.blocks_of(section):
             text = parsed.text[block.start : block.end]

@@ -1,7 +1,7 @@
-"""The parts of a passage that may begin and end anywhere in a paper: prose, captions, rows of a table, formulas.
+"""Splits a passage, which may begin and end anywhere in a paper, into prose, captions, table rows and formulas.
 
-Unlike `documents.markdown` this reads text that was cut out of its paper, markdown or PDF, so half a caption or table
-is what it is; one pass over the lines, then each paragraph by itself.
+Unlike `documents.markdown` it parses excerpts of a paper (markdown or PDF), so captions and tables may be incomplete.
+It makes one pass over the lines, then parses each paragraph separately.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .boilerplate import is_furniture, is_lone_heading, is_reference
 from .captions import caption_kind, is_panelled
 from .table_rows import RULE
 
-# "title" heads a table if one follows, else it is a heading and left out; a "picture" stands between a table and its
-# caption without parting them; "flat" is a row whose bars a PDF has lost; "left out" parts what stands around it.
+# "title" is a table's title if one follows, else a heading and left out; a "picture" between a table and its caption
+# does not separate them; "flat" is a row whose bars were lost in a PDF; "left out" separates its neighbours.
 PartKind = Literal[
     "prose", "figure caption", "table caption", "title", "rows", "flat", "equation", "picture", "left out"
 ]
@@ -24,7 +24,7 @@ PartKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of the passage, without the white space around it."""
+    """A span of the passage, without surrounding whitespace."""
 
     kind: PartKind
     start: int
@@ -60,17 +60,17 @@ _NUMERIC: Final = re.compile(
 )
 _SIGN = re.compile(r"[=\u2236\u223c\u2264\u2265\u2208\u2211\u222b]")
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
-_FLAT_SHARE = 0.3  # of the words of a row are numbers
+_FLAT_SHARE = 0.3  # share of numbers among the words of a row
 _FLAT_WORDS = 30
-_CAPTION_WORDS = 4  # fewer beside a picture are its name
+_CAPTION_WORDS = 4  # fewer words next to an image are its name
 _FORMULA_WORDS = 3
-_NESTED = 8  # brackets around a picture; deeper ones are none
+_NESTED = 8  # maximum nesting of brackets around an image
 
 
 def parts_of(text: str) -> Iterator[Part]:
     """The parts of `text`, in order and without overlap."""
     lines = [match.span() for match in _LINE.finditer(text)]
-    missing: dict[str, int] = {}  # a closing mark: it stands on no line before this one
+    missing: dict[str, int] = {}  # by closing mark: the line before which it does not occur
     index = 0
     while index < len(lines):
         stop, kind = _block(text, lines, index, missing)
@@ -84,7 +84,7 @@ def parts_of(text: str) -> Iterator[Part]:
 def _block(
     text: str, lines: Sequence[_Line], index: int, missing: dict[str, int]
 ) -> tuple[int, PartKind | Literal["paragraph"] | None]:
-    """The line behind the block that begins on line `index`, and its kind; None for what parts nothing."""
+    """The line after the block that begins on line `index`, and its kind; None if no block begins there."""
     line = text[slice(*lines[index])]
     bare = line.strip()
     if not bare:
@@ -119,7 +119,7 @@ def _begins_block(line: str) -> bool:
 
 
 def _closed(text: str, lines: Sequence[_Line], index: int, missing: dict[str, int]) -> tuple[int, PartKind] | None:
-    """The block that runs from line `index` to a closing mark: code, formula, comment, table in HTML."""
+    """The block from line `index` to a closing mark: code, formula, comment, HTML table."""
     start, end = lines[index]
     line = text[start:end]
     bare = line.strip()
@@ -148,7 +148,7 @@ def _closed(text: str, lines: Sequence[_Line], index: int, missing: dict[str, in
 
 
 def _closing(text: str, lines: Sequence[_Line], index: int, mark: str, missing: dict[str, int]) -> int | None:
-    """The line behind the one from `index` on that holds `mark`; each mark that is nowhere is looked for once."""
+    """The line after the first one from `index` that contains `mark`; missing marks are searched for only once."""
     if mark in missing:
         return None
     for number in range(index, len(lines)):
@@ -165,7 +165,7 @@ def _is_row(bare: str) -> bool:
 
 
 def _paragraph(text: str, start: int, end: int) -> Iterator[Part]:
-    """A paragraph or list item: the captions of its pictures apart, the rest by its kind."""
+    """The parts of a paragraph or list item: captions of its images separately, the rest by kind."""
     place = start
     for left, right, alt in _pictures(text, start, end):
         yield from _part(text, None, place, left)
@@ -178,9 +178,9 @@ def _paragraph(text: str, start: int, end: int) -> Iterator[Part]:
 
 
 def _pictures(text: str, start: int, end: int) -> list[tuple[int, int, tuple[int, int] | None]]:
-    """Each picture of a paragraph with the span of its caption; also the end, or the beginning, of one cut off.
+    """Each image of a paragraph with the span of its caption, including truncated ones at either end.
 
-    Pictures inside a sentence, without a caption, stay there.
+    Images without a caption inside a sentence are skipped.
     """
     raw = text[start:end]
     if "](" not in raw and "![" not in raw:
@@ -196,7 +196,7 @@ def _pictures(text: str, start: int, end: int) -> list[tuple[int, int, tuple[int
             continue
         began = opened.pop() if opened else None
         is_picture = began is not None and raw[began - 1 : began] == "!"
-        # Of what was cut off at its beginning there is one at most.
+        # At most one image is truncated at its beginning.
         may_end = (is_picture and len(opened) <= _NESTED) or (began is None and not headless)
         headless = headless or began is None
         closing = _PICTURE_END.match(raw, at) if may_end else None
@@ -223,7 +223,7 @@ def _outermost(found: list[tuple[int, int, tuple[int, int] | None]]) -> list[tup
 
 
 def _part(text: str, kind: PartKind | None, start: int, end: int) -> Iterator[Part]:
-    """The stretch without white space around it, of the kind that its words show where none is given."""
+    """The span without surrounding whitespace; its kind is inferred from its words unless given."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -244,7 +244,7 @@ def _part(text: str, kind: PartKind | None, start: int, end: int) -> Iterator[Pa
 
 
 def _kind(raw: str) -> PartKind:
-    """What a paragraph is, by its words."""
+    """Classify a paragraph by its words."""
     if is_furniture(raw):
         return "picture"
     if is_reference(raw):
@@ -265,7 +265,7 @@ def _kind(raw: str) -> PartKind:
 
 
 def _is_flat(raw: str) -> bool:
-    """Whether every line is a row of numbers with their names, as a PDF gives a table without its bars."""
+    """Whether every line is a row of numbers with labels, as in a table that lost its bars in a PDF."""
     lines = raw.split("\n")
     if _ITEM.match(raw):
         return False
@@ -281,7 +281,7 @@ def _is_flat_row(line: str) -> bool:
 
 
 def _is_fragment(raw: str) -> bool:
-    """A formula, or a piece of one, that stands on a line of its own in a PDF."""
+    """Whether it is a formula, or a fragment of one, on a line of its own in a PDF."""
     if "\n" in raw or len(raw) > 200 or "|" in raw:
         return False
     words = _LONG_WORD.findall(raw)

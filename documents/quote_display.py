@@ -1,7 +1,7 @@
-"""A quotation as a reader is shown it: an ellipsis stands wherever words of the passage are left out.
+"""Formats a quotation for display, with an ellipsis wherever words of the passage are left out.
 
-The span itself stays exact (`chunk.text[start:end] == quote`); only what is shown of it is made here. Numbers and keys
-of references are no words of a passage and go without a sign.
+The span itself stays exact (`chunk.text[start:end] == quote`); only its displayed form is built here. Reference numbers
+and keys are removed without an ellipsis.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REFERENCE = (
 )
 REFERENCES: Final = re.compile(_REFERENCE)
 _WORD = re.compile(r"[^\W_]")
-# What points to another place of the paper: "Fig. 2a", "Figure @fig:auroc", "{@tbl:all}", "[S1 Text](#s1)".
+# Cross-references within the paper: "Fig. 2a", "Figure @fig:auroc", "{@tbl:all}", "[S1 Text](#s1)".
 _POINTER = re.compile(
     rf"""(?:see\ (?:also\ )?|e\.g\.,?\ )?
     (?: \[[^\[\]]{{1,60}}\]\(\#[^()\s]{{0,200}}\) | \{{?@[a-z]+:[\w:.-]{{1,100}}\}}? | {_REFERENCE}
@@ -35,14 +35,14 @@ _PART = re.compile(r"\s*[,;]\s+")
 
 
 def shown_quote(text: str, start: int, end: int) -> str:
-    """The words `text[start:end]` on one line, with an ellipsis for what is left out of their sentences and within."""
+    """The words `text[start:end]` on one line, with ellipses for omitted parts of their sentences."""
     before, after = _left_out(text, start, end)
     quote = without_pointers(" ".join(text[start:end].split()))
     return f"{ELLIPSIS} " * before + quote + f" {ELLIPSIS}" * (after and not quote.endswith(ELLIPSIS))
 
 
 def without_pointers(words: str) -> str:
-    """The words with an ellipsis for what only points to a figure or a table of their paper, in brackets."""
+    """The words with bracketed cross-references to figures or tables replaced by an ellipsis."""
     return _BRACKET.sub(_unpointed, words)
 
 
@@ -56,11 +56,11 @@ def _unpointed(bracket: re.Match[str]) -> str:
 
 
 def _left_out(text: str, start: int, end: int) -> tuple[bool, bool]:
-    """Whether words of the sentence stand before the span, and behind it."""
+    """Whether the sentence has words before the span, and after it."""
     spans = sentence_spans(text)
     first = max((begin for begin, _ in spans if begin <= start), default=start)
     last = min((stop for _, stop in spans if stop >= end), default=end)
-    # Of a span that ends between two sentences nothing is left out.
+    # A span that ends between two sentences omits nothing.
     inside = any(begin < end <= stop for begin, stop in spans)
     return _has_words(text[first:start]), inside and _has_words(text[end:last])
 

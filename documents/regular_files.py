@@ -1,4 +1,4 @@
-"""Reading a file that someone else may have made: its kind and its size are looked at before a byte is read."""
+"""Reads untrusted files: their type and size are checked before a byte is read."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import IO
 
 
 class FileRefusedError(Exception):
-    """A file that is not read; the message is the reason, in one line."""
+    """A file that is not read; the message is the reason in one line."""
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """The bytes of a regular file of at most `most` bytes; raises `FileRefusedError` and OSError."""
+    """Read a regular file of at most `most` bytes; raises `FileRefusedError` and OSError."""
     with _opened(path, most) as file:
         data = file.read(most + 1)
-    if len(data) > most:  # it grew, or its file system does not tell its size
+    if len(data) > most:  # it grew, or its file system does not report its size
         raise _too_large(len(data), most)
     return data
 
 
 def require_regular(path: Path, most: int) -> None:
-    """Raise `FileRefusedError` for what is no regular file of at most `most` bytes, and OSError."""
+    """Raise `FileRefusedError` unless it is a regular file of at most `most` bytes; also raises OSError."""
     _opened(path, most).close()
 
 
 def _opened(path: Path, most: int) -> IO[bytes]:
-    # Without waiting: to open a pipe would wait for someone who writes to it.
+    # Non-blocking, since opening a pipe would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode):
-            raise FileRefusedError("is no regular file")
+            raise FileRefusedError("is not a regular file")
         if state.st_size > most:
             raise _too_large(state.st_size, most)
     except BaseException:
@@ -42,4 +42,4 @@ def _opened(path: Path, most: int) -> IO[bytes]:
 
 
 def _too_large(size: int, most: int) -> FileRefusedError:
-    return FileRefusedError(f"is {size / 1e6:.0f} MB, more than it may be ({most / 1e6:.0f} MB)")
+    return FileRefusedError(f"is {size / 1e6:.0f} MB, more than the limit of {most / 1e6:.0f} MB")

@@ -1,7 +1,7 @@
-"""Words of a passage as a reader sees them on one line, without the markup they were typed with.
+"""Strips markup from a passage and puts it on one line, for display.
 
-This is for showing only: what is quoted stays a slice of the paper. Every pattern is bounded or cannot go back, so
-that a passage of any length takes time in proportion to it.
+Quotes themselves stay slices of the paper. Every pattern is bounded or possessive, so that the time is linear in the
+length of the passage.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import html
 import re
 from typing import Final
 
-# Where what stands apart from the prose is kept meanwhile: its number between two private characters.
+# Placeholder for code and formulas during processing: a number between two private-use characters.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _KEPT = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _PRIVATE: Final = {0xE000: None, 0xE001: None}
@@ -78,12 +78,12 @@ _TIE = re.compile(rf"(?<=[\w.,){_CLOSE}])~(?=[\w({_OPEN}])")
 _IN_BRACKETS = re.compile(r"(?<!\])\s?[(\[]<?(?:https?://|www\.|doi:|10\.\d{4,9}/)[^\s()]{1,500}[)\]]")
 _SUBJECT = re.compile(r"\s[a-z]")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{1,30}[)\"\u201d\u2019]?$")
-_PICTURE_WORDS: Final = 4  # fewer beside a picture are its name
+_PICTURE_WORDS: Final = 4  # fewer words next to an image are its name
 _UNITS: Final = frozenset({"mm", "cm", "km", "nm", "um", "dm", "kg", "ml", "sec", "min", "day", "log", "exp"})
 
 
 def plain_text(passage: str) -> str:
-    """`passage` on one line, without emphasis, link targets, heading marks, citation and footnote marks and tags."""
+    """`passage` on one line, without emphasis, link targets, heading, citation and footnote marks, and tags."""
     text = _HEADING_MARK.sub("", _QUOTE_MARK.sub("", passage.translate(_PRIVATE)))
     text = _ESCAPED_CITATION.sub(r"[\1]", " ".join(_without_comments(text).split()))
     kept: list[str] = []
@@ -98,7 +98,7 @@ def plain_text(passage: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """A blank in the place of each comment; one that is open or very long is none."""
+    """Replace each comment by a blank, unless it is unclosed or very long."""
     pieces: list[str] = []
     done, start, end = 0, text.find("<!--"), 0
     while start >= 0 and (end := text.find("-->", max(end, start + 4))) >= 0:
@@ -110,7 +110,7 @@ def _without_comments(text: str) -> str:
 
 
 def plain_formula(formula: str) -> str:
-    """A formula on one line without what only sets its spacing and type."""
+    """A formula on one line, without spacing and font commands."""
     text = _SPACING.sub(" ", formula)
     for _ in range(3):
         text = _STYLED.sub(r"\1", text)
@@ -128,7 +128,7 @@ def _literal(match: re.Match[str]) -> str:
 
 
 def _prose(text: str) -> str:
-    """What is no code and no formula."""
+    """Strip markup from text without code and formulas."""
     text = _DEFINITION.sub("", _IN_BRACKETS.sub("", text))
     if "\\" in text:
         text = _SET.sub(r"\1", _COMMAND.sub("", _ITEM.sub("", text)))
@@ -137,7 +137,7 @@ def _prose(text: str) -> str:
         text = _NAMED.sub(lambda match: match.group(1), text)
     if "]" in text or "{" in text:
         text = _NOTE_MARK.sub("", text)
-        for _ in range(2):  # a link in the caption of a picture
+        for _ in range(2):  # links can occur inside image captions
             text = _LINK.sub(_link_words, text)
         text = _ATTRIBUTES.sub("", _SPAN.sub(r"\1", _IMAGE_END.sub("", text)))
         text = _NUMBERED.sub(_numbered, text)
@@ -152,7 +152,7 @@ def _prose(text: str) -> str:
 
 
 def _link_words(match: re.Match[str]) -> str:
-    """The words of a link; a mark or number that only leads to a note or reference is none."""
+    """The words of a link, without marks or numbers that only refer to a note or reference."""
     words: str = match.group(1)
     if match.group().startswith("!") and len(words.split()) < _PICTURE_WORDS:
         return ""
@@ -164,19 +164,19 @@ def _link_words(match: re.Match[str]) -> str:
 
 
 def _keyed(match: re.Match[str]) -> str:
-    """Nothing for keys in brackets, but for one that is the subject of its sentence."""
+    """Remove bracketed keys, except one that is the subject of its sentence."""
     subject = match.start() == 0 and _SUBJECT.match(match.string, match.end())
     return match.group().replace("@", "") if subject else ""
 
 
 def _pointed(match: re.Match[str]) -> str:
-    """A pointer to a figure by its label: the word for it alone."""
+    """Reduce a labelled cross-reference to its noun."""
     word = (match.group("word") or _CROSS_WORD[match.group("kind")]).rstrip()
     return f"{word} " if match.string[match.end() : match.end() + 1].isalnum() else word
 
 
 def _numbered(match: re.Match[str]) -> str:
-    """Nothing for the numbers of references; ranges and indices stay."""
+    """Remove reference numbers; ranges and indices stay."""
     before = match.string[max(0, match.start() - 14) : match.start()]
     numbers = re.findall(r"\d+", match.group("numbers"))
     word = re.search(r"[^\W_]+$", before) if not match.group("gap") else None
@@ -185,7 +185,7 @@ def _numbered(match: re.Match[str]) -> str:
 
 
 def _raised(match: re.Match[str]) -> str:
-    """A raised number or sign: an exponent stays, the mark of a reference or note goes."""
+    """Keep exponents, and remove superscript marks of references and notes."""
     raised: str = match.group("caret") or match.group("tag")
     gap: str = match.group("gap")
     before = match.string[max(0, match.start() - 32) : match.start()]
@@ -206,9 +206,9 @@ def _joined(lowered: str) -> str:
 
 
 def _without_emphasis(text: str) -> str:
-    """Without the stars and underscores that stand in pairs around words."""
+    """Remove paired stars and underscores around words."""
     waiting: dict[str, list[tuple[int, int]]] = {}
-    gone: list[tuple[int, int]] = []
+    removed: list[tuple[int, int]] = []
     for match in _EMPHASIS.finditer(text):
         mark, (start, end) = match.group(), match.span()
         before, after = text[start - 1 : start], text[end : end + 1]
@@ -216,11 +216,11 @@ def _without_emphasis(text: str) -> str:
         if len(mark) > 3 or not (before or after):
             continue
         if before and not before.isspace() and not in_word and waiting.get(mark):
-            gone += [waiting[mark].pop(), (start, end)]
+            removed += [waiting[mark].pop(), (start, end)]
         elif after and not after.isspace() and (not before.isalnum() or mark == "**"):
             waiting.setdefault(mark, []).append((start, end))
     parts, last = [], 0
-    for start, end in sorted(gone):
+    for start, end in sorted(removed):
         parts.append(text[last:start])
         last = end
     return "".join([*parts, text[last:]])

@@ -1,6 +1,6 @@
-"""Runs a program within limits; it ends when its work is cancelled, when its time is over, and when we end.
+"""Runs a program within limits; it is killed on cancellation, on timeout, and when our process ends.
 
-Every program that reads what others wrote is run here. See `supervisor.py` for how it is ended with us.
+Every program that reads untrusted input is run here. See `supervisor.py` for how it is killed with our process.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
-_CORES: Final = 8  # that a program may keep busy, so that its time is over first by the clock
+_CORES: Final = 8  # cores that a program may use, so that the wall-clock limit is reached first
 _OUTPUT: Final = 256 << 20  # bytes
-_ERRORS: Final = 64 << 10  # bytes of what it complains about that are read
+_ERRORS: Final = 64 << 10  # bytes of error output that are read
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended: its exit code, 128 and more for a signal, and what it wrote."""
+    """The result of a program: its exit code (128 plus the signal number if killed) and output."""
 
     code: int
     output: bytes
@@ -37,15 +37,15 @@ class Ended:
 
 
 class OutOfTimeError(Exception):
-    """A program that was killed because its time was over."""
+    """A program was killed because it timed out."""
 
 
 class StoppedError(Exception):
-    """A program that was killed, or never started, because the work that it was for was cancelled."""
+    """A program was killed, or never started, because its task was cancelled."""
 
 
 class _Stop:
-    """Whether a piece of work was cancelled, and which programs it has under way."""
+    """The cancellation state of a task, and its running programs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,7 +72,7 @@ class _Stop:
 
 
 class _Leash:
-    """The pipe that a supervisor watches; cut once, from any thread."""
+    """The pipe that a supervisor watches; may be cut once, from any thread."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
@@ -87,7 +87,7 @@ _STOP: ContextVar[_Stop | None] = ContextVar("citeloom_stop", default=None)
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`asyncio.to_thread` for work that may wait for programs: they are killed when it is cancelled."""
+    """`asyncio.to_thread` for work that may run programs, which are killed if it is cancelled."""
     stop = _Stop()
     before = _STOP.set(stop)
     try:
@@ -100,27 +100,27 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 def raise_if_stopped() -> None:
-    """Raise `StoppedError` in a thread of `in_thread` whose work was cancelled."""
+    """Raise `StoppedError` in a thread of `in_thread` whose task was cancelled."""
     stop = _STOP.get()
     if stop is not None and stop.asked:
         raise StoppedError
 
 
 def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None) -> Ended:
-    """Run a program to its end, nothing on its standard input.
+    """Run a program to completion, with empty standard input.
 
     Args:
         command: its path and arguments.
-        seconds: after which it is killed.
-        env: all of its environment; ours when left out.
+        seconds: the timeout after which it is killed.
+        env: its complete environment; ours if omitted.
 
-    Raises `OutOfTimeError`, `StoppedError`, and OSError when no process can be made.
+    Raises `OutOfTimeError`, `StoppedError`, and OSError if no process can be created.
     """
     raise_if_stopped()
-    # Isolated, so that no module of the folder where the user stands is taken for one of Python's.
+    # Isolated mode, so that no module in the current folder shadows one of Python's.
     supervisor = [sys.executable, "-I", "-S", str(_SUPERVISOR), str(math.ceil(seconds) * _CORES), str(_OUTPUT)]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        # In a session of its own: Ctrl-C on the terminal is ours to answer.
+        # In its own session, so that Ctrl-C on the terminal only reaches us.
         with subprocess.Popen(
             [*supervisor, *command],
             stdin=subprocess.PIPE,
@@ -140,7 +140,7 @@ def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None
 
 
 def _wait(process: subprocess.Popen[bytes], leash: _Leash, seconds: float) -> bool:
-    """Wait for the program, or for its time to be over; False then."""
+    """Wait for the program to end; False if it timed out."""
     over = threading.Event()
 
     def end() -> None:
@@ -155,7 +155,7 @@ def _wait(process: subprocess.Popen[bytes], leash: _Leash, seconds: float) -> bo
     try:
         timer.start()
         process.wait()
-    finally:  # also for Ctrl-C, which reaches the wait itself in a program without an event loop
+    finally:  # also on Ctrl-C, which interrupts the wait itself in a program without an event loop
         timer.cancel()
         leash.cut()
         if stop is not None:

@@ -1,9 +1,9 @@
-"""Starts a program within limits and ends it when the process that asked for it is gone.
+"""Starts a program within limits and kills it when the parent process is gone.
 
-Run as a script of its own, with nothing imported but what Python has built in: it stands between us and every program
-that reads what others wrote, and should cost nothing. Its standard input is a pipe whose other end only the asking
-process holds. However that process ends, by Ctrl-C, by SIGKILL or by a crash, the system closes the pipe, and the
-program is killed. So it works alike on Linux and on macOS, which has no PR_SET_PDEATHSIG.
+It runs as a separate script that imports only built-in modules, since it wraps every program that reads untrusted input
+and should start fast. Its standard input is a pipe whose other end only the parent process holds. However that process
+ends, by Ctrl-C, SIGKILL or a crash, the system closes the pipe, and the program is killed. This works on Linux as well
+as on macOS, which has no PR_SET_PDEATHSIG.
 
 Usage: supervisor.py SECONDS OUTPUT_BYTES PROGRAM ARGUMENT...
 """
@@ -19,7 +19,7 @@ _SIGNALLED = 128
 
 
 def main() -> None:
-    """Run the program named by the arguments and end with its exit code, or 128 plus its signal."""
+    """Run the program given by the arguments and exit with its exit code, or 128 plus its signal."""
     seconds, output, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     _limit(seconds, output)
     try:
@@ -34,10 +34,10 @@ def main() -> None:
 
 
 def _limit(seconds: int, output: int) -> None:
-    """Bound the time of the processor, should this process be killed too, and every file that is written."""
+    """Limit CPU time, in case this process is killed too, and the size of written files."""
     try:
         import resource
-    except ImportError:  # Windows knows no such bounds
+    except ImportError:  # Windows has no such limits
         return
     for name, soft, hard in (
         (resource.RLIMIT_CPU, seconds, seconds + 1),
@@ -60,7 +60,7 @@ def _started(command: list[str]) -> int:
 
 
 def _kill_when_left(pid: int) -> None:
-    """Wait for the end of the pipe, which never carries anything."""
+    """Kill the program once the pipe, which never carries data, is closed."""
     while os.read(0, 1):
         pass
     os.kill(pid, 9)

@@ -1,4 +1,4 @@
-"""Tables of a paper as one line each: the caption, then the rows, shortened in the middle where they are many."""
+"""Formats a table on one line: the caption, then the rows, shortened in the middle if there are many."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .strip_markup import plain_text
 
 TABLE_CHARACTERS: Final = 1_000  # about 250 tokens
 _CAPTION_CHARACTERS: Final = 500
-_FEWEST = 120  # characters that the rows have, however long the caption is
+_FEWEST = 120  # minimum characters for the rows, however long the caption is
 
 RULE = re.compile(
     r"\s*(?:\|?[ \t]*:?-{2,}:?[ \t]*(?:[|+ \t][ \t]*:?-{1,}:?[ \t]*)*\|?|\+[-=:+ ]{2,}\+?|\|[\s|:+=-]*\|?)\s*"
@@ -20,7 +20,7 @@ _HTML_CELL = re.compile(r"</t[dh]\s?>", re.IGNORECASE)
 
 
 def shown_table(rows: str, caption: str, *, below: bool) -> str:
-    """The table on one line: the rows with " / " between them, before or behind them `caption` as it is given."""
+    """The table on one line: the rows joined by " / ", with `caption` before or after them."""
     head = _in_the_middle(caption, _CAPTION_CHARACTERS)
     shown = _rows(rows)
     joined = " / ".join(shown)
@@ -31,7 +31,7 @@ def shown_table(rows: str, caption: str, *, below: bool) -> str:
 
 
 def _rows(raw: str) -> list[str]:
-    """Each row with " | " between its cells, the rules left out; lines of one cell in a grid are one row."""
+    """The rows with their cells joined by " | ", without rules; lines of a grid cell are joined into one row."""
     lowered = raw.lstrip().lower()
     if lowered.startswith("<table") or "<tr" in lowered[:2000]:
         pieces = [[plain_text(cell) for cell in _HTML_CELL.split(row)] for row in _HTML_ROW.split(raw)]
@@ -55,7 +55,7 @@ def _rows(raw: str) -> list[str]:
 
 
 def _fewer(rows: list[str], room: int) -> str:
-    """The header with as many rows of the beginning and the end as there is room for, and how many are left out."""
+    """The header with as many first and last rows as fit, and the number of omitted rows."""
     head, body = _in_the_middle(rows[0], room // 2), rows[1:]
     left = room - len(head)
     first: list[str] = []
@@ -73,12 +73,12 @@ def _fewer(rows: list[str], room: int) -> str:
             body = body[1:]
     if body and not first:
         first, body = [_in_the_middle(body[0], max(left, _FEWEST // 2))], body[1:]
-    gone = [f"... ({len(body)} more {'row' if len(body) == 1 else 'rows'} left out) ..."] if body else []
-    return " / ".join([head, *first, *gone, *last])
+    omitted = [f"... ({len(body)} more {'row' if len(body) == 1 else 'rows'} left out) ..."] if body else []
+    return " / ".join([head, *first, *omitted, *last])
 
 
 def _in_the_middle(text: str, most: int) -> str:
-    """`text` with its middle left out where it has more than `most` characters."""
+    """`text` shortened in the middle if it has more than `most` characters."""
     if len(text) <= most:
         return text
     half = max(1, (most - 5) // 2)

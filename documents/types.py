@@ -1,6 +1,6 @@
-"""The things a library holds: papers, their sections, their chunks.
+"""The types of a library's content: papers, sections, chunks.
 
-All are frozen. Metadata lives once, on the paper; a chunk names its paper by key.
+All are frozen. Metadata is stored once, on the paper; a chunk refers to its paper by key.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class Category(IntEnum):
-    """What a section of a paper is about; the numbers are stored and must not change."""
+    """The category of a section; the numbers are stored and must not change."""
 
     ABSTRACT = 0
     INTRODUCTION = 1
@@ -26,8 +26,8 @@ class Category(IntEnum):
 class Section:
     """A heading and the text under it, up to the next heading of any level.
 
-    `start` and `end` are character offsets of the body in the paper's text. `searchable` is False for what
-    a library must not quote from: reference lists, contributor lists, letters to and from reviewers.
+    `start` and `end` are character offsets of the body in the paper's text. `searchable` is False for sections that
+    must not be quoted: reference lists, contributor lists, letters to and from reviewers.
     """
 
     index: int
@@ -44,8 +44,8 @@ class Section:
 class Chunk:
     """A passage of one section: `text == paper_text[start:end]`.
 
-    `page` is the one it begins on, None for a source without pages; `page_breaks` are the offsets in `text` at
-    which the next pages begin.
+    `page` is the page on which it begins, None for a source without pages; `page_breaks` are the offsets in `text` of
+    the following pages.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Chunk:
     page_breaks: tuple[int, ...] = ()
 
     def page_at(self, offset: int) -> int | None:
-        """The page on which the character at `offset` of the text stands; None for a source without pages."""
+        """The page of the character at `offset` of the text; None for a source without pages."""
         return None if self.page is None else self.page + bisect_right(self.page_breaks, offset)
 
 
@@ -71,8 +71,8 @@ class Chunk:
 class Paper:
     """A paper's metadata; `authors` are display names ("Ada Lovelace"), family name last.
 
-    `content_hash` is the sha256 of the text as indexed, `bibtex` the entry as the user wrote it (or one made
-    from the front matter), `venue` the journal or book title.
+    `content_hash` is the sha256 of the indexed text, `bibtex` the entry as the user wrote it (or one generated from
+    the front matter), `venue` the journal or book title.
     """
 
     key: str
@@ -96,7 +96,7 @@ def chunk_id(key: str, index: int) -> str:
 
 
 def split_chunk_id(identifier: str) -> tuple[str, int]:
-    """The paper's key and the chunk's index; raises ValueError when `identifier` is not a chunk id."""
+    """The paper's key and the chunk's index; raises ValueError if `identifier` is not a chunk id."""
     key, separator, index = identifier.rpartition(":")
     if not separator or not index.isdigit():
         raise ValueError(f"not a chunk id: {identifier!r}")

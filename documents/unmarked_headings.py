@@ -1,7 +1,7 @@
-"""Headings that are no headings to markdown: lines in bold or capitals, numbered lines, names of usual parts.
+"""Detects headings without markdown syntax: bold or capitalised lines, numbered lines, names of standard parts.
 
-Word files without styles and plain text have only these. They are looked for only in a paper that has no others:
-where an author has marked headings, a bold line is what it looks like.
+Word files without styles and plain text have only these. They are only searched for in papers without marked headings:
+if the author has marked headings, a bold line is just a bold line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SENTENCE_END = re.compile(r"[.;:,!?]$")
 
 @dataclass(frozen=True, slots=True)
 class PlainHeading:
-    """The words of a heading and its level; `sure` when they are numbered or name a usual part of a paper."""
+    """The words of a heading and its level; `sure` if they are numbered or name a standard part of a paper."""
 
     title: str
     level: int
@@ -37,7 +37,7 @@ class PlainHeading:
 
 
 def plain_heading(line: str) -> PlainHeading | None:
-    """What a line that stands by itself is a heading of; None when it is text."""
+    """Parse a separate line as a heading; None if it is text."""
     if len(line) > _MOST_CHARACTERS:
         return None
     bold = _BOLD.fullmatch(line.strip())
@@ -66,9 +66,9 @@ def _is_part(title: str) -> bool:
 
 
 def headings_among(paragraphs: Sequence[str]) -> Iterator[tuple[int, PlainHeading]]:
-    """The headings among paragraphs, by index; none unless two are sure.
+    """The headings among paragraphs, by index; none unless at least two are sure.
 
-    The very first paragraph is the title (level 1) unless it names a part.
+    The first paragraph is the title (level 1) unless it names a standard part.
     """
     found = [
         (index, heading)

@@ -1,1 +1,1 @@
-"""Papers into the library: finding sources, planning, embedding, indexing, repair."""
+"""Ingestion of papers into the library: find sources, plan, embed, index, repair."""

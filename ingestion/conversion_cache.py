@@ -1,7 +1,7 @@
-"""What was read from PDF and other files, kept in the home so that an unchanged file is not read again.
+"""Caches what was read from PDF and other files in the home, so that unchanged files are not read again.
 
-One entry for each file, named after its path; an entry made of other bytes, or by another version of the reader,
-counts as none. It leaves with its paper.
+There is one entry per file, named after its path; an entry from different bytes or another version of the reader is
+ignored. It is deleted with its paper.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-# Entries by another version are made anew; to be raised with every change to what is read from a file.
+# Entries of another version are ignored; increase it with every change to what is read from a file.
 READING_VERSION = "2"
 
 
 class ConvertedFiles:
-    """The entries in one folder, which is made when the first one is kept."""
+    """A folder of cache entries, created with the first entry."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def get(self, file: Path, reader: str = "") -> dict[str, Any] | None:
-        """What `reader` (our own when empty) read from the file as it is now; raises OSError when it cannot be read."""
+        """The cached content of the file as read by `reader` (empty: our own); raises OSError if it is unreadable."""
         stamp = _stamp(file, reader)
         try:
             entry = json.loads(self._entry(file).read_bytes())
         except (OSError, ValueError):
             return None
-        kept = entry.get("read") if isinstance(entry, dict) and entry.get("stamp") == stamp else None
-        return kept if isinstance(kept, dict) else None
+        content = entry.get("read") if isinstance(entry, dict) and entry.get("stamp") == stamp else None
+        return content if isinstance(content, dict) else None
 
     def put(self, file: Path, read: dict[str, Any], reader: str = "") -> None:
-        """Keep what `reader` read from the file, whole or not at all; a folder that cannot be written keeps nothing."""
+        """Cache what `reader` read from the file, atomically; does nothing if the folder is not writable."""
         entry = self._entry(file)
-        beside = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
+        temporary = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps({"stamp": _stamp(file, reader), "read": read}), encoding="utf-8")
-            beside.replace(entry)
+            temporary.write_text(json.dumps({"stamp": _stamp(file, reader), "read": read}), encoding="utf-8")
+            temporary.replace(entry)
         except OSError:
             with contextlib.suppress(OSError):
-                beside.unlink()
+                temporary.unlink()
 
     def forget(self, file: Path) -> None:
-        """Drop the entry of a file, which may be gone itself."""
+        """Delete the entry of a file, which may itself no longer exist."""
         with contextlib.suppress(OSError):
             self._entry(file).unlink()
 

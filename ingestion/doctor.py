@@ -1,4 +1,4 @@
-"""Compares the stores with each other and says what is wrong; `ingestion/doctor.py` mends it."""
+"""Compares the stores with each other, reports inconsistencies and repairs them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..stores.lock import WriterLock
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5
 _MEND = "Run 'doctor --mend'."
-_ANEW = "Run 'doctor --mend': they are indexed anew from the papers' files."
+_REINDEX = "Run 'doctor --mend': they are reindexed from the papers' files."
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that was looked at; `remedy` is what to do about it, empty when it is fine."""
+    """The result of one check; `remedy` says what to do about it, empty if all is fine."""
 
     level: Level
     topic: str
@@ -32,7 +32,7 @@ class Problem:
 
 
 def examine(library: Library) -> list[Problem]:
-    """Look at home, embedding, counts, lock, unfinished work and each store; changes nothing."""
+    """Check home, embedding, counts, lock, unfinished work and each store; changes nothing."""
     made_by = library.catalog.meta("embedding")
     held = f"{counted(len(library.papers()), 'paper')}, {counted(library.chunk_count(), 'chunk')}"
     held = f"{held}, version {library.version()}"
@@ -46,44 +46,50 @@ def examine(library: Library) -> list[Problem]:
         findings.append(Problem("notice", "lock", f"process {holder} is writing the library", "Wait for it to end."))
     unfinished = library.catalog.unfinished()
     if unfinished:
-        said = f"not fully indexed: {some(unfinished)}"
-        findings.append(Problem("problem", "unfinished", said, "Run 'doctor --mend', or ingest."))
+        message = f"not fully indexed: {some(unfinished)}"
+        findings.append(Problem("problem", "unfinished", message, "Run 'doctor --mend', or ingest."))
     readable = vectors_finding(library)
-    findings += [readable] if readable.level == "problem" else _compared(library)
+    findings += [readable] if readable.level == "problem" else _compare_stores(library)
     findings.append(fulltext_finding(library))
     gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
     if gone:
-        said = f"the file is gone of: {some(gone)}"
-        findings.append(Problem("notice", "files", said, "Remove them, or ingest with --prune."))
+        message = f"files are missing for: {some(gone)}"
+        findings.append(Problem("notice", "files", message, "Remove them, or ingest with --prune."))
     return findings
 
 
-def _compared(library: Library) -> list[Problem]:
+def _compare_stores(library: Library) -> list[Problem]:
     found = differences(library)
     named = (
-        ("counts", "the catalog lists other chunks than it counts, or no sections, of", found.miscounted),
-        ("vectors", "chunks, summaries or notes without vector in", found.missing),
+        (
+            "counts",
+            "chunks listed in the catalog differ from their count, or sections are missing, for",
+            found.miscounted,
+        ),
+        ("vectors", "chunks, summaries or notes without a vector in", found.missing),
     )
     findings = [
-        Problem("problem", topic, f"{said}: {some(sorted(keys))}", _ANEW) for topic, said, keys in named if keys
+        Problem("problem", topic, f"{message}: {some(sorted(keys))}", _REINDEX)
+        for topic, message, keys in named
+        if keys
     ]
     if found.orphans:
-        said = f"{counted(len(found.orphans), 'record')} of no paper: {some(sorted(found.orphans))}"
-        findings.append(Problem("problem", "vectors", said, _MEND))
+        message = f"{counted(len(found.orphans), 'record')} without a paper: {some(sorted(found.orphans))}"
+        findings.append(Problem("problem", "vectors", message, _MEND))
     return findings or [Problem("fine", "vectors", "catalog and vector store agree")]
 
 
 def vectors_finding(library: Library) -> Problem:
-    """Whether the vector store can be read, down to each vector: its index may be gone while its records are there."""
+    """Check that every vector can be read: the index may be lost while the records still exist."""
     try:
         library.store.read_through()
     except VectorStoreError as error:
-        return Problem("problem", "vectors", error.message.rstrip("."), _ANEW)
+        return Problem("problem", "vectors", error.message.rstrip("."), _REINDEX)
     return Problem("fine", "vectors", "every vector can be read")
 
 
 def fulltext_finding(library: Library) -> Problem:
-    """Whether the full-text index has the text of each chunk that is stored, and no other."""
+    """Check that the full-text index holds exactly the stored chunks."""
     unfinished = set(library.catalog.unfinished())
     listed = {row.id: row.text_hash for row in library.catalog.chunk_rows()}
     try:
@@ -91,7 +97,7 @@ def fulltext_finding(library: Library) -> Problem:
         listed = {identifier: text for identifier, text in listed.items() if identifier in stored}
         entries = library.fulltext.entries() if library.records() else {}
     except VectorStoreError:
-        return Problem("notice", "full text", "cannot be compared while the vector store cannot be read", _MEND)
+        return Problem("notice", "full text", "cannot be checked while the vector store cannot be read", _MEND)
     except FullTextError as error:
         return Problem("problem", "full text", error.message.rstrip("."), _MEND)
     kept = {identifier: text for identifier, text in entries.items() if _key(identifier) not in unfinished}
@@ -103,10 +109,10 @@ def fulltext_finding(library: Library) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Where catalog and vector store differ.
+    """Differences between catalog and vector store.
 
-    `missing` are papers that lack vectors, `miscounted` those of which the catalog lists other chunks than it
-    counts, or no sections; the others are records of no paper, `strays` keys that only parts of the catalog have.
+    `missing` are papers that lack vectors; `miscounted` those whose listed chunks differ from their chunk count or that
+    have no sections; the orphans are records without a paper; `strays` are keys found only in parts of the catalog.
     """
 
     missing: frozenset[str]
@@ -118,12 +124,12 @@ class Differences:
 
     @property
     def lacking(self) -> frozenset[str]:
-        """Papers that have to be indexed anew."""
+        """Papers that have to be reindexed."""
         return self.missing | self.miscounted
 
     @property
     def orphans(self) -> frozenset[str]:
-        """All records of no paper, by a name that tells what they are."""
+        """All records without a paper, by descriptive name."""
         notes = {f"note {name}" for name in self.orphan_passages}
         return self.orphan_chunks | self.orphan_summaries | notes | {f"catalog {key}" for key in self.strays}
 
@@ -142,14 +148,14 @@ def differences(library: Library) -> Differences:
     stored, passages, summaries = library.store.chunk_ids(), library.store.passage_ids(), library.store.summary_keys()
     missing = {_key(identifier) for identifier in (listed - stored) | (noted - passages)} | (ready - summaries)
     miscounted = library.catalog.miscounted()
-    # No orphan is what a staged change has written already, nor what the catalog has forgotten of a paper.
-    spared = {*library.catalog.unfinished(), *miscounted}
+    # Records already written by a staged change, or of papers with an incomplete catalog entry, are not orphans.
+    in_progress = {*library.catalog.unfinished(), *miscounted}
     return Differences(
         frozenset(missing),
         frozenset(miscounted),
-        frozenset(name for name in stored - listed if _key(name) not in spared),
-        frozenset(summaries - ready - spared),
-        frozenset(name for name in passages - noted if _key(name) not in spared),
+        frozenset(name for name in stored - listed if _key(name) not in in_progress),
+        frozenset(summaries - ready - in_progress),
+        frozenset(name for name in passages - noted if _key(name) not in in_progress),
         frozenset(library.catalog.strays()),
     )
 
@@ -162,17 +168,17 @@ def _key(identifier: str) -> str:
 
 
 def some(names: Iterable[str]) -> str:
-    """The first of the names, and how many more there are."""
+    """The first of the names, and the number of the others."""
     listed = list(names)
     more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
     return ", ".join(listed[:_SHOWN]) + more
 
 
 async def mend(library: Library) -> list[Problem]:
-    """Mend what needs no embedding, and note the papers that have to be indexed anew.
+    """Repair what needs no embedding, and mark the papers that have to be reindexed.
 
-    A vector store that cannot be read is moved aside; staged changes are finished, records of no paper dropped, and
-    the full-text index made anew when it differs.
+    Moves an unreadable vector store aside, applies staged changes, deletes records without a paper, and rebuilds the
+    full-text index if it differs.
     """
     async with WriterLock(library.home).held():
         return await asyncio.to_thread(_mend, library)
@@ -182,7 +188,7 @@ def _mend(library: Library) -> list[Problem]:
     done: list[Problem] = []
     if vectors_finding(library).level == "problem":
         aside = library.store.set_aside()
-        done.append(Problem("fine", "vectors", f"moved to {aside}, since they could not be read; begun anew"))
+        done.append(Problem("fine", "vectors", f"moved to {aside}, since they could not be read; started a new store"))
     finished = library.finish_staged()
     if finished:
         done.append(Problem("fine", "unfinished", f"finished: {some(finished)}"))
@@ -192,10 +198,10 @@ def _mend(library: Library) -> list[Problem]:
         library.store.delete_summaries(sorted(found.orphan_summaries))
         library.store.delete_passages(sorted(found.orphan_passages))
         library.catalog.drop_strays()
-        done.append(Problem("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} of no paper"))
+        done.append(Problem("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} without a paper"))
     if found.lacking:
         library.catalog.mark_stale(found.lacking)
     if fulltext_finding(library).level == "problem":
         library.rebuild_fulltext()
-        done.append(Problem("fine", "full text", "made anew from the chunks that are kept"))
+        done.append(Problem("fine", "full text", "rebuilt from the stored chunks"))
     return done

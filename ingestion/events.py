@@ -1,4 +1,4 @@
-"""What an ingest tells while it works, and what it reports at the end."""
+"""Progress events of an ingest, and its final report."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..documents.bibliography import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Another process writes the library; `pid` is None while it has not said which."""
+    """Another process is writing the library; `pid` is None while it is unknown."""
 
     pid: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The amount of work, told before it starts; `texts` are the chunks and summaries to embed."""
+    """The amount of work, emitted before it starts; `texts` are the chunks and summaries to embed."""
 
     files: int
     papers: int
@@ -27,21 +27,21 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """So many texts more have their vectors."""
+    """This many more texts were embedded."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A change to a paper is safe: a kill from here on is made good when the library is opened."""
+    """A change to a paper is persisted: if the process is killed, it is applied when the library is next opened."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A paper is ready in all stores, or gone from them."""
+    """A paper is ready in all stores, or removed from them."""
 
     key: str
     removed: bool = False
@@ -52,7 +52,7 @@ IngestEvent = Waiting | Planned | Embedded | Staged | Stored
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What an ingest did; the keys of the papers, and `as_dict` for their numbers."""
+    """The result of an ingest: keys of papers; `as_dict` gives the counts."""
 
     added: tuple[str, ...]
     updated: tuple[str, ...]
@@ -64,7 +64,7 @@ class IngestReport:
     seconds: float
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON of `ingest --json`."""
+        """The report as printed by `ingest --json`."""
         return {
             "papers_added": len(self.added),
             "papers_updated": len(self.updated),

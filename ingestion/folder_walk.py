@@ -1,7 +1,6 @@
-"""Which files lie in the folders of an ingest; what a link leads to outside of them is left alone, unless asked for.
+"""Finds the files in the folders of an ingest; links out of a folder are followed only on request.
 
-A folder may come from someone else, and its links may lead to anything of the user's: what is taken in is shown to
-models.
+A folder may come from somebody else, with links to any of the user's files, and ingested text is sent to models.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ..documents.notes import note_stem
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """The files that were met, in the order of their names; `passed_over` counts those of other endings."""
+    """The files found, in order of their names; `passed_over` counts files with other extensions."""
 
     files: tuple[Path, ...]
     bibliographies: tuple[Path, ...]
@@ -27,9 +26,9 @@ class Walked:
 
 
 def walk(paths: Sequence[Path], endings: Sequence[str], *, follow_links: bool = False) -> Walked:
-    """The files among `paths`, and those with one of these endings below its folders, no hidden ones.
+    """The files among `paths`, and the non-hidden files with one of these extensions below its folders.
 
-    Of bibliographies those that lie in a folder itself. A file that is given itself may be a link to anywhere.
+    Bibliographies are only looked for directly in a folder. A file given by its own path may be a link to anywhere.
     """
     files: dict[Path, None] = {}
     bibliographies: dict[Path, None] = {}
@@ -42,10 +41,10 @@ def walk(paths: Sequence[Path], endings: Sequence[str], *, follow_links: bool = 
         for file in _below(path, follow_links):
             ending = file.suffix.lower()
             if ending not in endings and ending != ".bib":
-                passed_over[printable(ending) or "without ending"] += 1
+                passed_over[printable(ending) or "without extension"] += 1
             elif ending == ".bib" and file.parent != path:
                 continue
-            # A note is looked at when its paper is known.
+            # Links of notes are checked later, when their paper is known.
             elif not follow_links and note_stem(file) is None and (target := leads_out(file, paths)) is not None:
                 refused[file] = refused_link(file, target)
             else:
@@ -54,7 +53,7 @@ def walk(paths: Sequence[Path], endings: Sequence[str], *, follow_links: bool = 
 
 
 def _below(folder: Path, follow_links: bool) -> Iterator[Path]:
-    """The files below a folder; with links each folder once, since links can lead in a circle."""
+    """The files below a folder; each folder once, since links can form a cycle."""
     seen: set[str] = set()
     for inside, subfolders, names in os.walk(folder, followlinks=follow_links):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
@@ -68,23 +67,23 @@ def _below(folder: Path, follow_links: bool) -> Iterator[Path]:
 
 
 def leads_out(file: Path, within: Sequence[Path]) -> Path | None:
-    """Where a link leads to, when that is neither one of these paths nor below one of these folders."""
+    """The target of a link, if it is neither one of these paths nor below one of these folders."""
     if not file.is_symlink():
         return None
     try:
         target = file.resolve()
         inside = any(target.is_relative_to(path.resolve()) for path in within)
-    except (OSError, RuntimeError):  # a link in a circle, which cannot be read either
+    except (OSError, RuntimeError):  # a cyclic link, which cannot be read either
         return None
     return None if inside else target
 
 
 def refused_link(file: Path, target: Path) -> Refusal:
-    """Why a link is not followed, and what does follow it."""
-    reason = f"is a link out of the folder, to {printable(str(target))}; --follow-links takes in what it leads to"
+    """The refusal of a link, naming the option that follows it."""
+    reason = f"is a link out of the folder, to {printable(str(target))}; use --follow-links to ingest its target"
     return Refusal(printable(str(file)), reason)
 
 
 def printable(name: str) -> str:
-    """A file name as it can be stored and shown; bytes of it that are no UTF-8 as escapes."""
+    """A file name that can be stored and shown, with bytes that are not UTF-8 escaped."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -1,8 +1,8 @@
-"""Embeds planned papers and writes them: what is embedded stands in line, and all that stands there is written at once.
+"""Embeds planned papers and queues them for writing in batches.
 
-A write costs much the same for one paper as for thirty (each of the stores waits for the disk), so where vectors
-come slowly papers are written one by one, and where they come fast by the dozen. A kill loses the line at most:
-what is staged is carried out when the library is opened next.
+A write takes about as long for one paper as for thirty (each store waits for the disk), so papers are written one by
+one while vectors arrive slowly, and by the dozen when they arrive fast. A kill loses at most the queue: staged changes
+are applied when the library is next opened.
 """
 
 from __future__ import annotations
@@ -23,60 +23,60 @@ Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]
 Result = TypeVar("Result")
 
-_AT_ONCE = 2  # groups of papers that are embedded, so that one's last chunks leave no core idle
-_IN_LINE = 32  # papers
-_WRITTEN_AT_ONCE = 2_000  # chunks: what Chroma takes in one page
+_CONCURRENT_GROUPS = 2  # groups of papers embedded concurrently, so that the last chunks of one leave no core idle
+_QUEUE_SIZE = 32  # papers
+_CHUNKS_PER_WRITE = 2_000  # chunks: one page of Chroma
 
 
 class Indexing:
-    """Takes planned papers into a library; the caller holds the writer lock."""
+    """Embeds and writes planned papers; the caller holds the writer lock."""
 
-    def __init__(self, library: Library, cache: VectorCache | None, summarize: Summarize | None, tell: OnEvent) -> None:
+    def __init__(self, library: Library, cache: VectorCache | None, summarize: Summarize | None, emit: OnEvent) -> None:
         self._library = library
         self._cache = cache
         self._summarize = summarize
-        self._tell = tell
+        self._emit = emit
 
     async def run(self, plans: Sequence[PaperPlan]) -> None:
-        """Index all; on the first error no more is begun, and what is embedded is written."""
+        """Index all papers; on the first error nothing new is started, and embedded papers are still written."""
         groups = _groups(plans, self._library.embedding.at_once)
-        waiting = iter(groups)
-        line: asyncio.Queue[Change | None] = asyncio.Queue(_IN_LINE)
+        pending = iter(groups)
+        queue: asyncio.Queue[Change | None] = asyncio.Queue(_QUEUE_SIZE)
         failure: BaseExceptionGroup | None = None
         try:
             async with asyncio.TaskGroup() as writing:
-                writing.create_task(self._write_in_turn(line))
+                writing.create_task(self._write_batches(queue))
                 try:
                     async with asyncio.TaskGroup() as embedding:
-                        for _ in range(min(_AT_ONCE, len(groups))):
-                            embedding.create_task(self._embed_in_turn(waiting, line))
+                        for _ in range(min(_CONCURRENT_GROUPS, len(groups))):
+                            embedding.create_task(self._embed_groups(pending, queue))
                 except BaseExceptionGroup as failed:
                     failure = failed
-                await line.put(None)
+                await queue.put(None)
         except BaseExceptionGroup as failed:
             failure = failed
         if failure is not None:
             raise _first(failure) from failure
 
-    async def _embed_in_turn(self, waiting: Iterator[Sequence[PaperPlan]], line: asyncio.Queue[Change | None]) -> None:
-        for group in waiting:
+    async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
+        for group in pending:
             for change in await self._embed([await self._summarized(plan) for plan in group]):
-                await line.put(change)
+                await queue.put(change)
 
-    async def _write_in_turn(self, line: asyncio.Queue[Change | None]) -> None:
-        """Write what stands in line, until the end of it."""
-        change = await line.get()
+    async def _write_batches(self, queue: asyncio.Queue[Change | None]) -> None:
+        """Write queued changes in batches until the end of the queue."""
+        change = await queue.get()
         while change is not None:
             batch, chunks = [], 0
             while change is not None:
                 batch.append(change)
                 chunks += len(change.chunks)
-                if line.empty() or chunks >= _WRITTEN_AT_ONCE:
+                if queue.empty() or chunks >= _CHUNKS_PER_WRITE:
                     break
-                change = line.get_nowait()
-            await write(self._library, batch, self._tell)
+                change = queue.get_nowait()
+            await write(self._library, batch, self._emit)
             if change is not None:
-                change = await line.get()
+                change = await queue.get()
 
     async def _summarized(self, plan: PaperPlan) -> PaperPlan:
         if self._summarize is None or not plan.wants_summary:
@@ -84,21 +84,21 @@ class Indexing:
         return plan.summarized(await self._summarize(plan.record.paper, plan.text))
 
     async def _embed(self, group: Sequence[PaperPlan]) -> list[Change]:
-        """The changes with all vectors: those that are known, and new ones for the other texts."""
+        """The changes with all their vectors; embeds the texts that have none yet."""
         embedding = self._library.embedding
         texts = {name: text for plan in group for name, text in plan.missing_texts().items()}
         new: dict[str, Vector] = {}
         if texts:
-            rows = await embedding.embed_documents(list(texts.values()), lambda count: self._tell(Embedded(count)))
+            rows = await embedding.embed_documents(list(texts.values()), lambda count: self._emit(Embedded(count)))
             new = dict(zip(texts, rows, strict=True))
-            self._tell(Embedded(sum(len(plan.missing_texts()) for plan in group) - len(texts)))  # those they share
+            self._emit(Embedded(sum(len(plan.missing_texts()) for plan in group) - len(texts)))  # texts that they share
             if self._cache is not None:
                 await to_end(self._cache.put, embedding.name, new)
         return [with_vectors(plan, new) for plan in group]
 
 
 def _groups(plans: Sequence[PaperPlan], texts: int) -> list[list[PaperPlan]]:
-    """The plans in their order, each group with so many texts to embed, as long as there are more."""
+    """Split the plans, in order, into groups of at least `texts` texts to embed (fewer in the last)."""
     groups: list[list[PaperPlan]] = []
     count = texts
     for plan in plans:
@@ -110,18 +110,18 @@ def _groups(plans: Sequence[PaperPlan], texts: int) -> list[list[PaperPlan]]:
     return groups
 
 
-async def write(library: Library, changes: Sequence[Change], tell: OnEvent) -> None:
-    """Stage changes and carry them out, so that a kill at any moment leaves them undone or to be finished."""
+async def write(library: Library, changes: Sequence[Change], emit: OnEvent) -> None:
+    """Stage changes and apply them, so that after a kill each is either absent or finished on the next open."""
     await to_end(library.catalog.stage, changes)
     for change in changes:
-        tell(Staged(change.key))
+        emit(Staged(change.key))
     await to_end(library.carry_out, changes)
     for change in changes:
-        tell(Stored(change.key, removed=change.record is None))
+        emit(Stored(change.key, removed=change.record is None))
 
 
 async def to_end(function: Callable[..., Result], *arguments: object) -> Result:
-    """Run a blocking call on a thread; when cancelled, wait for its end, since the lock must outlive it."""
+    """Run a blocking call on a thread; if cancelled, wait for it to finish, since the lock must outlive it."""
     task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
     try:
         return await asyncio.shield(task)
@@ -131,7 +131,7 @@ async def to_end(function: Callable[..., Result], *arguments: object) -> Result:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error in a group, however deep."""
+    """The first error in a possibly nested group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -1,6 +1,6 @@
-"""Takes papers into the library: only what is new or changed is embedded; a kill loses nothing that is done.
+"""Ingests papers into the library; only new or changed texts are embedded, and finished papers survive a kill.
 
-Everything is cut into chunks first, so that the amount of work is known before it starts; `indexing.py` does it.
+Everything is split into chunks first, so that the amount of work is known before `indexing.py` starts on it.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ async def ingest(
     pdf_reader: PdfReader = "pdf-oxide",
     follow_links: bool = False,
 ) -> IngestReport:
-    """Take in all papers under `paths`; what is there already and unchanged costs nothing.
+    """Ingest all papers under `paths`; unchanged papers cost nothing.
 
     Args:
         library: the open library.
-        paths: papers (`sources.ENDINGS`), and folders that are searched for them.
-        bib: the BibTeX file; None takes the only one inside a given folder.
-        documents: papers as LangChain documents, known by `key` or `source` in their metadata.
-        prune: remove papers whose file is gone from a given folder.
-        cache: vectors kept from other libraries.
-        summarize: writes the summary of a paper from its text; None takes the abstract, else the first prose.
-        on_event: told of each step, on the thread of the event loop.
-        chunk_tokens: tokens that a chunk aims at.
-        chunk_overlap: tokens that neighbouring chunks share.
-        pdf_reader: what reads PDFs.
-        follow_links: take in also what links inside a folder lead to outside of it.
+        paths: papers (`sources.ENDINGS`), and folders to search for them.
+        bib: the BibTeX file; None uses the only one inside a given folder.
+        documents: papers as LangChain documents, identified by `key` or `source` in their metadata.
+        prune: remove papers whose file no longer exists in a given folder.
+        cache: vectors computed for other libraries.
+        summarize: writes the summary of a paper from its text; None uses the abstract, else the first prose.
+        on_event: called with each event, on the thread of the event loop.
+        chunk_tokens: target size of a chunk, in tokens.
+        chunk_overlap: tokens shared by neighbouring chunks.
+        pdf_reader: the PDF reader to use.
+        follow_links: also follow links that lead out of a given folder.
 
-    Raises `InputError` before anything is changed when a path or the `.bib` is missing, nothing is found, the
-    PDF reader or its Java is not installed, or the library was made with another embedding model; whatever the
-    embedding raises, with what is done kept.
+        Raises `InputError` before any change if a path or the `.bib` is missing, nothing is found, the PDF reader or
+        its Java is not installed, or the library was created with another embedding model; and any error of the
+        embedding model, with finished papers kept.
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
@@ -94,10 +94,10 @@ async def ingest_sources(
     on_event: OnEvent | None = None,
     chunking: tuple[int, int],
 ) -> IngestReport:
-    """Bring the library to what the sources say; with `anew` also papers that have not changed are cut again."""
-    tell = on_event or _nobody
+    """Update the library to match the sources; with `anew`, unchanged papers are chunked again too."""
+    emit = on_event or _ignore
     began = time.perf_counter()
-    async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
+    async with WriterLock(library.home).held(lambda pid: emit(Waiting(pid))):
         library.require_same_embedding()
         await to_end(library.finish_staged)
         sources = await asyncio.to_thread(match_renamed, sources, library.records())
@@ -113,33 +113,33 @@ async def ingest_sources(
             rewrite_summaries=summarize is not None,
             chunking=chunking,
         )
-        tell(Planned(plan.files, len(plan.to_index), plan.chunks_to_embed, plan.texts_to_embed))
+        emit(Planned(plan.files, len(plan.to_index), plan.chunks_to_embed, plan.texts_to_embed))
         if plan.to_index:
             library.catalog.set_meta("embedding", library.embedding.name)
         converted = ConvertedFiles(library.home.converted)
         for key in plan.to_remove:
             converted.forget(Path(library.paper(key).source))
         if plan.to_remove:
-            await write(library, [removal(key) for key in plan.to_remove], tell)
+            await write(library, [removal(key) for key in plan.to_remove], emit)
         if plan.metadata_only:
             await to_end(library.catalog.update_metadata, plan.metadata_only)
-        await Indexing(library, cache, summarize, tell).run(plan.to_index)
+        await Indexing(library, cache, summarize, emit).run(plan.to_index)
     return plan.report(seconds=time.perf_counter() - began)
 
 
 async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:
-    """Take a paper out of every store; raises `UnknownPaperError`. Its file stays where it is."""
-    tell = on_event or _nobody
-    async with WriterLock(library.home).held(lambda pid: tell(Waiting(pid))):
+    """Remove a paper from every store, but not its file; raises `UnknownPaperError`."""
+    emit = on_event or _ignore
+    async with WriterLock(library.home).held(lambda pid: emit(Waiting(pid))):
         await to_end(library.finish_staged)
         paper = library.paper(key)
         ConvertedFiles(library.home.converted).forget(Path(paper.source))
-        await write(library, [removal(key)], tell)
+        await write(library, [removal(key)], emit)
     return paper
 
 
-def _nobody(event: IngestEvent) -> None:
-    """Takes the events that no one asked for."""
+def _ignore(event: IngestEvent) -> None:
+    """Discard an event."""
 
 
 __all__ = ["IngestPlan", "IngestReport", "ingest", "ingest_sources", "remove"]

@@ -1,4 +1,4 @@
-"""Papers handed in as LangChain documents, one or several for each paper (a loader gives one for each page)."""
+"""Reads papers given as LangChain documents, one or more per paper (some loaders return one per page)."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 _GAP = "\n\n"
 _MOST_PAGES = 100_000
 _MOST_NAME = 4_000
-MOST_CHARACTERS = 20_000_000  # of a paper, some 8,000 pages; beyond it cutting alone would take minutes
+MOST_CHARACTERS = 20_000_000  # per paper, about 8,000 pages; beyond that, chunking alone would take minutes
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The documents of one paper, by the key or source in their metadata; `name` is shown in messages."""
+    """The documents of one paper, grouped by key or source in their metadata; `name` is shown in messages."""
 
     name: str
     parts: tuple[Document, ...]
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What the first document says of the paper."""
+        """The metadata of the first document."""
         return self.parts[0].metadata
 
 
 def grouped(documents: Iterable[Document]) -> tuple[list[Given], list[Refusal]]:
-    """The documents paper by paper, in the order of their first ones; those that name no paper are refused."""
+    """Group documents by paper, in order of first occurrence; those that name no paper are refused."""
     groups: dict[str, list[Document]] = {}
     refused: list[Refusal] = []
     for number, document in enumerate(documents):
@@ -56,26 +56,26 @@ def grouped(documents: Iterable[Document]) -> tuple[list[Given], list[Refusal]]:
 def _name(document: Document) -> str:
     try:
         return str(document.metadata.get("key") or document.metadata.get("source") or "").strip()
-    except (ValueError, RecursionError):  # a number of thousands of digits, a list that holds itself
+    except (ValueError, RecursionError):  # a number with thousands of digits, a list that contains itself
         return ""
 
 
 def read_given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
-    """The paper and what there is to say about it, or why it is not taken."""
+    """The paper with warnings, or the reason why it is refused."""
     size = sum(len(part.page_content) for part in given.parts)
     if size > MOST_CHARACTERS:
-        return Refusal(given.name, f"is {size / 1e6:.0f} MB, more than it may be ({MOST_CHARACTERS / 1e6:.0f} MB)")
+        return Refusal(given.name, f"is {size / 1e6:.0f} MB, more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB")
     parsed = _parsed(given.parts)
     if not parsed.text.strip():
         return Refusal(given.name, "is empty")
     front = parsed.front_matter
-    said = {name: str(given.metadata.get(name) or "").strip() for name in ("title", "author", "doi")}
-    authors = tuple(name.strip() for name in re.split(r";|\band\b", said["author"]) if name.strip())
+    metadata = {name: str(given.metadata.get(name) or "").strip() for name in ("title", "author", "doi")}
+    authors = tuple(name.strip() for name in re.split(r";|\band\b", metadata["author"]) if name.strip())
     front = replace(
         front,
-        title=front.title or said["title"],
+        title=front.title or metadata["title"],
         authors=front.authors or authors,
-        doi=front.doi or find_doi(said["doi"]),
+        doi=front.doi or find_doi(metadata["doi"]),
     )
     parsed = _titled(parsed, front)
     path = _path(given)
@@ -89,7 +89,7 @@ def _titled(parsed: ParsedPaper, front: FrontMatter) -> ParsedPaper:
 
 
 def _path(given: Given) -> Path:
-    """A file's name for the key: the key itself, else the last part of the source, which may be an address."""
+    """A file name to derive the key from: the key itself, else the last part of the source, which may be a URL."""
     if given.metadata.get("key"):
         return Path(f"{given.name}.md")
     last = PurePosixPath(given.name.replace("\\", "/").split("?")[0].rstrip("/")).name
@@ -97,7 +97,7 @@ def _path(given: Given) -> Path:
 
 
 def _parsed(parts: Sequence[Document]) -> ParsedPaper:
-    """The parts as one text; their pages are kept when each of them says its own (counted from 0)."""
+    """The parts as one text; page numbers are kept if each part states its own (counted from 0)."""
     pages = [part.metadata.get("page") for part in parts]
     numbers = [page for page in pages if isinstance(page, int) and 0 <= page < _MOST_PAGES]
     paged = len(numbers) == len(parts) and numbers == sorted(numbers)
@@ -112,15 +112,15 @@ def _parsed(parts: Sequence[Document]) -> ParsedPaper:
 
 
 def _cleaned(text: str) -> str:
-    """Without NUL characters, which no store takes, and halves of characters, which have no encoding."""
+    """The text without NUL characters, which no store accepts, and lone surrogates, which cannot be encoded."""
     return text.replace("\0", "").encode("utf-8", "ignore").decode("utf-8").strip()
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePaper:
-    """A paper as read from its file, with the user's note on it.
+    """A paper read from its file, with the user's note on it.
 
-    `folder` is where its file lies; None for a paper that was handed in, beside which no note can lie.
+    `folder` is the folder of its file; None for a paper given as documents, which has no note.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Finds the user's note on each paper that an ingest has read: `<key>.notes.md`, or `<file>.notes.md`, beside it."""
+"""Finds the user's note on each ingested paper: `<key>.notes.md` or `<file>.notes.md` in the same folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Names = dict[tuple[Path, str], Path]
 
 
 def attach_notes(sources: Sources) -> Sources:
-    """The sources with the notes that lie beside their files, as they are now; the others are named in warnings.
+    """The sources with the current notes next to their files; notes that match no paper are named in warnings.
 
-    To be called when the keys are settled. A note that cannot be read is refused, and its paper taken without one.
+    To be called when the keys are final. A note that cannot be read is refused, and its paper is ingested without one.
     """
     names = _notes_beside(source.folder for source in sources.found if source.folder is not None)
     of_paper = _owners(sources.found, names)
@@ -33,17 +33,17 @@ def attach_notes(sources: Sources) -> Sources:
             text = ""
         found.append(replace(source, note=text))
     owned = {file.resolve() for file in of_paper.values()}
-    beside_refused = {(Path(item.path).parent.resolve(), Path(item.path).stem) for item in sources.refused}
+    of_refused = {(Path(item.path).parent.resolve(), Path(item.path).stem) for item in sources.refused}
     warnings = [
-        f"{printable(str(file))}: is a note, but of no paper beside it; name it after the paper's key or file."
+        f"{printable(str(file))}: is a note, but matches no paper in its folder; name it after the paper's key or file."
         for file in sources.notes
-        if file.resolve() not in owned and (file.parent.resolve(), note_stem(file)) not in beside_refused
+        if file.resolve() not in owned and (file.parent.resolve(), note_stem(file)) not in of_refused
     ]
     return replace(sources, found=tuple(found), refused=tuple(refused), warnings=(*sources.warnings, *warnings))
 
 
 def _text(file: Path, sources: Sources) -> str:
-    """A note's text, empty for one of blanks; raises `SourceRefusedError`."""
+    """A note's text, empty if it is blank; raises `SourceRefusedError`."""
     target = None if sources.follow_links else leads_out(file, (*sources.folders, file.parent))
     if target is not None:
         raise SourceRefusedError(refused_link(file, target).reason)
@@ -51,13 +51,13 @@ def _text(file: Path, sources: Sources) -> str:
 
 
 def _notes_beside(folders: Iterable[Path]) -> Names:
-    """The notes in these folders, by folder and the name that each is for."""
+    """The notes in these folders, by folder and the stem that each is named after."""
     names: Names = {}
     for folder in dict.fromkeys(folders):
         try:
             files = sorted(folder.iterdir())
         except OSError:
-            continue  # a folder whose files may be read but not listed
+            continue  # a folder that can be read from but not listed
         for file in files:
             stem = note_stem(file)
             if stem is not None and file.is_file():
@@ -66,14 +66,14 @@ def _notes_beside(folders: Iterable[Path]) -> Names:
 
 
 def _owners(sources: Sequence[SourcePaper], names: Names) -> dict[str, Path]:
-    """The note of each paper that has one, by key; a paper's key goes before the name of another one's file."""
+    """The note of each paper that has one, by key; a match by key takes precedence over one by file name."""
     owners: dict[str, Path] = {}
-    left = dict(names)
+    unmatched = dict(names)
     for stem_of in (_by_key, _by_file):
         for source in sources:
             if source.folder is None or source.paper.key in owners:
                 continue
-            file = left.pop((source.folder, stem_of(source)), None)
+            file = unmatched.pop((source.folder, stem_of(source)), None)
             if file is not None:
                 owners[source.paper.key] = file
     return owners

@@ -1,7 +1,7 @@
-"""Runs opendataloader-pdf, a program in Java, on one PDF; of its answer `documents/pdf` makes a paper.
+"""Runs opendataloader-pdf, a Java program, on one PDF; `documents/pdf` turns its output into a paper.
 
-Java is started directly rather than through the package's own function, so that it can be stopped when it takes too
-long and its memory has a bound.
+Java is started directly rather than through the package's own function, so that it can be stopped on a timeout and
+its memory can be limited.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHERWISE = "set CITELOOM_PDF_READER=pdf-oxide"
 
 
 def reader_version() -> str:
-    """Which version of the package is installed; raises `InputError` without one."""
+    """The installed version of the package; raises `InputError` if it is not installed."""
     try:
         return metadata.version(_PACKAGE)
     except metadata.PackageNotFoundError:
@@ -39,7 +39,7 @@ def reader_version() -> str:
 
 
 def require_java() -> str:
-    """The path of the program `java`; raises `InputError` when it is missing, does not start, or is too old."""
+    """The path of the `java` executable; raises `InputError` if it is missing, does not start, or is too old."""
     remedy = f"Install Java {_OLDEST_JAVA} or newer so that 'java -version' runs; or {_OTHERWISE}."
     java = shutil.which("java")
     if java is None:
@@ -50,7 +50,7 @@ def require_java() -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         done = None
-    # "17.0.15", of old releases "1.8.0"
+    # "17.0.15"; old releases: "1.8.0"
     version = re.search(rb'version "(?:1\.)?(\d+)', done.stderr) if done is not None and done.returncode == 0 else None
     if version is None:
         raise InputError(f"CITELOOM_PDF_READER is {OPENDATALOADER}, but {java} does not start.", help=remedy)
@@ -62,7 +62,7 @@ def require_java() -> str:
 
 
 def read_layout(path: Path, java: str, seconds: float) -> dict[str, Any]:
-    """What the program says of a PDF; raises `PdfRefusedError` when it fails or takes longer than `seconds`."""
+    """The program's JSON for a PDF; raises `PdfRefusedError` if it fails or takes longer than `seconds`."""
     program = Path(str(metadata.distribution(_PACKAGE).locate_file(_PROGRAM)))
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
         options = [f"-Xmx{_MEMORY}", "-Djava.awt.headless=true", f"-Djava.io.tmpdir={folder}"]
@@ -71,14 +71,14 @@ def read_layout(path: Path, java: str, seconds: float) -> dict[str, Any]:
             done = run([java, *options, "-jar", str(program), *asked, str(path.resolve())], seconds=seconds)
         except OutOfTimeError:
             raise PdfRefusedError(f"was not read by {_PACKAGE} within {seconds:g} seconds") from None
-        failed = PdfRefusedError(f"made {_PACKAGE} fail (exit code {done.code}); {_OTHERWISE} to read it otherwise")
+        failed = PdfRefusedError(f"made {_PACKAGE} fail (exit code {done.code}); {_OTHERWISE} to use another reader")
         written = list(Path(folder).glob("*.json"))
         if not written:
             raise failed
         try:
-            said = json.loads(written[0].read_bytes())
+            document = json.loads(written[0].read_bytes())
         except (ValueError, RecursionError):
             raise failed from None
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise failed
-    return said
+    return document

@@ -1,4 +1,4 @@
-"""Works out what an ingest has to do, before anything is embedded or written."""
+"""Plans an ingest before anything is embedded or written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Outcome = Literal["added", "updated", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class PaperPlan:
-    """A paper that is new or has changed; `known` are the vectors that need not be made, by text hash."""
+    """A new or changed paper; `known` are the vectors that already exist, by text hash."""
 
     record: PaperRecord
     text: str
@@ -40,18 +40,18 @@ class PaperPlan:
     wants_summary: bool
 
     def missing_texts(self) -> dict[str, str]:
-        """The texts that have no vector yet, by hash; the summary and the note last."""
+        """The texts without a vector, by hash; the summary and the note last."""
         texts = {text_hash(chunk.text): chunk.text for chunk in self.chunks}
         for text in (self.record.summary, *_passages(self.record)):
             texts[text_hash(text)] = text
         return {name: text for name, text in texts.items() if name not in self.known}
 
     def missing_chunks(self) -> int:
-        """How many different chunk texts have no vector yet."""
+        """The number of distinct chunk texts without a vector."""
         return len({text_hash(chunk.text) for chunk in self.chunks} - self.known.keys())
 
     def summarized(self, summary: str) -> PaperPlan:
-        """The plan with a summary that a model wrote; an empty one changes nothing."""
+        """The plan with a summary written by a model; an empty summary changes nothing."""
         if not summary.strip():
             return self
         record = replace(self.record, summary=summary.strip(), summary_kind="model")
@@ -60,7 +60,7 @@ class PaperPlan:
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """All that one ingest will do."""
+    """Everything that one ingest will do."""
 
     files: int
     to_index: tuple[PaperPlan, ...]
@@ -74,16 +74,16 @@ class IngestPlan:
 
     @property
     def chunks_to_embed(self) -> int:
-        """Chunk texts without a vector."""
+        """The number of chunk texts without a vector."""
         return sum(plan.missing_chunks() for plan in self.to_index)
 
     @property
     def texts_to_embed(self) -> int:
-        """Chunk texts, summaries and notes without a vector."""
+        """The number of chunk texts, summaries and note passages without a vector."""
         return sum(len(plan.missing_texts()) for plan in self.to_index)
 
     def report(self, *, seconds: float) -> IngestReport:
-        """What was done, once it is done."""
+        """The report of the finished plan."""
         return IngestReport(
             added=self.added,
             updated=self.updated,
@@ -97,9 +97,9 @@ class IngestPlan:
 
 
 def metadata_hash(paper: Paper) -> str:
-    """Changes with what is said of a paper, not with where its file lies or what the file holds."""
-    said = {name: value for name, value in asdict(paper).items() if name not in {"source", "content_hash"}}
-    return text_hash(json.dumps(said, sort_keys=True))
+    """A hash of a paper's metadata, without the path and content of its file."""
+    metadata = {name: value for name, value in asdict(paper).items() if name not in {"source", "content_hash"}}
+    return text_hash(json.dumps(metadata, sort_keys=True))
 
 
 def make_plan(
@@ -111,7 +111,7 @@ def make_plan(
     rewrite_summaries: bool,
     chunking: tuple[int, int],
 ) -> IngestPlan:
-    """Compare the sources with the library; blocks, and counts the tokens of all that has changed."""
+    """Compare the sources with the library; blocks, and tokenizes everything that has changed."""
     records = library.records()
     keys: dict[Outcome, list[str]] = {"added": [], "updated": [], "unchanged": []}
     to_index: list[PaperPlan] = []
@@ -130,33 +130,33 @@ def make_plan(
             continue
         plan = _paper_plan(library, source, record, wants_summary=wants_summary, chunking=chunking)
         if plan is None:
-            refused.append(Refusal(str(source.path), "holds no prose to search"))
+            refused.append(Refusal(str(source.path), "contains no prose to search"))
             continue
         keys["added" if old is None else "updated"].append(key)
         to_index.append(plan)
-    gone = _gone(library, sources)
+    missing = _missing_papers(library, sources)
     return IngestPlan(
         files=len(sources.found) + len(sources.refused),
         to_index=tuple(_with_known(library, to_index, cache)),
         metadata_only=tuple(metadata_only),
-        to_remove=tuple(gone) if prune else (),
+        to_remove=tuple(missing) if prune else (),
         added=tuple(keys["added"]),
         updated=tuple(keys["updated"]),
         unchanged=tuple(keys["unchanged"]),
         refused=tuple(refused),
-        warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, gone.items()))),
+        warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, missing.items()))),
     )
 
 
 def _gone_warning(key: str, now: str | None) -> str:
-    why = f"its file is now that of {now}" if now else "its file is gone"
+    why = f"its file now belongs to {now}" if now else "its file is gone"
     return f"{key}: {why}; it stays until you remove it or ingest with --prune."
 
 
 def _paper_plan(
     library: Library, source: SourcePaper, record: PaperRecord, *, wants_summary: bool, chunking: tuple[int, int]
 ) -> PaperPlan | None:
-    """The paper cut into chunks; None when there is nothing in it to search."""
+    """The paper split into chunks; None if there is nothing in it to search."""
     target, overlap = chunking
     count_tokens = library.embedding.count_tokens_each
     chunks = chunk_paper(record.paper.key, source.parsed, count_tokens, target=target, overlap=overlap)
@@ -169,7 +169,7 @@ def _paper_plan(
 def _record(
     source: SourcePaper, old: PaperRecord | None, chunking: tuple[int, int], count_tokens: Callable[[str], int]
 ) -> PaperRecord:
-    """The paper as it is now; a summary that a model wrote of the same text is kept."""
+    """The record of the current paper; keeps a model's summary of the same text."""
     paper = source.paper
     record = PaperRecord(
         paper=paper,
@@ -180,49 +180,49 @@ def _record(
         chunk_count=old.chunk_count if old else 0,
     )
     if source.note:
-        record = replace(record, note=_noted(source.note, old, record.chunking, count_tokens, chunking[0]))
+        record = replace(record, note=_note(source.note, old, record.chunking, count_tokens, chunking[0]))
     if old is not None and old.summary_kind == "model" and old.paper.content_hash == paper.content_hash:
         return replace(record, summary=old.summary, summary_kind="model")
     return record
 
 
-def _noted(text: str, old: PaperRecord | None, chunking: str, count_tokens: Callable[[str], int], target: int) -> Note:
-    """The note cut into passages; one that is the same as before is taken over."""
+def _note(text: str, old: PaperRecord | None, chunking: str, count_tokens: Callable[[str], int], target: int) -> Note:
+    """The note split into passages; an unchanged note is reused."""
     if old is not None and old.note is not None and old.note.text == text and old.chunking == chunking:
         return old.note
     return make_note(text, count_tokens, target=target)
 
 
 def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
-    """Whether the paper is the same, and its summary and note are."""
+    """Whether the text of the paper, its summary and its note are unchanged."""
     same_paper = old.paper.content_hash == new.paper.content_hash and old.chunking == new.chunking
     return same_paper and (old.summary, old.note) == (new.summary, new.note)
 
 
 def _passages(record: PaperRecord) -> tuple[str, ...]:
-    """What is embedded of the note on a paper."""
+    """The passages of the note on a paper, which are embedded."""
     return record.note.passages if record.note else ()
 
 
-def _gone(library: Library, sources: Sources) -> dict[str, str | None]:
-    """Papers that were read from a walked folder and have no file any more, with the key that has it now."""
+def _missing_papers(library: Library, sources: Sources) -> dict[str, str | None]:
+    """Papers from a walked folder that no longer have a file, with the key that the file now belongs to."""
     folders = [folder.resolve() for folder in sources.folders]
     found = {source.paper.key for source in sources.found}
     key_of_file = {source.paper.source: source.paper.key for source in sources.found}
-    gone: dict[str, str | None] = {}
+    missing: dict[str, str | None] = {}
     for key, record in library.records().items():
         file = Path(record.paper.source)
         if key in found or not any(file.is_relative_to(folder) for folder in folders):
             continue
         if record.paper.source in key_of_file or not file.is_file():
-            gone[key] = key_of_file.get(record.paper.source)
-    return gone
+            missing[key] = key_of_file.get(record.paper.source)
+    return missing
 
 
 def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache | None) -> list[PaperPlan]:
-    """The plans with the vectors that the library or the cache has already.
+    """The plans with the vectors that the library or the cache already has.
 
-    They are fetched before anything is written, since writing may drop the chunk that a text moved away from.
+    They are fetched before anything is written, since a write may delete the chunk that a text has moved from.
     """
     texts = {name for plan in plans for name in plan.missing_texts()}
     ids = library.catalog.ids_by_text(texts) if texts else {}
@@ -248,7 +248,7 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
 
 
 def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, Vector]:
-    """The vectors of passages that the notes on these papers had before and have now, by text hash."""
+    """The vectors of unchanged passages of the notes on these papers, by text hash."""
     old = library.records()
     names: dict[str, str] = {}
     for plan in plans:
@@ -261,7 +261,7 @@ def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, V
 
 
 def with_vectors(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
-    """The change that takes a paper in, from the vectors that were known and those just made."""
+    """The change that adds a paper, with its known and new vectors."""
     vectors = {**plan.known, **new}
     matrix = np.stack([vectors[text_hash(chunk.text)] for chunk in plan.chunks])
     summary = vectors[text_hash(plan.record.summary)]

@@ -1,8 +1,8 @@
-"""Makes the index anew from the papers that the library keeps a record of.
+"""Rebuilds the index from the papers in the library.
 
-The library keeps each paper's metadata and where its file is, not the file itself. So a paper is read again from
-its file, under the key and metadata that it has; its vectors are taken from the store as far as they are there,
-and made where they are not. A paper whose file is gone is left as it is while its passages are whole.
+The library stores each paper's metadata and file path, not the file itself. So a paper is read again from its file,
+with its existing key and metadata; vectors are reused from the store, and missing ones are computed. A paper whose
+file is gone is left unchanged if its passages are complete.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ async def rebuild(
     chunk_overlap: int = 100,
     pdf_reader: PdfReader = "pdf-oxide",
 ) -> IngestReport:
-    """Index every paper anew, or those with the keys `only`.
+    """Reindex every paper, or those with the keys `only`.
 
-    A kill leaves each paper as it was or as it will be, and the next run goes on. Refused are papers whose file is
-    gone or cannot be read and whose passages are not whole. Raises `InputError` when the library was made with
-    another embedding model or the PDF reader or its Java is not installed, and whatever the embedding raises.
+    A kill leaves each paper either old or new, and the next run continues. Papers with missing passages whose file is
+    gone or cannot be read are refused. Raises `InputError` if the library was created with another embedding model or
+    if the PDF reader or its Java is not installed, and any error of the embedding model.
     """
     await mend(library)
-    lacking = (await asyncio.to_thread(differences, library)).lacking
-    sources = await in_thread(_kept_sources, library, lacking, only, pdf_reader)
+    incomplete = (await asyncio.to_thread(differences, library)).lacking
+    sources = await in_thread(_library_sources, library, incomplete, only, pdf_reader)
     return await ingest_sources(library, sources, anew=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap))
 
 
@@ -53,17 +53,17 @@ async def repair_library(
     chunk_overlap: int = 100,
     pdf_reader: PdfReader = "pdf-oxide",
 ) -> tuple[list[Problem], tuple[Refusal, ...]]:
-    """Mend, and index anew the papers that lack something; refused are those whose file is gone or not readable.
+    """Repair the library and reindex incomplete papers; those whose file is gone or unreadable are refused.
 
-    Raises whatever the embedding raises, with what is done kept.
+    Raises any error of the embedding model, with finished papers kept.
     """
     done = await mend(library)
-    lacking = (await asyncio.to_thread(differences, library)).lacking
-    if not lacking:
+    incomplete = (await asyncio.to_thread(differences, library)).lacking
+    if not incomplete:
         return done, ()
     report = await rebuild(
         library,
-        only=lacking,
+        only=incomplete,
         on_event=on_event,
         chunk_tokens=chunk_tokens,
         chunk_overlap=chunk_overlap,
@@ -71,12 +71,12 @@ async def repair_library(
     )
     if report.updated:
         embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded"
-        done.append(Problem("fine", "vectors", f"indexed anew from their files: {some(report.updated)}; {embedded}"))
+        done.append(Problem("fine", "vectors", f"reindexed from their files: {some(report.updated)}; {embedded}"))
     return [*done, *await mend(library)], report.refused
 
 
-def _kept_sources(
-    library: Library, lacking: frozenset[str], only: Collection[str] | None, pdf_reader: PdfReader
+def _library_sources(
+    library: Library, incomplete: frozenset[str], only: Collection[str] | None, pdf_reader: PdfReader
 ) -> Sources:
     kept = ConvertedFiles(library.home.converted)
     found: list[SourcePaper] = []
@@ -89,8 +89,8 @@ def _kept_sources(
         try:
             found.append(read_again(paper, kept, pdf_reader))
         except SourceRefusedError as error:
-            if paper.key in lacking:
+            if paper.key in incomplete:
                 refused.append(Refusal(paper.source, f"{error}, and passages of {paper.key} are missing; ingest it"))
             else:
-                warnings.append(f"{paper.key}: its file {error} ({paper.source}); it is left as it is.")
+                warnings.append(f"{paper.key}: its file {error} ({paper.source}); it is left unchanged.")
     return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())

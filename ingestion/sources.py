@@ -1,4 +1,4 @@
-"""Which files an ingest is about: walks folders, reads papers, finds each one's `.bib` entry."""
+"""Collects the sources of an ingest: walks folders, reads papers, finds each one's `.bib` entry."""
 
 from __future__ import annotations
 
@@ -30,17 +30,21 @@ if TYPE_CHECKING:
 
 MARKDOWN = frozenset({".md", ".markdown"})
 PDF = ".pdf"
-ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # the first is taken when a folder has a paper in several
+ENDINGS = (
+    *sorted(MARKDOWN, reverse=True),
+    *FORMATS,
+    PDF,
+)  # the first is preferred if a folder has a paper in several formats
 _MOST_PDF = 500_000_000
-_TOO_MUCH = f"more than a paper may have ({MOST_CHARACTERS / 1e6:.0f} MB); are pictures embedded in it?"
+_TOO_MUCH = f"more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB; are pictures embedded in it?"
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What an ingest found: papers with different keys, what it refused and what it has to say.
+    """The sources of an ingest: papers with distinct keys, refusals and warnings.
 
-    `folders` are the folders that were walked, by which papers are known whose file is gone; `notes` are the
-    user's notes that were met on the way, which may be links out of their folders when `follow_links`.
+    `folders` are the folders that were walked, needed to detect papers whose file is gone; `notes` are the user's notes
+    found on the way, which may be links out of their folders if `follow_links`.
     """
 
     found: tuple[SourcePaper, ...]
@@ -52,7 +56,7 @@ class Sources:
 
 
 class SourceRefusedError(Exception):
-    """A file that cannot be taken in; the message is the reason."""
+    """A file that cannot be ingested; the message is the reason."""
 
 
 def read_sources(
@@ -64,10 +68,10 @@ def read_sources(
     *,
     follow_links: bool = False,
 ) -> Sources:
-    """Read all papers under `paths` and in `documents`; `kept` spares the unchanged PDF and other files.
+    """Read all papers under `paths` and in `documents`; `kept` caches PDF and other converted files.
 
-    What a link in a folder leads to outside of it is refused, unless `follow_links`. Raises `InputError` when there
-    are none, when a path or `bib` is missing, or what the PDF reader needs.
+    Links out of a folder are refused unless `follow_links`. Raises `InputError` if there are no papers, a path or
+    `bib` is missing, or a requirement of the PDF reader is not installed.
     """
     if not paths and not documents:
         raise InputError("No path was given.", help="Name the folder that holds your papers.")
@@ -75,18 +79,18 @@ def read_sources(
         if not path.exists():
             raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
     folders = tuple(path for path in paths if path.is_dir())
-    met = walk(paths, ENDINGS, follow_links=follow_links)
-    notes = tuple(file for file in met.files if note_stem(file) is not None)
-    files, twins = _one_of_each([file for file in met.files if note_stem(file) is None])
-    if not files and not documents and not met.refused:
+    walked = walk(paths, ENDINGS, follow_links=follow_links)
+    notes = tuple(file for file in walked.files if note_stem(file) is not None)
+    files, twins = _one_of_each([file for file in walked.files if note_stem(file) is None])
+    if not files and not documents and not walked.refused:
         where = ", ".join(str(path) for path in paths)
         raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
     warnings = [
-        f"{twin}: passed over, since {file.name} beside it holds the same paper; move one away to choose the other."
+        f"{twin}: skipped, since {file.name} next to it is the same paper; move one away to choose the other."
         for twin, file in twins
     ]
-    bibliography = _bibliography(met.bibliographies, bib, warnings)
-    refused = [*met.refused, *bibliography.refused]
+    bibliography = _bibliography(walked.bibliographies, bib, warnings)
+    refused = [*walked.refused, *bibliography.refused]
     warnings.extend(bibliography.warnings)
     given, nameless = grouped(documents)
     refused.extend(nameless)
@@ -98,23 +102,23 @@ def read_sources(
         if isinstance(read, Refusal):
             refused.append(read)
             continue
-        source, said = read
+        source, notices = read
         earlier = found.get(source.paper.key)
         if earlier is not None:
             name = str(item) if isinstance(item, Path) else item.name
             refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
             continue
         found[source.paper.key] = source
-        warnings.extend(said)
-    if met.passed_over:
-        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(met.passed_over.items()))
-        skipped = counted(met.passed_over.total(), "file")
+        warnings.extend(notices)
+    if walked.passed_over:
+        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(walked.passed_over.items()))
+        skipped = counted(walked.passed_over.total(), "file")
         warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
     return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
 
 
 def _bibliography(inside: Sequence[Path], bib: Path | None, warnings: list[str]) -> Bibliography:
-    """The given `.bib`, else the only one that lies in a given folder, else none."""
+    """The given `.bib`, else the only one in a given folder, else none."""
     if bib is not None:
         return read_bibliography(bib)
     if len(inside) == 1:
@@ -126,9 +130,9 @@ def _bibliography(inside: Sequence[Path], bib: Path | None, warnings: list[str])
 
 
 def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
-    """The files without those that hold a paper again in another format, and these with the one that is taken.
+    """One file per paper, and the others of the same paper, each with the file that is preferred.
 
-    Markdown comes first, since nothing of it is guessed; a PDF comes last, for its headings and formulas are.
+    Markdown comes first, since nothing in it has to be guessed; PDF comes last, since its headings and formulas are.
     """
     best: dict[tuple[Path, str], Path] = {}
     for file in files:
@@ -154,40 +158,40 @@ def _differ(file: Path, other: Path) -> bool:
 def _read_any(
     item: Path | Given, bibliography: Bibliography, kept: ConvertedFiles | None, pdf_reader: PdfReader
 ) -> tuple[SourcePaper, list[str]] | Refusal:
-    """A paper and what there is to say about it, or why it is not taken; no paper ends the reading of the others."""
+    """Like `_read`, but also refuses what cannot be parsed, so that one paper cannot abort the others."""
     try:
         if isinstance(item, Path):
             return _read(item, bibliography, kept, pdf_reader)
         return read_given(item, bibliography)
     except (RecursionError, MemoryError, ValueError) as error:
         name = str(item) if isinstance(item, Path) else item.name
-        kind = "is nested too deeply" if isinstance(error, RecursionError) else "has a form that is not understood"
+        kind = "is nested too deeply" if isinstance(error, RecursionError) else "has an unknown format"
         return Refusal(printable(name), f"cannot be read: it {kind} ({type(error).__name__})")
 
 
 def _read(
     file: Path, bibliography: Bibliography, kept: ConvertedFiles | None, pdf_reader: PdfReader
 ) -> tuple[SourcePaper, list[str]] | Refusal:
-    """A paper and what there is to say about it, or why it is not taken."""
+    """A paper with warnings, or the reason why it is refused."""
     if printable(str(file)) != str(file):
-        return Refusal(printable(str(file)), "has a name that is no text; rename it")
+        return Refusal(printable(str(file)), "has a name that is not valid text; rename it")
     try:
         parsed = _parsed(file, kept, pdf_reader)
     except SourceRefusedError as error:
         return Refusal(str(file), str(error))
     front = parsed.front_matter
     entry = bibliography.match(file, doi=front.doi, title=parsed.title)
-    paper, said = describe(file, parsed, entry)
-    return SourcePaper(file, parsed, paper, folder=file.parent), said
+    paper, notices = describe(file, parsed, entry)
+    return SourcePaper(file, parsed, paper, folder=file.parent), notices
 
 
 def _parsed(file: Path, kept: ConvertedFiles | None, pdf_reader: PdfReader) -> ParsedPaper:
-    """The file by its ending; raises `SourceRefusedError`."""
+    """Parse the file by its extension; raises `SourceRefusedError`."""
     ending = file.suffix.lower()
     try:
         if ending in MARKDOWN:
             return parse_markdown(read_text(file))
-        # Looked at before anything of it is read, were it only to know whether it has changed.
+        # Checked before anything is read, even to compare it with the cache.
         require_regular(file, most_bytes(file) if ending in FORMATS else _MOST_PDF)
         if ending == PDF:
             return read_pdf_apart(file, kept, reader=pdf_reader)
@@ -198,11 +202,11 @@ def _parsed(file: Path, kept: ConvertedFiles | None, pdf_reader: PdfReader) -> P
     except OSError as error:
         raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
     hint = "; give it with --bib" if ending == ".bib" else ""
-    raise SourceRefusedError(f"is no paper ({', '.join(ENDINGS)}){hint}")
+    raise SourceRefusedError(f"is not a paper ({', '.join(ENDINGS)}){hint}")
 
 
 def _converted(file: Path, kept: ConvertedFiles | None) -> str:
-    """The file in markdown; raises `ConversionError`."""
+    """The file converted to markdown, from the cache if possible; raises `ConversionError`."""
     read = kept.get(file) if kept is not None else None
     if read is None:
         read = {"markdown": as_markdown(file)}
@@ -215,7 +219,7 @@ def _converted(file: Path, kept: ConvertedFiles | None) -> str:
 
 
 def read_text(file: Path, *, blank: bool = False) -> str:
-    """The text of a file in UTF-8, not blank unless that may be; raises `SourceRefusedError`."""
+    """The text of a UTF-8 file, which must not be blank unless `blank`; raises `SourceRefusedError`."""
     try:
         data = read_regular(file, MOST_CHARACTERS)
     except FileRefusedError as error:
@@ -238,9 +242,9 @@ def read_text(file: Path, *, blank: bool = False) -> str:
 
 
 def read_again(paper: Paper, kept: ConvertedFiles, pdf_reader: PdfReader) -> SourcePaper:
-    """A paper's file with the metadata that the library has of it; raises `SourceRefusedError`."""
+    """Read a paper's file again, keeping the library's metadata; raises `SourceRefusedError`."""
     file = Path(paper.source)
-    if file.is_symlink():  # a paper is kept under the path that links led to
+    if file.is_symlink():  # the library stores resolved paths
         raise SourceRefusedError("has become a link")
     if not file.is_file():
         raise SourceRefusedError("is gone")

@@ -1,4 +1,4 @@
-"""Who reads and writes: chat models, embedding and re-ranker, the journal before them, the roles on top.
+"""Access to models: chat, embeddings and re-ranker, behind the journal that caches their answers.
 
-Nothing is imported here, since the command line needs some of these modules before it knows what it is to do.
+Nothing is imported here, since the command line needs some of these modules before it knows which command to run.
 """

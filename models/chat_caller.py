@@ -1,4 +1,4 @@
-"""What a role may ask of a chat model; the journal, the retries and the provider lie behind it."""
+"""The interface through which roles call a chat model; it hides journal, retries and provider."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .journal.streaming import TextListener
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A model's answer and the journal key it is kept under."""
+    """A model's answer and its journal key."""
 
     message: AIMessage
     key: str
 
 
 class ChatCaller(Protocol):
-    """Calls one chat model; every answer is committed to the journal before it is handed out."""
+    """Calls one chat model; every answer is committed to the journal before it is returned."""
 
     async def call(
         self,
@@ -35,18 +35,18 @@ class ChatCaller(Protocol):
         """The answer to `messages`.
 
         Args:
-            messages: the conversation; only role, content and tool calls count for the journal key.
+            messages: the conversation; only role, content and tool calls enter the journal key.
             tools: OpenAI function specifications that the model may call.
-            schema: a JSON schema (with a title) asked for by `response_format`; the answer is text that the
+            schema: a JSON schema (with a title) requested via `response_format`; the answer is text that the
                 caller validates.
             max_tokens: limit of the answer, in tokens of the model.
-            cache_messages: the conversation by which the journal knows the call, where another wording of it would be
-                answered alike; `messages` when left out.
-            listener: hears the text of the answer as it comes, before it is committed; from the journal it comes at
-                once. It counts not for the key: a streamed answer and a whole one replay each other.
+            cache_messages: the conversation used for the journal key, if other wordings of it are equivalent;
+                defaults to `messages`.
+            listener: receives the text of the answer as it streams, before it is committed; a journaled answer
+                arrives at once. It does not enter the key: streamed and whole answers replay each other.
         """
         ...
 
     async def reject(self, answer: Answer) -> None:
-        """Keep the answer for the record, but never replay it in a later run: it failed validation."""
+        """Mark an answer that failed validation, so that later runs never replay it."""
         ...

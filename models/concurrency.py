@@ -1,4 +1,4 @@
-"""Running model calls together so that none that was paid for is thrown away."""
+"""Runs model calls concurrently without losing answers that were paid for."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 _THREADS: Final = "citeloom-work"
-_HEARD: Final = 1.0  # seconds in which an event loop takes notice of Ctrl-C unless a long step keeps it
+_INTERRUPT_DELAY: Final = 1.0  # seconds within which an event loop notices Ctrl-C unless a long step blocks it
 
 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
-    """Results in the order given, after every awaitable has ended; then the first error by that order is raised.
+    """Wait for all awaitables, then return their results in order or raise the first error in that order.
 
-    When one call fails its neighbours in flight still end, and their answers reach the journal. They start one
-    after the other: in step, no request would go out before the last of twenty is built, and all answers would
-    come at once (210 ms for a search that takes 217 ms so).
+    If one call fails, the others in flight still finish, and their answers reach the journal. They are started one
+    after the other with a yield in between, so that the first request goes out before the last of twenty is built.
     """
     tasks: list[asyncio.Future[T]] = []
     try:
@@ -44,7 +43,7 @@ async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
 
 
 class _Threads(ThreadPoolExecutor):
-    """The threads of an event loop, which waits for them when it ends, but not when it was interrupted."""
+    """The thread pool of an event loop, which waits for its threads on exit unless it was interrupted."""
 
     interrupted = False
 
@@ -53,18 +52,18 @@ class _Threads(ThreadPoolExecutor):
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, with the connections to endpoints closed before the event loop ends.
+    """`asyncio.run` that closes connections to endpoints before the event loop ends.
 
-    Ctrl-C cancels the work, breaks off a step that keeps the loop from taking notice, and does not wait for threads
-    that read a text, since none can be stopped: see `threads_ended`.
+    Ctrl-C cancels the work, interrupts a step that blocks the loop, and does not wait for worker threads, since they
+    cannot be stopped: see `threads_ended`.
     """
 
-    async def both() -> T:
-        with _heard(asyncio.get_running_loop()):
+    async def work_and_close() -> T:
+        with _interruptible(asyncio.get_running_loop()):
             try:
                 return await work
             finally:
-                # Only where an endpoint was used: the module brings the HTTP client with it.
+                # Only if an endpoint was used: importing the module would load the HTTP client.
                 used = sys.modules.get("citeloom.models.http.client")
                 if used is not None:
                     await used.close_connections()
@@ -73,33 +72,33 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(threads)
         try:
-            return runner.run(both())
+            return runner.run(work_and_close())
         except KeyboardInterrupt:
             threads.interrupted = True
             raise
 
 
 @contextlib.contextmanager
-def _heard(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Ctrl-C ends also a step that does not give the loop back: asyncio alone would wait for its end."""
+def _interruptible(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Let Ctrl-C interrupt a step that blocks the loop: asyncio alone would wait for it to finish."""
     cancel = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
     if not main or not callable(cancel) or cancel is signal.default_int_handler:
         yield
         return
 
-    def press(number: int, frame: object) -> None:
+    def on_interrupt(number: int, frame: object) -> None:
         cancel(number, frame)  # type: ignore[arg-type]
-        threading.Thread(target=break_off, daemon=True).start()
+        threading.Thread(target=interrupt_if_blocked, daemon=True).start()
 
-    def break_off() -> None:
+    def interrupt_if_blocked() -> None:
         noticed = threading.Event()
-        with contextlib.suppress(RuntimeError):  # the loop has ended
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(noticed.set)
-            if not noticed.wait(_HEARD):
-                _thread.interrupt_main()  # the second time asyncio raises KeyboardInterrupt where the step is
+            if not noticed.wait(_INTERRUPT_DELAY):
+                _thread.interrupt_main()  # on the second signal asyncio raises KeyboardInterrupt inside the step
 
-    signal.signal(signal.SIGINT, press)
+    signal.signal(signal.SIGINT, on_interrupt)
     try:
         yield
     finally:
@@ -107,9 +106,9 @@ def _heard(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 
 def threads_ended(seconds: float) -> bool:
-    """Whether the threads that an interrupt left behind have ended, after so many seconds at most."""
-    over = time.monotonic() + seconds
-    left = [thread for thread in threading.enumerate() if thread.name.startswith(_THREADS)]
-    for thread in left:
-        thread.join(max(0.0, over - time.monotonic()))
-    return not any(thread.is_alive() for thread in left)
+    """Wait at most `seconds` for threads left behind by an interrupt; whether all have ended."""
+    deadline = time.monotonic() + seconds
+    running = [thread for thread in threading.enumerate() if thread.name.startswith(_THREADS)]
+    for thread in running:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return not any(thread.is_alive() for thread in running)

@@ -1,8 +1,8 @@
-"""How many tokens a server holds for prompt and answer together, and what that leaves for each part of a prompt.
+"""The context size of a model, and how much of it each part of a prompt may take.
 
-The size is set (`CITELOOM_CONTEXT_TOKENS`), else taken from what the server says of its models, else learned from a
-refusal, or from an answer that ends where the context does. What was found is kept with the run, so that a resumed run
-makes the same prompts, whose answers the journal has. Without a size nothing is shortened.
+The size is configured (`CITELOOM_CONTEXT_TOKENS`), else taken from the server's list of models, else learned from a
+refusal or from an answer that was cut off at the context's end. It is stored with the run, so that a resumed run builds
+the same prompts, whose answers are in the journal. Without a known size nothing is shortened.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from pydantic import SecretStr
 
 from .http.failures import failure_of
 
-LEAST_SIZE: Final = 2_048  # below, the instructions alone leave no room for a source
-WHOLE: Final = 10**9  # of a part of a prompt that is not shortened without a size
+LEAST_SIZE: Final = 2_048  # below this, the instructions alone leave no room for a source
+WHOLE: Final = 10**9  # for a part of a prompt that is only shortened if the size is known
 _MOST_SIZE: Final = 100_000_000
-_PATIENCE: Final = 3.0  # seconds to wait for what a server says of its models
-_CHARACTERS: Final = 4  # of a token, about: hence the margin
+_PATIENCE: Final = 3.0  # seconds to wait for a server's list of models
+_CHARACTERS: Final = 4  # per token, roughly: hence the margin
 _MARGIN: Final = 0.15
-_BESIDE: Final = 400  # characters, which the margin holds
-_USUAL_CALL: Final = 4_600  # tokens of windows with the reader's instructions
-# What of it is kept for the answer: a text or a list of findings, or a turn of the planner.
+_SHORT_TEXT: Final = 400  # characters, covered by the margin
+_USUAL_CALL: Final = 4_600  # tokens of a reader call: windows and instructions
+# Shares of the context reserved for the answer: a text or list of findings, or a turn of the planner.
 OF_A_TEXT: Final = 1 / 4
 OF_A_TURN: Final = 1 / 8
-# A context is a whole multiple of these: that tells its end from other limits.
+# Context sizes are multiples of these, which distinguishes the end of a context from other limits.
 _OLLAMA_BLOCK: Final = 1_024
 _LLAMA_BLOCK: Final = 256
-_LONG_TOKEN: Final = 5  # characters: hardly a prompt has longer ones
-_SMALLER: Final = 0.75  # what is tried next where a refusal names no size, or one that the prompt was made for
-# The most exact first: what is loaded now, then what the model could hold at most.
+_LONG_TOKEN: Final = 5  # characters: hardly any prompt has longer tokens on average
+_SMALLER: Final = 0.75  # factor for the next try if a refusal names no size, or the size that the prompt was built for
+# Most exact first: the currently loaded size, then the maximum of the model.
 _STATED: Final = (
     "loaded_context_length",
     "n_ctx",
@@ -55,7 +55,7 @@ _REFUSED: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a prompt and its answer may take, in approximate tokens; without a `size` there is no limit.
+    """The token budget of a prompt and its answer, in approximate tokens; without a `size` there is no limit.
 
     `output` is the limit of one answer.
     """
@@ -65,12 +65,11 @@ class Room:
 
     @classmethod
     def of(cls, size: int | None, output: int, part: float = OF_A_TEXT) -> Self:
-        """The room of a server that holds `size` tokens, where an answer usually may have `output`; of what is held,
-        it is given a `part` at most."""
+        """The budget for a context of `size` tokens; an answer gets `output`, but at most this `part` of it."""
         return cls(size, output if size is None else min(output, int(size * part)))
 
     def left(self, usual: int, *beside: str, share: float = 1.0) -> int:
-        """Tokens for a part that usually has up to `usual`: at most its `share` of what the texts `beside` leave."""
+        """Tokens for a part of the prompt: up to `usual`, at most a `share` of what the texts `beside` it leave."""
         if self.size is None:
             return usual
         free = round(self.size * (1 - _MARGIN)) - self.output - sum(map(_tokens, beside))
@@ -78,7 +77,7 @@ class Room:
 
     @property
     def is_small(self) -> bool:
-        """Whether even a call of the reader, the smallest, has less room than usual."""
+        """Whether even a reader call, the smallest, has less room than usual."""
         return self.left(_USUAL_CALL) < _USUAL_CALL
 
     def holds(self, *texts: str) -> bool:
@@ -86,11 +85,11 @@ class Room:
         return self.size is None or self.left(WHOLE) >= sum(map(_tokens, texts))
 
     def shortened(self, text: str) -> str:
-        """The beginning of a text that no prompt has room of its own for, such as a complaint."""
-        return text if self.size is None else text[:_BESIDE]
+        """Truncate a text for which prompts reserve no room of their own, such as a complaint."""
+        return text if self.size is None else text[:_SHORT_TEXT]
 
     def words(self, asked: int) -> int:
-        """The length to ask for, so that the text with its markers fits into one answer."""
+        """The length in words to request, so that the text with its markers fits into one answer."""
         return asked if self.size is None else min(asked, self.output // 2)
 
 
@@ -98,20 +97,20 @@ UNLIMITED: Final = Room()
 
 
 class ContextSize:
-    """What is known of one model's context in a run; shared by the roles that ask the model."""
+    """The context size of one model in a run; shared by the roles that call it."""
 
     def __init__(self, size: int | None = None) -> None:
         self.size = size
         self.lessons = 0
 
-    def refused(self, said: str, asked: int, made_for: int | None) -> None:
-        """Learn from the refusal `said` of a prompt with its answer of about `asked` tokens.
+    def refused(self, message: str, asked: int, made_for: int | None) -> None:
+        """Learn from the refusal `message` of a prompt and answer of about `asked` tokens.
 
-        `made_for` is the size for which the prompt was made: of several refused at once, the first one counts.
+        `made_for` is the size that the prompt was built for: if several are refused at once, only the first counts.
         """
         if self.size != made_for:
             return
-        stated = refused_size(said)
+        stated = refused_size(message)
         if stated is None or (self.size is not None and stated >= self.size):
             stated = int(min(self.size or asked, asked) * _SMALLER)
         if stated >= LEAST_SIZE:
@@ -120,7 +119,7 @@ class ContextSize:
 
 
 def stated_size(models: object, model: str) -> int | None:
-    """The context size that a server's list of models states for `model`; of a single entry, whatever its name."""
+    """The context size in a server's list of models for `model`, or for its only entry whatever the name."""
     entries = models.get("data") if isinstance(models, Mapping) else None
     listed = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
     named = [entry for entry in listed if entry.get("id") == model] or (listed if len(listed) == 1 else [])
@@ -133,25 +132,25 @@ def stated_size(models: object, model: str) -> int | None:
     return None
 
 
-def refused_size(said: str) -> int | None:
-    """The context size that the words of a refusal name."""
+def refused_size(message: str) -> int | None:
+    """The context size named in a refusal message."""
     for pattern in _REFUSED:
-        for match in pattern.finditer(said):
+        for match in pattern.finditer(message):
             if (size := _size(int(match[1].replace(",", "")[:12]))) is not None:
                 return size
     return None
 
 
 def shown_size(read: int, written: int, *, sent: int, most: int | None, cut: bool) -> int | None:
-    """The context size that an answer shows without a refusal; None where there is no sign of one.
+    """The context size inferred from a truncated prompt or answer; None if there is no sign of truncation.
 
-    Ollama reads no more of a prompt than fits; llama.cpp ends an answer where its context ends.
+    Ollama reads only as much of a prompt as fits; llama.cpp ends an answer at the end of the context.
 
     Args:
-        read: tokens of the prompt, as the server counts them.
+        read: tokens of the prompt, as counted by the server.
         written: tokens of the answer.
         sent: characters of the prompt.
-        most: tokens that the answer was allowed.
+        most: token limit of the answer.
         cut: whether the answer was cut off.
     """
     size = 0
@@ -163,7 +162,7 @@ def shown_size(read: int, written: int, *, sent: int, most: int | None, cut: boo
 
 
 async def asked_size(url: str, key: SecretStr | None, model: str) -> int | None:
-    """What the endpoint says that `model` holds; None where it does not say so in time."""
+    """Query the endpoint for the context size of `model`; None if it does not answer in time."""
     from .http.client import openai_client
 
     client = openai_client(url, key, _PATIENCE)
@@ -174,7 +173,7 @@ async def asked_size(url: str, key: SecretStr | None, model: str) -> int | None:
     except Exception as error:
         if failure_of(error) is None:
             raise
-        return None  # whether the endpoint can be used at all is for the first call to find out
+        return None  # whether the endpoint is usable at all shows at the first call
 
 
 def _size(value: object) -> int | None:

@@ -1,7 +1,7 @@
-"""From settings to callers: which model, which address, which key, and one limiter for each.
+"""Builds chat callers from settings: model, address, key and shared limiter.
 
-Only the address that the settings name is used: an ambient `OPENAI_BASE_URL` is ignored. Which key may go to it is
-decided where the settings give it out (`Settings.role_endpoint`, `key_trust.py`).
+Only the configured address is used: an ambient `OPENAI_BASE_URL` is ignored. Which key may be sent to it is decided by
+the settings (`Settings.role_endpoint`, `key_trust.py`).
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 def chat_model(settings: Settings, role: RoleName) -> BaseChatModel:
-    """The LangChain model of a role, without retries and cache of its own; raises `ConfigurationError`."""
+    """The LangChain model of a role, without its own retries and cache; raises `ConfigurationError`."""
     model, url, key = settings.role_endpoint(role)
     check_url(url, chat_identity(settings, role).url_setting)
     return _chat_openai(model, url, key, settings.request_timeout)
 
 
 def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
-    """What the journal and errors call the model of a role."""
+    """The identity of a role's model in the journal and in error messages."""
     model, url, key = settings.role_endpoint(role)
     own_model, own_url, own_key = (
         getattr(settings, f"{role}_{part}") is not None for part in ("model", "base_url", "api_key")
     )
     prefix = f"CITELOOM_{role.upper()}"
-    # A key is missing where the address was set, so that is where the remedy belongs.
+    # The remedy for a missing key names the setting at the level where the address was set.
     return ModelIdentity(
         endpoint=endpoint_name(url),
         model=model,
@@ -61,7 +61,7 @@ def chat_caller(
     budget: Budget | None = None,
     context: ContextSize | None = None,
 ) -> JournaledChat:
-    """The caller of a role by the settings; raises `ConfigurationError`."""
+    """The caller of a role, built from the settings; raises `ConfigurationError`."""
     identity = chat_identity(settings, role)
     if budget is not None:
         budget.require_price(identity.model)
@@ -87,7 +87,7 @@ def caller_for(
     budget: Budget | None = None,
     context: ContextSize | None = None,
 ) -> JournaledChat:
-    """The caller of a LangChain model that was handed in, whose temperature is its own; raises `ConfigurationError`."""
+    """The caller of a custom LangChain model, which keeps its own temperature; raises `ConfigurationError`."""
     identity = identity_of(model)
     if budget is not None:
         budget.require_price(identity.model)
@@ -98,7 +98,7 @@ def caller_for(
 
 
 def check_url(url: str, setting: str) -> None:
-    """Raise `ConfigurationError` naming `setting` when `url` is no address of an endpoint, or may hold a secret."""
+    """Raise `ConfigurationError` naming `setting` if `url` is not an endpoint's address, or may contain a secret."""
     shown = shown_address(url)
     try:
         parts = urlsplit(url)
@@ -111,18 +111,18 @@ def check_url(url: str, setting: str) -> None:
         )
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
-            f"{setting}: {shown} holds a user name or password, which would be sent in place of the key.",
+            f"{setting}: {shown} contains a user name or password, which would be sent instead of the key.",
             help=f"Give the address alone, and the key as {setting.replace('_BASE_URL', '_API_KEY')}.",
         )
     if parts.query or parts.fragment:
         raise ConfigurationError(
-            f"{setting}: {shown} has a part after the path, where a key would be seen by whoever sees the address.",
+            f"{setting}: {shown} has a query or fragment, where a key would be visible to anyone who sees the address.",
             help=f"Give the address alone, and the key as {setting.replace('_BASE_URL', '_API_KEY')}.",
         )
 
 
 def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:
-    """The limiter of a model, the same for all runs of this process that set the same limits."""
+    """The limiter of a model, shared by all runs of this process with the same limits."""
     return _limiter(
         identity.endpoint,
         identity.model,
@@ -157,7 +157,7 @@ def _chat_openai(model: str, url: str, key: SecretStr | None, timeout: float) ->
         "timeout": timeout,
         "max_retries": 0,
         "cache": False,
-        # The chat protocol is the one that all these servers speak.
+        # The chat completions API is the one that all these servers support.
         "use_responses_api": False,
     }
     return LeanChatOpenAI(**given)

@@ -1,4 +1,4 @@
-"""A chat model behind the journal, the limiter and the dialects: the `ChatCaller` of all roles."""
+"""The `ChatCaller` of all roles: a chat model behind journal, limiter and dialect detection."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from .journal.serialization import UnreadableAnswerError, message_of, payload_of
 from .journal.streaming import StreamSubscription, TextListener
 from .paid_call import PaidRequest, answers_to
 
-# What the parsing of an answer raises when a server takes liberties with the protocol.
+# Raised by the parsing of an answer that violates the protocol.
 _PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-# Pieces of a stream that are put together at once: a server may send a million of them.
+# Chunks of a stream that are merged at once: a server may send a million of them.
 _PIECES: Final = 500
 # Tokens reserved for an answer whose caller sets no limit.
 _UNLIMITED_ANSWER: Final = 8_000
-# Tokens that a server may put around a conversation: its template, a system prompt of its own.
+# Tokens that a server may add to a conversation: its template, its own system prompt.
 _TEMPLATE: Final = 200
-_BYTES: Final = 4  # of a token, about
+_BYTES: Final = 4  # per token, roughly
 
 
-class _PutOtherwise(Exception):  # noqa: N818  # not a failure: the server wants the question in another form
-    """The server does not understand how it was asked, and there is another way."""
+class _RetryInOtherDialect(Exception):  # noqa: N818  # not a failure: the server needs another dialect
+    """The server rejected the request's dialect, and there is another one to try."""
 
 
 class DialectMemory:
-    """What was learned about one model at one endpoint; shared by all callers of it."""
+    """The dialect learned for one model at one endpoint; shared by all its callers."""
 
     def __init__(self) -> None:
         self.current = Dialect()
@@ -52,11 +52,11 @@ class JournaledChat:
     """Implements `ChatCaller` on any LangChain chat model.
 
     Args:
-        model: without retries and cache of its own, where it is ours.
-        identity: what goes into the journal's keys, and what errors name.
+        model: without its own retries and cache, if we created it.
+        identity: used in journal keys and error messages.
         temperature: sent with each call; None leaves it to the model.
         dialect: shared with other callers of the same model.
-        budget: asked before each request; None sets no limit.
+        budget: reserved from before each request; None sets no limit.
         context: learns from prompts that are too long for the server; shared with other callers of the same model.
     """
 
@@ -109,7 +109,7 @@ class JournaledChat:
             max_tokens=max_tokens,
         )
         record = CallRecord(key, "chat", identity.endpoint, identity.model)
-        asked = _Asked(messages, tools, schema, max_tokens)
+        asked = _Request(messages, tools, schema, max_tokens)
         if listener is None:
             return await self._once(record, asked, None)
         with self._journal.streams.reader(key, listener) as reader:
@@ -146,21 +146,22 @@ class JournaledChat:
         """See `ChatCaller`."""
         await self._journal.reject(answer.key, self._scope)
 
-    async def _ask(self, asked: _Asked, key: str, admission: Admission, reader: StreamSubscription | None) -> _Made:
-        async def send(tried: Dialect) -> _Made:
-            made = _Made.of(await self._send_as(tried, asked, reader), asked, key)
-            self._require_room(made, asked)
+    async def _ask(
+        self, asked: _Request, key: str, admission: Admission, reader: StreamSubscription | None
+    ) -> _NewAnswer:
+        async def send(tried: Dialect) -> _NewAnswer:
+            made = _NewAnswer.of(await self._send_as(tried, asked, reader), asked, key)
+            self._require_untruncated(made, asked)
             return made
 
         while True:
             try:
                 return await self._limiter.run(partial(send, self._dialect.current), admission)
-            except _PutOtherwise:
+            except _RetryInOtherDialect:
                 continue
 
-    def _require_room(self, made: _Made, asked: _Asked) -> None:
-        """Raise `ServerRefusalError` where the server left out part of prompt or answer, and a smaller prompt is left
-        to try."""
+    def _require_untruncated(self, made: _NewAnswer, asked: _Request) -> None:
+        """Raise `ServerRefusalError` if the server truncated prompt or answer and a smaller prompt can be tried."""
         usage = made.message.usage_metadata
         if usage is None:
             return
@@ -170,8 +171,8 @@ class JournaledChat:
         if size is not None and (self._made_for is None or size < self._made_for):
             raise ServerRefusalError(400, f"it filled the context size of {size} tokens")
 
-    async def _send_as(self, tried: Dialect, asked: _Asked, reader: StreamSubscription | None) -> AIMessage:
-        """The answer; raises `_PutOtherwise` when the question has to be put in another form, now known."""
+    async def _send_as(self, tried: Dialect, asked: _Request, reader: StreamSubscription | None) -> AIMessage:
+        """Send the request in a dialect; if the server needs another, set it and raise `_RetryInOtherDialect`."""
         streamed = reader is not None and tried.streams
         body = tried.arguments(
             schema=asked.schema,
@@ -183,21 +184,21 @@ class JournaledChat:
             return await self._send(asked, body, reader if streamed else None)
         except Exception as error:
             if reader is not None:
-                reader.begin()  # at once, and not with the next try: that one may have to wait
+                reader.begin()  # now, not with the next try, which may have to wait
             better = tried.after(error, with_schema=asked.schema is not None, streamed=streamed)
             if better is None:
                 raise
             if self._dialect.current == tried:
                 self._dialect.current = better
-            raise _PutOtherwise from None
+            raise _RetryInOtherDialect from None
 
-    async def _send(self, asked: _Asked, body: dict[str, Any], reader: StreamSubscription | None) -> AIMessage:
+    async def _send(self, asked: _Request, body: dict[str, Any], reader: StreamSubscription | None) -> AIMessage:
         if not self._speaks_openai:
             tools = [dict(tool) for tool in asked.tools]
             return await _answer(self._model.bind_tools(tools) if tools else self._model, asked.messages, body, reader)
-        # As extra_body, these go out as they stand: given by name, ChatOpenAI sends a limit that many local
-        # servers do not know, and a response_format sends it to another method, slower by half, that throws
-        # away an answer cut off at its limit.
+        # As extra_body, these are sent unchanged: given by name, ChatOpenAI would send a token limit that many
+        # local servers do not know, and a response_format would select another method, which is slower by half
+        # and discards an answer cut off at its limit.
         extra = {**(getattr(self._model, "extra_body", None) or {}), **body}
         named: dict[str, Any] = {"extra_body": extra} if extra else {}
         if asked.tools:
@@ -209,8 +210,8 @@ class JournaledChat:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What one call asks."""
+class _Request:
+    """The content of one call."""
 
     messages: Sequence[BaseMessage]
     tools: Sequence[Mapping[str, Any]]
@@ -218,26 +219,26 @@ class _Asked:
     max_tokens: int | None
 
     def written(self) -> str:
-        """All that is asked, as text that is no shorter than what a server makes of it."""
-        said = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in self.messages]
-        return canonical_json([said, list(self.tools), self.schema])
+        """The request as text that is at least as long as the prompt a server builds from it."""
+        dumped = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in self.messages]
+        return canonical_json([dumped, list(self.tools), self.schema])
 
     def size(self) -> int:
-        """Bytes of what is asked and of the server's template: more than any tokenizer makes tokens of it."""
+        """Bytes of the request and the server's template: an upper bound on its tokens in any tokenizer."""
         return _TEMPLATE + len(self.written().encode("utf-8", "replace"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """An answer that just came: as the journal will keep it, and as it is read again."""
+class _NewAnswer:
+    """A new answer: its journal payload, and the message that the payload deserializes to."""
 
     payload: str
     message: AIMessage
     tokens: tuple[int, int]
 
     @classmethod
-    def of(cls, message: AIMessage, asked: _Asked, key: str) -> _Made:
-        """Raises `BrokenAnswerError` for an answer that could not be read again: nothing is to be kept of it."""
+    def of(cls, message: AIMessage, asked: _Request, key: str) -> _NewAnswer:
+        """Serialize an answer; raises `BrokenAnswerError` if it could not be read back from the journal."""
         try:
             payload = payload_of(message, key)
             return cls(payload, message_of(payload), tokens_of(message, asked.messages))
@@ -251,7 +252,7 @@ async def _answer(
     named: Mapping[str, Any],
     reader: StreamSubscription | None,
 ) -> AIMessage:
-    """The answer of a model, in pieces where there is a reader; a model that does not stream gives one piece."""
+    """The answer of a model, streamed if there is a reader; a model that does not stream yields one piece."""
     if reader is None:
         return _as_answer(await model.ainvoke(list(messages), **named))
     reader.begin()
@@ -259,15 +260,15 @@ async def _answer(
     async for piece in model.astream(list(messages), **named):
         pieces.append(_as_answer(piece))
         if len(pieces) == _PIECES:
-            pieces = [_joined(pieces)]
+            pieces = [_merged(pieces)]
         reader.say(printable(str(piece.text)))
-        await asyncio.sleep(0)  # those who show it have their turn, also when the whole answer is there at once
+        await asyncio.sleep(0)  # lets listeners run even if the whole answer arrived at once
     if not pieces:
         raise BrokenAnswerError("an empty answer")
-    return _joined(pieces)
+    return _merged(pieces)
 
 
-def _joined(pieces: Sequence[AIMessage]) -> AIMessage:
+def _merged(pieces: Sequence[AIMessage]) -> AIMessage:
     chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     return add_ai_message_chunks(*chunks) if len(chunks) == len(pieces) else pieces[-1]
 
@@ -279,7 +280,7 @@ def _as_answer(message: BaseMessage) -> AIMessage:
 
 
 def identity_of(model: BaseChatModel) -> ModelIdentity:
-    """The identity of a model that was handed in: its class, its name, its identifying parameters."""
+    """The identity of a custom model: its class, its name and its identifying parameters."""
     base = getattr(model, "openai_api_base", None) or getattr(model, "base_url", None)
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
     names = (getattr(model, name, None) for name in ("model_name", "model", "model_id"))

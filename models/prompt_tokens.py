@@ -1,7 +1,7 @@
-"""The size of a prompt in tokens of its model, where the tokenizer's data lies on this machine already.
+"""Counts the tokens of a prompt with its model's tokenizer, if that is already cached on this machine.
 
-tiktoken downloads what it does not have. So it is only asked once the file is in its cache and has the hash that
-tiktoken expects; otherwise prompts are counted in bytes, of which no tokenizer makes more tokens.
+tiktoken downloads missing files. So it is only used if the file is in its cache with the hash that tiktoken expects;
+otherwise prompts are counted in bytes, which is an upper bound for any tokenizer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .journal.records import Hold
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-# Where tiktoken downloads the data of an encoding from, whose sha1 names it in the cache, and the sha256 of the data.
+# The URL of each encoding's data, whose sha1 is the file's name in tiktoken's cache, and the sha256 of the data.
 DATA: Final = {
     "cl100k_base": (
         "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
@@ -31,17 +31,17 @@ DATA: Final = {
         "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     ),
 }
-_LARGEST: Final = 10_000_000  # bytes of such a file; they have some 2 and 4 million
-_MARGIN: Final = 1.1  # servers lay tools and forms out in ways of their own
-_WIDE_MARGIN: Final = 1.5  # what a server of that name makes of one text need not hold for the next
-_PIECE: Final = 2_000  # characters encoded at once: a run without blanks takes the square of its length
+_LARGEST: Final = 10_000_000  # bytes of such a file; the two have about 2 and 4 million
+_MARGIN: Final = 1.1  # servers format tools and schemas differently
+_WIDE_MARGIN: Final = 1.5  # for servers that may use another tokenizer under that model name
+_PIECE: Final = 2_000  # characters encoded at once: a run without whitespace takes quadratic time
 _OWN_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 
 
 def sized(hold: Hold, text: str, around: int) -> Hold:
-    """The reservation of a request that sends `text`, and `around` tokens that the server may put about it.
+    """The reservation for a request that sends `text`, plus `around` tokens that the server may add.
 
-    Blocks for the first of a model.
+    The first call for a model blocks.
     """
     size = around + len(text.encode("utf-8", "replace"))
     counted = count_tokens(hold.record.model, text)
@@ -53,7 +53,7 @@ def sized(hold: Hold, text: str, around: int) -> Hold:
 
 
 def count_tokens(model: str, text: str) -> int | None:
-    """The tokens that `model` makes of `text`; None where its tokenizer is not at hand."""
+    """The number of tokens of `text` for `model`; None if its tokenizer is not available."""
     encoding = _encoding_of(model)
     if encoding is None:
         return None
@@ -62,7 +62,7 @@ def count_tokens(model: str, text: str) -> int | None:
 
 
 def counts_as_openai(endpoint: str) -> bool:
-    """Whether a model's name says which tokenizer counts there: at OpenAI's own hosts; others may call any model so."""
+    """Whether a model's name determines its tokenizer: only at OpenAI's own hosts."""
     host = urlsplit(endpoint).hostname or ""
     return host == _OWN_HOSTS[0] or host.endswith(_OWN_HOSTS[1])
 
@@ -80,11 +80,11 @@ def _encoding_of(model: str) -> Encoding | None:
 
 
 def _at_hand(address: str, sha256: str) -> bool:
-    """Whether tiktoken has the data in its cache, whole."""
+    """Whether tiktoken has the complete data in its cache."""
     default = str(Path(tempfile.gettempdir()) / "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
     if not folder:
-        return False  # this turns the cache off
+        return False  # an empty path turns the cache off
     path = Path(folder) / hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST:

@@ -1,4 +1,4 @@
-"""Things that a process has one of, however many threads ask for them at once."""
+"""A thread-safe cache for objects of which a process needs exactly one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ T = TypeVar("T")
 
 
 class thread_safe_cache(Generic[T]):  # noqa: N801  # used as a decorator
-    """A function that is called once for the same arguments; the last 64 results are kept.
+    """Decorator that calls a function once per set of arguments; the last 64 results are cached.
 
-    A cache of functools alone lets two threads that ask at the same moment make one each: two limiters for one
-    endpoint, or a client that nobody closes. What was asked for while another is made waits for it, so making
-    must not ask for another of the same function.
+    `functools.lru_cache` lets two threads that call at the same moment create one object each: two limiters for one
+    endpoint, or a client that nobody closes. Here calls are serialized, so the function must not call itself.
     """
 
     def __init__(self, make: Callable[..., T]) -> None:
@@ -28,5 +27,5 @@ class thread_safe_cache(Generic[T]):  # noqa: N801  # used as a decorator
             return self._cached(*arguments)
 
     def forget(self) -> None:
-        """Make all anew from now on."""
+        """Clear the cache."""
         self._cached.cache_clear()

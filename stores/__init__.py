@@ -1,4 +1,4 @@
-"""What is remembered: the library, the home it lives in, checkpoints and the register of runs.
+"""Persistence: the library, the home folder, checkpoints and the registry of runs.
 
-Import from the modules: this package loads neither Chroma nor numpy, so that `--help` stays fast.
+Import from the submodules: this package itself loads neither Chroma nor numpy, so that `--help` stays fast.
 """

@@ -1,7 +1,7 @@
-"""Brings staged changes to the vector store and the full text, several papers at once.
+"""Applies staged changes to the vector store and the full-text index, several papers at once.
 
-Each step says what is to be there, not what is to be added, so a process that dies on the way leaves nothing
-that the next one, starting over, would not put right.
+Every step is idempotent (it states what should exist, not what to add), so after a crash the next process can
+simply start over.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from .vectors import VectorStore
 
 
 def apply_changes(changes: Sequence[Change], catalog: Catalog, store: VectorStore, fulltext: FullText) -> None:
-    """Have both stores hold what the catalog has staged; raises `FullTextError` and what Chroma raises.
+    """Write the changes that the catalog has staged to both stores; raises `FullTextError` and Chroma's errors.
 
-    The two are written side by side: each spends much of its time waiting for the disk.
+    The two are written in parallel: each spends much of its time waiting for the disk.
     """
-    with ThreadPoolExecutor(1, thread_name_prefix="fulltext") as beside:
-        words = beside.submit(fulltext.put, {change.key: change.chunks for change in changes})
+    with ThreadPoolExecutor(1, thread_name_prefix="fulltext") as executor:
+        fulltext_write = executor.submit(fulltext.put, {change.key: change.chunks for change in changes})
         _put_vectors(changes, store)
         _delete_stale(changes, catalog, store)
-        words.result()
+        fulltext_write.result()
 
 
 def _put_vectors(changes: Sequence[Change], store: VectorStore) -> None:
-    """Chunks, summaries and passages of notes with their vectors."""
+    """Write chunks, summaries and passages of notes with their vectors."""
     store.put_chunks(
         [chunk for change in changes for chunk in change.chunks],
         [row for change in changes for row in change.vectors],
@@ -47,7 +47,7 @@ def _put_vectors(changes: Sequence[Change], store: VectorStore) -> None:
 
 
 def _delete_stale(changes: Sequence[Change], catalog: Catalog, store: VectorStore) -> None:
-    """What papers had before these changes, by the catalog, and have no more."""
+    """Delete what the catalog lists for these papers and the changes no longer contain."""
     chunks: list[str] = []
     passages: list[str] = []
     for change in changes:

@@ -1,8 +1,8 @@
-"""The catalog: which papers there are, their structure, and how far the indexing of each has come.
+"""The catalog: which papers exist, their structure, and the indexing state of each.
 
-A change to a paper is first written here whole, vectors and all (`stage`), then to the other stores, then
-marked done (`commit`). A process that is killed in between leaves a staged change that the next one carries
-out, without embedding anything; until then the paper is "indexing" and no reader sees it.
+A change to a paper is first written here in full, including its vectors (`stage`), then to the other stores, then
+marked done (`commit`). A process that is killed in between leaves a staged change, which the next process applies
+without embedding anything; until then the paper is "indexing" and invisible to readers.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ CREATE TABLE IF NOT EXISTS staged (
 """
 
 _REMEDY = "Move it away and ingest the papers again."
-_PARTS = ("chunks", "sections", "notes")  # what belongs to a row of `papers`
+_PARTS = ("chunks", "sections", "notes")  # tables whose rows belong to a row of `papers`
 _STRAY = "key NOT IN (SELECT key FROM papers)"
 
 
 class Catalog:
-    """The SQLite file; one connection, guarded by a lock, so that threads may share it."""
+    """The catalog's SQLite file: one connection, guarded by a lock, so that threads can share it."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file; raises `InputError` when it is no catalog or of a newer Citeloom."""
+        """Open or create the file; raises `InputError` if it is not a catalog or a newer Citeloom created it."""
         self._lock = threading.RLock()
         self._path = path
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
@@ -68,7 +68,7 @@ class Catalog:
             self._require_known_version()
         except (sqlite3.DatabaseError, ValueError) as error:
             self._db.close()
-            raise InputError(f"{path}: is no library catalog ({error}).", help=_REMEDY) from error
+            raise InputError(f"{path}: is not a library catalog ({error}).", help=_REMEDY) from error
         except InputError:
             self._db.close()
             raise
@@ -78,10 +78,10 @@ class Catalog:
         if version is None:
             self.set_meta("schema", str(SCHEMA_VERSION))
         elif int(version) > SCHEMA_VERSION:
-            raise InputError(f"{self._path}: was made by a newer Citeloom.", help="Update Citeloom to open it.")
+            raise InputError(f"{self._path}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._db.close()
 
@@ -101,7 +101,7 @@ class Catalog:
             return self._db.execute(query, values).fetchall()
 
     def state_token(self) -> tuple[int, int]:
-        """Changes whenever this or another connection has changed the catalog."""
+        """A token that changes whenever this or another connection changes the catalog."""
         with self._lock:
             (others,) = self._db.execute("PRAGMA data_version").fetchone()
             return others, self._db.total_changes
@@ -112,7 +112,7 @@ class Catalog:
         return str(rows[0][0]) if rows else None
 
     def set_meta(self, name: str, value: str) -> None:
-        """Write such a fact."""
+        """Store a fact about the library as a whole."""
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -120,7 +120,7 @@ class Catalog:
             )
 
     def records(self) -> dict[str, PaperRecord]:
-        """All ready papers by key, in the order of their keys."""
+        """All ready papers by key, sorted by key."""
         rows = self._rows(
             "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note"
             " FROM papers LEFT JOIN notes USING (key) WHERE state = 'ready' ORDER BY key"
@@ -135,7 +135,7 @@ class Catalog:
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
-        """Keys of the papers whose change is staged but not done."""
+        """Keys of the papers whose change is staged but not committed."""
         return [row[0] for row in self._rows("SELECT key FROM staged ORDER BY key")]
 
     def sections(self, key: str) -> list[Section]:
@@ -153,7 +153,7 @@ class Catalog:
     def chunk_rows(
         self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
     ) -> list[ChunkRow]:
-        """The chunks of ready papers within a scope, in the order of key and index; None sets no limit."""
+        """The chunks of ready papers within a scope, sorted by key and index; None sets no limit."""
         query = (
             "SELECT c.key, c.idx, c.category, c.tokens, c.text_hash"
             " FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
@@ -169,7 +169,7 @@ class Catalog:
         return [ChunkRow(row[0], row[1], Category(row[2]), row[3], row[4]) for row in rows]
 
     def categories(self) -> dict[str, bytes]:
-        """The category of each chunk of the ready papers, by key, one byte a chunk in their order."""
+        """The category of each chunk of the ready papers, by key: one byte per chunk, in order."""
         rows = self._rows(
             "SELECT c.key, c.category FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
             " ORDER BY c.key, c.idx"
@@ -180,7 +180,7 @@ class Catalog:
         return {key: bytes(kinds) for key, kinds in found.items()}
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
-        """For each text hash that some ready paper has, the id of a chunk with that text."""
+        """For each of these text hashes found in a ready paper, the id of a chunk with that text."""
         rows = self._rows(
             "SELECT c.text_hash, c.key, c.idx FROM chunks c JOIN papers p ON p.key = c.key"
             " WHERE p.state = 'ready' AND c.text_hash IN (SELECT value FROM json_each(?))",
@@ -189,7 +189,7 @@ class Catalog:
         return {text: chunk_id(key, index) for text, key, index in rows}
 
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
-        """Replace what is known about ready papers whose text and summary stay the same."""
+        """Update the metadata of ready papers whose text and summary stay the same."""
         with self._transaction() as db:
             db.executemany(
                 "UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?",
@@ -200,12 +200,12 @@ class Catalog:
             )
 
     def mark_stale(self, keys: Iterable[str]) -> None:
-        """Have the next ingest index papers anew, though their text is the same."""
+        """Have the next ingest reindex these papers even if their text is unchanged."""
         with self._transaction() as db:
             db.executemany("UPDATE papers SET chunking = 'stale' WHERE key = ?", [(key,) for key in keys])
 
     def stage(self, changes: Iterable[Change]) -> None:
-        """Write changes whole; from here on they will be carried out, whatever happens."""
+        """Persist changes in full; from here on they will be applied, even after a crash."""
         rows = [(change, as_row(change)) for change in changes]
         with self._transaction() as db:
             for change, row in rows:
@@ -220,7 +220,7 @@ class Catalog:
                     db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,))
 
     def staged(self, key: str) -> Change:
-        """A staged change as it was written; KeyError when there is none."""
+        """A staged change as it was written; raises KeyError if there is none."""
         rows = self._rows("SELECT key, change, vectors FROM staged WHERE key = ?", (key,))
         if not rows:
             raise KeyError(key)
@@ -231,7 +231,7 @@ class Catalog:
         return int(self._rows("SELECT count(*) FROM chunks WHERE key = ?", (key,))[0][0])
 
     def miscounted(self) -> set[str]:
-        """Keys of ready papers of which other chunks are listed than are counted, or no sections."""
+        """Keys of ready papers whose listed chunks differ from their chunk count, or that have no sections."""
         rows = self._rows(
             "SELECT key FROM papers WHERE state = 'ready' AND NOT ("
             " chunk_count = (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
@@ -241,12 +241,12 @@ class Catalog:
         return {row[0] for row in rows}
 
     def strays(self) -> set[str]:
-        """Keys of papers that are not there, but of which chunks, sections or notes are."""
+        """Keys that have chunks, sections or notes but no paper."""
         query = " UNION ".join(f"SELECT key FROM {table} WHERE {_STRAY}" for table in _PARTS)
         return {row[0] for row in self._rows(query)}
 
     def drop_strays(self) -> None:
-        """Remove what there is of such papers."""
+        """Delete chunks, sections and notes that belong to no paper."""
         with self._transaction() as db:
             for table in _PARTS:
                 db.execute(f"DELETE FROM {table} WHERE {_STRAY}")
@@ -258,7 +258,7 @@ class Catalog:
         return len(note.spans) if note else 0
 
     def commit(self, changes: Iterable[Change]) -> None:
-        """Mark staged changes as done, all at once: each paper is ready, or gone."""
+        """Mark staged changes as done in one transaction: each paper is ready, or gone."""
         with self._transaction() as db:
             for change in changes:
                 for table in ("papers", "sections", "chunks", "notes", "staged"):

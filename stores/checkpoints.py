@@ -1,4 +1,4 @@
-"""Checkpoints of runs, on SQLite: what a killed run goes on from."""
+"""LangGraph checkpoints on SQLite, from which a killed run resumes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
-    """A saver on the file at `path`, which is made when it is not there.
+    """Open a saver on the file at `path`, creating the file if it is missing.
 
-    `synchronous=FULL`: a step that was told as done is still done after a power cut. Values are read as values
-    (`stores/safe_msgpack.py`). Raises `DamagedFileError`, there and later, for what cannot be read.
+    `synchronous=FULL`: a step reported as done survives a power cut. Checkpoints are read as plain values
+    (`stores/safe_msgpack.py`). Raises `DamagedFileError`, now or on a later read, for what cannot be read.
     """
     import aiosqlite
 
@@ -44,9 +44,9 @@ def _prepare(path: Path) -> None:
 
 
 async def keep_latest(saver: AsyncSqliteSaver, thread_id: str) -> None:
-    """Drop all checkpoints of a thread but its latest, with those of the graphs inside it.
+    """Delete all checkpoints of a thread but its latest, including those of its subgraphs.
 
-    For a thread that goes on for long: each step writes the whole state again, and none that is over is gone back to.
+    For long-lived threads: each step writes the whole state again, and finished steps are never resumed from.
     """
     latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
     async with saver.lock, saver.conn.cursor() as cursor:
@@ -63,12 +63,12 @@ if TYPE_CHECKING:
 
 
 async def continue_ids(connection: Connection) -> None:
-    """Have this process make checkpoint ids that are higher than all in the file of `connection`."""
+    """Make this process generate checkpoint ids higher than any in the file of `connection`."""
     from langgraph.checkpoint.base import id as ids
 
     async with connection.execute("SELECT max(checkpoint_id) FROM checkpoints") as cursor:
         newest = await cursor.fetchone()
-    with suppress(ValueError, TypeError, IndexError):  # no checkpoint yet, or an id that LangGraph did not make
+    with suppress(ValueError, TypeError, IndexError):  # no checkpoint yet, or an id that LangGraph did not generate
         made = ids.UUID(hex=UUID((newest or [""])[0]).hex)
         if made.version == 6 and made.time > (ids._last_v6_timestamp or 0):
             ids._last_v6_timestamp = made.time  # type: ignore[assignment]

@@ -1,7 +1,7 @@
-"""The register of conversations: which there are, and the whole record of each of their answers.
+"""The registry of conversations, with the full record of each answer.
 
-What the next turn needs is in the checkpoints. What was answered is kept here, once for each turn, so that a checkpoint
-does not carry it on and an export does not depend on it.
+The state that the next turn needs is in the checkpoints. Answers are stored here, once per turn, so that checkpoints
+stay small and exports do not depend on them.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _COLUMNS = "thread_id, number, asked, question, answered, answered_at, record"
 
 
 class UnknownConversationError(InputError):
-    """No conversation has the id that was asked for."""
+    """No conversation has the requested id."""
 
     default_help = "See '{citeloom} conversations list' for the ids."
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationEntry:
-    """A conversation as it is listed; `title` is its first question, empty before the first answer."""
+    """A conversation in the list; `title` is its first question, empty before the first answer."""
 
     thread_id: str
     title: str
@@ -55,9 +55,9 @@ class ConversationEntry:
 
 @dataclass(frozen=True, slots=True)
 class KeptTurn:
-    """A finished turn; `record` is the answer's whole JSON record, as a run's result is.
+    """A finished turn; `record` is the answer's full JSON record, in the form of a run's result.
 
-    `answered` says that it cites something, be it only passages that may bear on the question.
+    `answered` is true if it cites anything, even if only passages that may be relevant.
     """
 
     number: int
@@ -69,24 +69,24 @@ class KeptTurn:
 
 
 def new_thread_id() -> str:
-    """An id that no other conversation has."""
+    """A unique id for a new conversation."""
     return f"chat-{secrets.token_hex(6)}"
 
 
 class ConversationRegister:
-    """Conversations on a SQLite file; blocks, and any thread may ask."""
+    """Conversations in a SQLite file; blocking and thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._file = RegisterFile(path, _SCHEMA)
 
     def begin(self, thread_id: str) -> None:
-        """Register a conversation that is not there yet."""
+        """Register a conversation; does nothing if it exists."""
         now = time.time()
         with self._file.connection() as connection:
             connection.execute("INSERT OR IGNORE INTO conversations VALUES (?, ?, ?)", (thread_id, now, now))
 
     def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
-        """Keep a finished turn; doing it twice does no harm."""
+        """Store a finished turn; idempotent."""
         now = time.time()
         with self._file.connection() as connection:
             connection.execute(
@@ -96,7 +96,7 @@ class ConversationRegister:
             connection.execute("UPDATE conversations SET updated_at = ? WHERE thread_id = ?", (now, thread_id))
 
     def get(self, thread_id: str) -> ConversationEntry:
-        """The conversation with this id, or with the only id that begins so; raises `UnknownConversationError`."""
+        """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
         with self._file.connection() as connection:
             rows = connection.execute(
                 f"{_LISTED} WHERE substr(thread_id, 1, ?) = ? GROUP BY thread_id ORDER BY thread_id = ? DESC LIMIT 2",
@@ -109,13 +109,13 @@ class ConversationRegister:
         return self._entry(rows[0])
 
     def all(self) -> list[ConversationEntry]:
-        """All conversations, the latest first."""
+        """All conversations, most recent first."""
         with self._file.connection() as connection:
             rows = connection.execute(f"{_LISTED} GROUP BY thread_id ORDER BY updated_at DESC").fetchall()
         return [self._entry(row) for row in rows]
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
-        """The finished turns of a conversation in order."""
+        """The finished turns of a conversation, in order."""
         with self._file.connection() as connection:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ? ORDER BY number", (thread_id,)
@@ -132,7 +132,7 @@ class ConversationRegister:
         return self._turn(row) if row else None
 
     def delete(self, thread_id: str) -> None:
-        """Forget a conversation; its checkpoints are the caller's business."""
+        """Delete a conversation; its checkpoints are left to the caller."""
         with self._file.connection() as connection:
             connection.execute("DELETE FROM turns WHERE thread_id = ?", (thread_id,))
             connection.execute("DELETE FROM conversations WHERE thread_id = ?", (thread_id,))

@@ -1,10 +1,10 @@
-"""The full-text index: tantivy on disk, one record for each chunk, so that words are found by BM25.
+"""The full-text index: BM25 search on tantivy, one record per chunk.
 
-A record holds what a search needs to find and to narrow (key, category, analysed text and section title) and no
-text: that lives once, in the vector store. Year and venue are not here, since a corrected `.bib` changes them
-without touching a chunk; a search narrows by the keys of the papers that they leave.
+A record holds the fields that a search matches and filters by (key, category, analysed text and section title), but
+not the text itself, which is stored once, in the vector store. Year and venue are not indexed, since a corrected
+`.bib` changes them without touching a chunk; a search filters by the keys of the papers that match them.
 
-Changes are one commit: a paper is here whole or not at all, whenever the process dies.
+Each change is one commit: after a crash a paper is indexed completely or not at all.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from .home import Home
 if TYPE_CHECKING:
     from tantivy import Index, Query, Schema, Searcher, TextAnalyzer
 
-# Part of what the catalog remembers: another value has the index made anew from the vector store's texts.
+# Stored in the catalog: a different value makes the index be rebuilt from the texts in the vector store.
 FULLTEXT_VERSION: Final = "1"
 _ANALYZER = "prose"
-_WRITER_MEMORY = 50_000_000  # bytes; tantivy asks for at least 15 million
+_WRITER_MEMORY = 50_000_000  # bytes; tantivy requires at least 15 million
 _LONGEST_WORD = 60
 _SECTION_WEIGHT = 0.5
 
 
 class FullTextError(InputError):
-    """The full-text index is missing or cannot be read; it can be made again without embedding anything."""
+    """The full-text index is missing or cannot be read; it can be rebuilt without embedding anything."""
 
-    default_help = "Run '{citeloom} doctor --mend': it is made again from the papers kept."
+    default_help = "Run '{citeloom} doctor --mend': it is rebuilt from the stored papers."
 
 
 @dataclass(frozen=True, slots=True)
 class TextScope:
-    """Limits of a search; None sets none. `ids` are chunk ids."""
+    """Filters of a search; None sets no limit. `ids` are chunk ids."""
 
     keys: Collection[str] | None = None
     categories: Collection[Category] | None = None
@@ -47,7 +47,7 @@ class TextScope:
 
 
 class FullText:
-    """The index of a home; safe to call from several threads, one writer at a time by the library's lock."""
+    """The index of a home; thread-safe, with one writer at a time (the library's lock)."""
 
     def __init__(self, home: Home) -> None:
         self._path = home.fulltext
@@ -57,23 +57,23 @@ class FullText:
         self._analyzer: TextAnalyzer | None = None
 
     def close(self) -> None:
-        """Let go of the files; the next call opens them again, and so sees what others wrote."""
+        """Close the files; the next call reopens them and sees what others wrote."""
         with self._lock:
             self._index = None
 
     def exists(self) -> bool:
-        """Whether an index has been made here, sound or not."""
+        """Whether an index exists, valid or not."""
         return (self._path / "meta.json").is_file()
 
     def analyze(self, text: str) -> list[str]:
-        """The terms of a text as the index has them: lower case, folded, stemmed, without English stop words."""
+        """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words."""
         with self._lock:
             if self._analyzer is None:
                 self._analyzer = _make_analyzer()
             return self._analyzer.analyze(_encodable(text))
 
     def create(self) -> None:
-        """Make an empty index in place of what is there."""
+        """Create an empty index, replacing any existing one."""
         with self._lock:
             self._index = None
             if self._path.exists():
@@ -82,24 +82,24 @@ class FullText:
             self._open(make=True)
 
     def put(self, papers: Mapping[str, Sequence[Chunk]]) -> None:
-        """Have these be the chunks of papers, in one commit; no chunks take a paper out. Twice changes nothing.
+        """Set the chunks of papers in one commit; an empty sequence removes a paper. Idempotent.
 
-        What is there already is left alone: until tantivy merges them away, tombstones move scores a little, and a
-        library that was killed must answer as one that was not. Raises `FullTextError`.
+        Unchanged papers are not rewritten: until tantivy merges them away, tombstones shift scores a little, and a
+        library must answer the same after a crash as without one. Raises `FullTextError`.
         """
         with self._lock:
-            there: dict[str, dict[str, str]] = {key: {} for key in papers}
+            indexed: dict[str, dict[str, str]] = {key: {} for key in papers}
             for identifier, text in self.entries(papers).items():
-                there[split_chunk_id(identifier)[0]][identifier] = text
+                indexed[split_chunk_id(identifier)[0]][identifier] = text
             changed = [
-                key for key in papers if there[key] != {chunk.id: text_hash(chunk.text) for chunk in papers[key]}
+                key for key in papers if indexed[key] != {chunk.id: text_hash(chunk.text) for chunk in papers[key]}
             ]
             if changed:
                 chunks = (chunk for key in changed for chunk in papers[key])
-                self._write([key for key in changed if there[key]], chunks)
+                self._write([key for key in changed if indexed[key]], chunks)
 
     def put_all(self, chunks: Iterable[Chunk]) -> None:
-        """Add chunks of papers that are not here yet, in one commit; raises `FullTextError`."""
+        """Add chunks of papers that are not indexed yet, in one commit; raises `FullTextError`."""
         with self._lock:
             self._write([], chunks)
 
@@ -107,7 +107,7 @@ class FullText:
         from tantivy import Document
 
         index = self._open()
-        # One thread makes one segment of a commit; a writer for each change leaves no lock between them.
+        # One thread writes one segment per commit; a new writer for each change holds no lock in between.
         writer = index.writer(_WRITER_MEMORY, 1)
         try:
             for key in cleared:
@@ -129,7 +129,7 @@ class FullText:
         index.reload()
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        """The text hashes by chunk id, of these papers or of all; raises `FullTextError`."""
+        """Text hashes by chunk id, for these papers or for all; raises `FullTextError`."""
         from tantivy import Query
 
         searcher = self._searcher()
@@ -143,9 +143,9 @@ class FullText:
         return {str(record.get_first("id")): str(record.get_first("hash")) for record in records}
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
-        """The ids and BM25 scores of the `k` chunks that match best, best first; equal scores go by id.
+        """Ids and BM25 scores of the `k` best matching chunks, best first; ties by id.
 
-        `terms` are those that `analyze` makes of a query. Raises `FullTextError`.
+        `terms` come from `analyze` of the query. Raises `FullTextError`.
         """
         searcher = self._searcher()
         if not terms or k < 1 or not searcher.num_docs:
@@ -157,7 +157,7 @@ class FullText:
         return sorted(scored, key=lambda item: (-item[1], item[0]))
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
-        """How telling each term is: 1 for one that is nowhere, near 0 for one in every chunk."""
+        """How rare each term is: 1 if it occurs nowhere, near 0 if it occurs in every chunk."""
         searcher = self._searcher()
         total = max(1, searcher.num_docs)
         return {term: 1 - min(total, searcher.doc_freq("text", term)) / (total + 1) for term in terms}
@@ -188,7 +188,7 @@ class FullText:
 
     @contextmanager
     def _naming_damage(self) -> Iterator[None]:
-        """Raises `FullTextError` for what tantivy makes of a damaged file, be it an error or a panic."""
+        """Raise `FullTextError` for tantivy's errors and panics on a damaged file."""
         try:
             yield
         except BaseException as error:
@@ -211,14 +211,14 @@ class FullText:
         with self._lock:
             if self._index is not None:
                 return self._index
-            # Imported late, as Chroma is: `--help` must not pay for it.
+            # Imported lazily, like Chroma, to keep `--help` fast.
             from tantivy import Index
 
             if not make and not self.exists():
                 raise FullTextError(f"{self._path}: there is no full-text index.")
             with self._naming_damage():
                 index = Index(self._made_schema(), path=str(self._path))
-            # By hand: the library knows when something was written, and a watching thread would ask all the time.
+            # Reloaded manually: the library knows when something was written, and a watcher thread would keep polling.
             index.config_reader(reload_policy="manual")
             index.register_tokenizer(_ANALYZER, _make_analyzer())
             index.reload()
@@ -254,5 +254,5 @@ def _make_analyzer() -> TextAnalyzer:
 
 
 def _encodable(text: str) -> str:
-    """The text without lone surrogates, which UTF-8 cannot hold."""
+    """The text without lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")

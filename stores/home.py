@@ -1,4 +1,4 @@
-"""The folder that holds everything: library, journal, checkpoints and runs."""
+"""The home folder, which holds library, journal, checkpoints and runs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..errors import InputError
 from .home_safety import require_own, require_plain_files
 
 HOME_NAME = ".citeloom"
-_REMEDY = "Name a folder that can be written with --home or CITELOOM_HOME."
+_REMEDY = "Choose a writable folder with --home or CITELOOM_HOME."
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where things are; nothing is made before `prepare`. `copy_of` is the home that this is a private copy of."""
+    """The paths in a home; nothing is created before `prepare`. A private copy names its original in `copy_of`."""
 
     root: Path
     copy_of: Path | None = None
 
     @property
     def name(self) -> Path:
-        """The folder that the user knows it by."""
+        """The folder as the user knows it."""
         return self.copy_of or self.root
 
     @property
@@ -43,7 +43,7 @@ class Home:
 
     @property
     def journal(self) -> Path:
-        """SQLite file with every answered model call."""
+        """SQLite file with every completed model call."""
         return self.root / "journal.sqlite"
 
     @property
@@ -53,12 +53,12 @@ class Home:
 
     @property
     def runs(self) -> Path:
-        """SQLite file with the register of runs."""
+        """SQLite file with the registry of runs."""
         return self.root / "runs.sqlite"
 
     @property
     def converted(self) -> Path:
-        """Folder with what was read from PDF and other files."""
+        """Folder with the cached text of PDF and other converted files."""
         return self.root / "converted"
 
     @property
@@ -67,25 +67,25 @@ class Home:
         return self.root / "locks"
 
     def exists(self) -> bool:
-        """Whether a library has been made here."""
+        """Whether a library exists here."""
         return self.catalog.is_file()
 
     def require_library(self) -> None:
-        """Raise `InputError` when there is no library here, or none could be; makes nothing."""
+        """Raise `InputError` if there is no library here, or none could be; creates nothing."""
         self.require_place()
         if not self.exists():
-            raise InputError(f"{self.root}: holds no library.", help="Make one: {citeloom} ingest PAPERS --bib FILE.")
+            raise InputError(f"{self.root}: holds no library.", help="Create one: {citeloom} ingest PAPERS --bib FILE.")
 
     def require_place(self) -> None:
-        """Raise `InputError` when a file is where this folder, or one above it, should be."""
+        """Raise `InputError` if a file is in the place of this folder or one above it."""
         there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)
         if there.is_file():
             raise InputError(f"{self.root}: cannot be written ({there} is a file).", help=_REMEDY)
 
     def prepare(self) -> Home:
-        """Make the folders and prove that they can be written.
+        """Create the folders and check that they are writable.
 
-        Raises `InputError` naming the folder; what was made on the way is taken away again.
+        Raises `InputError` naming the folder; folders created on the way are removed again.
         """
         require_plain_files(self.root)
         made: list[Path] = []
@@ -104,7 +104,7 @@ class Home:
 
 
 def _make(folder: Path, made: list[Path]) -> None:
-    """Make a folder with those above it, noting each that was not there."""
+    """Create a folder and its parents, recording each that was missing in `made`."""
     missing = [folder]
     while not missing[-1].exists() and missing[-1].parent != missing[-1]:
         missing.append(missing[-1].parent)
@@ -121,10 +121,10 @@ def _make(folder: Path, made: list[Path]) -> None:
 
 
 def find_home(explicit: Path | None = None, *, by_user: bool = True) -> Home:
-    """The given home, else the nearest `.citeloom` upwards from here, else a new one here.
+    """The given home, else the nearest `.citeloom` in this folder or its parents, else a new one here.
 
-    One that is not named, or not `by_user` but by a file of the folder, must be the user's own. Raises
-    `UnsafeHomeError` for any other, and for one that holds links.
+    A home that was not named, or was named by a file in the folder instead of `by_user`, must belong to the user.
+    Raises `UnsafeHomeError` for any other, and for a home that contains links.
     """
     root = explicit.expanduser().absolute() if explicit is not None else _nearest()
     if explicit is None or not by_user:

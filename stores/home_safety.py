@@ -1,4 +1,4 @@
-"""What a home may be and hold, since it may have come with somebody else's folder: the user's own plain files."""
+"""Checks that a home holds only the user's own plain files, since it may come with somebody else's folder."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")  # https://sqlite.org/
 
 
 class UnsafeHomeError(InputError):
-    """A home was not opened, since it is another user's or could lead writes to other places."""
+    """A home was not opened, since it belongs to another user or could redirect writes elsewhere."""
 
 
 def require_own(root: Path) -> None:
-    """Raise `UnsafeHomeError` for a home that nobody named and that is a link or another user's."""
+    """Raise `UnsafeHomeError` for a home that nobody named and that is a link or belongs to another user."""
     try:
         status = root.lstat()
     except OSError:
-        return  # there is none yet
+        return  # it does not exist yet
     named = f"If you trust it, name it: --home {root}, or CITELOOM_HOME in the environment."
     if stat.S_ISLNK(status.st_mode):
         raise UnsafeHomeError(f"{root}: is a link to {root.readlink()}.", help=named)
@@ -31,7 +31,7 @@ def require_own(root: Path) -> None:
 
 
 def require_plain_files(root: Path) -> None:
-    """Raise `UnsafeHomeError` for a link, pipe or device in a home: writes would go elsewhere, reads not end."""
+    """Raise `UnsafeHomeError` for a link, pipe or device in a home: writes would go elsewhere, reads might block."""
     folders = [os.fspath(root)]
     while folders:
         try:
@@ -46,14 +46,14 @@ def require_plain_files(root: Path) -> None:
                     elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry.path):
                         raise UnsafeHomeError(f"{entry.path}: is neither a file nor a folder.", help=REMOVE_IT)
                     elif entry.name.endswith("-journal") and _names_another_file(Path(entry.path)):
-                        raise UnsafeHomeError(f"{entry.path}: would have SQLite delete another file.", help=REMOVE_IT)
+                        raise UnsafeHomeError(f"{entry.path}: would make SQLite delete another file.", help=REMOVE_IT)
         except OSError:
-            continue  # gone since it was listed, or not to be read: whoever needs it says so
+            continue  # deleted since it was listed, or unreadable: whoever needs it reports that
 
 
 def _names_another_file(journal: Path) -> bool:
-    """Whether a SQLite rollback journal ends with the name of a super-journal, which SQLite deletes when it opens the
-    database, whatever file that is. One is only written for several attached databases, which no home has."""
+    """Whether a SQLite rollback journal ends with the name of a super-journal, which SQLite deletes on opening the
+    database, whatever file it is. Super-journals are only written for several attached databases, which no home has."""
     with journal.open("rb") as file:
         if file.seek(0, os.SEEK_END) < len(_JOURNAL_MAGIC):
             return False

@@ -1,7 +1,7 @@
-"""The library as readers see it: papers, their structure, their chunks, and what is near to a vector.
+"""The library: reads papers, their structure and their chunks, and searches them.
 
-Only ready papers are seen. All methods block and may be called from several threads at once; what another
-process has written is noticed at the next call.
+Only ready papers are visible. All methods block and are thread-safe; changes by another process are picked up at
+the next call.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .vectors import VectorStore
 
 
 class UnknownPaperError(InputError):
-    """There is no paper with the key."""
+    """The library has no paper with this key."""
 
 
 class Library:
-    """An open library; `home` is where it lives, `embedding` the model that its vectors are made by."""
+    """An open library in `home`, whose vectors come from the `embedding` model."""
 
     def __init__(self, home: Home, embedding: EmbeddingModel, catalog: Catalog, vectors: VectorStore) -> None:
         self.home = home
@@ -55,11 +55,11 @@ class Library:
         create: bool = True,
         on_notice: Callable[[str], None] | None = None,
     ) -> Library:
-        """Open the library of a home, and carry out changes that a killed process has left.
+        """Open the library of a home, and apply staged changes that a killed process left behind.
 
-        `on_notice` is told in one line of work that a large library takes long for.
-        Raises `InputError` when there is none and `create` is off, when the home cannot be written, and when
-        the library was made with another embedding model.
+        `on_notice` is called with one line about work that takes long in a large library.
+        Raises `InputError` if there is no library and `create` is false, if the home is not writable, and if the
+        library was created with another embedding model.
         """
         if not create:
             home.require_library()
@@ -74,45 +74,45 @@ class Library:
         return library
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self.store.close()
         self.fulltext.close()
         self.catalog.close()
 
     def require_same_embedding(self) -> None:
-        """Raise `InputError` when the library's vectors were made by another model."""
+        """Raise `InputError` if the library's vectors come from another model."""
         made_by = self.catalog.meta("embedding")
         if made_by is not None and made_by != self.embedding.name:
             raise InputError(
-                f"{self.home.root}: was made with the embedding model {made_by},"
+                f"{self.home.root}: was created with the embedding model {made_by},"
                 f" but {self.embedding.name} is configured.",
                 help="Set CITELOOM_EMBEDDING_MODEL back, or ingest into another --home.",
             )
 
     def mend(self, on_notice: Callable[[str], None] | None = None) -> list[str]:
-        """Carry out staged changes and make a missing full-text index, unless a writer is at work; gives the keys."""
+        """Apply staged changes and build a missing full-text index, unless a writer is active; returns the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
         with WriterLock(self.home).try_held() as held:
             if held and on_notice is not None and not self._has_fulltext():
-                on_notice(f"Making the full-text index of {counted(self.chunk_count(), 'chunk')}; this is done once.")
+                on_notice(f"Building the full-text index of {counted(self.chunk_count(), 'chunk')}; this is done once.")
             try:
                 return self.finish_staged() if held else []
             except (FullTextError, VectorStoreError):
-                return []  # whoever reads that store is told, and `doctor` must be able to open the library
+                return []  # reported when that store is read; `doctor` must be able to open the library
 
     def _has_fulltext(self) -> bool:
         return self.catalog.meta("fulltext") == FULLTEXT_VERSION and self.fulltext.exists()
 
     def rebuild_fulltext(self) -> None:
-        """Make the full-text index anew from the chunks that are kept; the caller holds the writer lock."""
-        self.catalog.set_meta("fulltext", "building")  # a kill from here on has it made again
+        """Rebuild the full-text index from the stored chunks; the caller holds the writer lock."""
+        self.catalog.set_meta("fulltext", "building")  # if killed from here on, the next open rebuilds it
         self.fulltext.create()
         self.fulltext.put_all(chunk for key in self.records() for chunk in self.paper_chunks(key))
         self.catalog.set_meta("fulltext", FULLTEXT_VERSION)
 
     def finish_staged(self) -> list[str]:
-        """Carry out staged changes, and make the full-text index if need be; the caller holds the writer lock."""
+        """Apply staged changes, and build the full-text index if needed; the caller holds the writer lock."""
         if not self._has_fulltext():
             self.rebuild_fulltext()
         keys = self.catalog.unfinished()
@@ -121,18 +121,18 @@ class Library:
         return keys
 
     def carry_out(self, changes: Sequence[Change]) -> None:
-        """Bring staged changes to the other stores and mark them as done; doing it twice does no harm."""
-        self.records()  # what another process has written is seen after reopening only, and must not be written over
+        """Apply staged changes to the other stores and commit them; idempotent."""
+        self.records()  # reopens the stores if another process has written, so that its changes are not overwritten
         apply_changes(changes, self.catalog, self.store, self.fulltext)
         self.catalog.commit(changes)
 
     def records(self) -> Mapping[str, PaperRecord]:
-        """The ready papers with what the catalog knows of them, by key."""
+        """The catalog's records of the ready papers, by key."""
         with self._lock:
             token = self.catalog.state_token()
             if token != self._token:
                 if self._token is not None and token[0] != self._token[0]:
-                    # Another process has written: its vectors are seen after reopening only.
+                    # Another process has written: its vectors become visible only after reopening.
                     self.store.close()
                     self.fulltext.close()
                 self._records = self.catalog.records()
@@ -141,7 +141,7 @@ class Library:
             return self._records
 
     def version(self) -> str:
-        """Changes with any change of content or metadata, and only then; not with the place of the files."""
+        """A hash of all content and metadata; it does not depend on where the files are."""
         digest = hashlib.sha256(self.embedding.name.encode())
         for key, record in sorted(self.records().items()):
             noted = (record.note.text,) if record.note else ()
@@ -163,7 +163,7 @@ class Library:
         raise UnknownPaperError(f"There is no paper {key!r} in the library.", help=hint)
 
     def paper(self, key: str) -> Paper:
-        """The paper with a key; raises `UnknownPaperError` naming near matches."""
+        """The paper with this key; raises `UnknownPaperError` naming similar keys."""
         return self._record(key).paper
 
     def summary(self, key: str) -> str:
@@ -171,7 +171,7 @@ class Library:
         return self._record(key).summary
 
     def note(self, key: str) -> str:
-        """The user's note on a paper, empty without one and never evidence; raises `UnknownPaperError`."""
+        """The user's note on a paper, empty if there is none; never evidence. Raises `UnknownPaperError`."""
         note = self._record(key).note
         return note.text if note else ""
 
@@ -181,14 +181,14 @@ class Library:
         return self.catalog.sections(key)
 
     def chunk_count(self, key: str | None = None) -> int:
-        """Chunks of a paper, or of all; raises `UnknownPaperError`."""
+        """The number of chunks of a paper, or of all papers; raises `UnknownPaperError`."""
         if key is not None:
             return self._record(key).chunk_count
         self.records()
         return self._chunk_total
 
     def _present(self, ids: Iterable[str]) -> set[str]:
-        """Those of the ids that are of chunks of ready papers."""
+        """The ids that belong to chunks of ready papers."""
         records = self.records()
         found: set[str] = set()
         for identifier in ids:
@@ -201,7 +201,7 @@ class Library:
         return found
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
-        """The chunks with these ids in the order asked; ids that are not in the library are left out."""
+        """The chunks with these ids, in the given order; unknown ids are skipped."""
         present = self._present(ids)
         known = [identifier for identifier in dict.fromkeys(ids) if identifier in present]
         found = self.store.get_chunks(known) if known else {}
@@ -212,9 +212,9 @@ class Library:
         return self.chunks([chunk_id(key, index) for index in range(self._record(key).chunk_count)])
 
     def window(self, identifier: str, size: int = 1) -> list[Chunk]:
-        """A chunk with `size` neighbours on either side, fewer at the ends of the paper.
+        """A chunk with up to `size` neighbours on either side.
 
-        Raises ValueError when it is no chunk id, `UnknownPaperError` when there is no such paper.
+        Raises ValueError if it is not a chunk id, `UnknownPaperError` if there is no such paper.
         """
         key, index = split_chunk_id(identifier)
         count = self._record(key).chunk_count
@@ -223,7 +223,7 @@ class Library:
         return self.chunks([chunk_id(key, near) for near in range(max(0, index - size), min(count, index + size + 1))])
 
     def introduction(self, key: str, tokens: int = 500) -> list[Chunk]:
-        """The first `tokens` tokens, about, of a paper's introduction; of its body when it has none named so.
+        """Roughly the first `tokens` tokens of a paper's introduction, or of its body if no section is named so.
 
         Raises `UnknownPaperError`.
         """
@@ -252,12 +252,12 @@ class Library:
     ) -> list[tuple[str, float]]:
         """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
 
-        `years` are the first and the last, both included, `venue` a part of its name; None sets no limit.
+        `years` are the first and last year, inclusive; `venue` is a part of its name; None sets no limit.
         """
         return self._nearest.ids(vector, k, keys_within(self.records(), keys, years, venue), categories)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine (-1 to 1) of each of these chunks; those that are not there are left out."""
+        """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
         return cosines(self.store.get_vectors(ids), vector)
 
     def matching(
@@ -271,10 +271,10 @@ class Library:
         venue: str | None = None,
         ids: Collection[str] | None = None,
     ) -> list[tuple[str, float]]:
-        """Ids and BM25 scores of the `k` chunks that match the terms best (see `FullText.analyze`), best first.
+        """Ids and BM25 scores of the `k` chunks that best match the terms (see `FullText.analyze`), best first.
 
-        The scope is that of `nearest_ids`, and `ids` those of single chunks. Raises `FullTextError` when there is
-        no index, or none that can be read.
+        Filters as in `nearest_ids`; `ids` restricts to single chunks. Raises `FullTextError` if the index is missing
+        or cannot be read.
         """
         limits = (keys, years, venue)
         return unchanged(
@@ -291,8 +291,8 @@ class Library:
             present = self._present(identifier for identifier, _ in found)
             if len(present) >= k or len(found) < asked:
                 return [(identifier, score) for identifier, score in found if identifier in present][:k]
-            asked *= 2  # what another process is writing must not take the place of what is whole
+            asked *= 2  # hits of papers that another process is writing must not displace ready ones
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of the user's note on them, is nearest; best first."""
+        """The `k` papers whose summary, or a passage of whose note, is nearest; best first."""
         return self._nearest.papers(vector, k)

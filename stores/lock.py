@@ -1,7 +1,7 @@
-"""One writer at a time: two processes that write one Chroma lose vectors without an error.
+"""File locks for the library's single writer and for runs.
 
-The lock is the operating system's, so it ends with the process that holds it, however that ends; the holder's
-process id beside it is only told to others.
+Two processes that write the same Chroma folder lose vectors without an error. The operating system releases a lock
+when its process ends for any reason; the holder's process id is stored next to it only for messages.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from .home_safety import REMOVE_IT, UnsafeHomeError
 
 _POLL_SECONDS: Final = 0.1
 _LONGEST_PID: Final = 20
-# Windows has neither flag, and lets no ordinary user make links.
+# Windows has neither flag, and does not let ordinary users create links.
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class WriterLock:
-    """The lock of one home; every instance excludes every other, in this process too."""
+    """The writer lock of a home; instances exclude each other even within a process."""
 
     def __init__(self, home: Home) -> None:
         self._path = home.locks / "library.lock"
         self._pid = home.locks / "library.pid"
 
     def holder(self) -> int | None:
-        """The process that holds the lock now, None when it is free."""
+        """The id of the process that holds the lock; None if it is free."""
         with self.try_held() as free:
             return None if free else self._written_pid()
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
-        """Holds the lock for the block and gives True, or gives False at once when another holds it."""
+        """Yield True with the lock held, or False at once if another holder has it."""
         lock = self._lock()
-        if not _take(lock):
+        if not _try_acquire(lock):
             yield False
             return
         try:
@@ -53,10 +53,10 @@ class WriterLock:
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
-        """Holds the lock for the block; `on_wait(pid)` is called once when another process holds it."""
+        """Hold the lock for the block; `on_wait(pid)` is called once if another process has it."""
         lock = self._lock()
         waited = False
-        while not _take(lock):
+        while not _try_acquire(lock):
             if not waited and on_wait is not None:
                 on_wait(self._written_pid())
             waited = True
@@ -69,7 +69,7 @@ class WriterLock:
 
     def _lock(self) -> FileLock:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Not thread-local: a coroutine may end on another thread than it began on.
+        # Not thread-local: a coroutine may finish on another thread than it started on.
         return FileLock(self._path, thread_local=False)
 
     def _release(self, lock: FileLock) -> None:
@@ -81,16 +81,16 @@ class WriterLock:
             with os.fdopen(os.open(self._pid, os.O_RDONLY | _NO_LINK), "rb") as file:
                 return int(file.read(_LONGEST_PID))
         except (OSError, ValueError):
-            return None  # between the holder's taking the lock and writing its id
+            return None  # the holder has taken the lock but not yet written its id
 
 
-def _take(lock: FileLock) -> bool:
+def _try_acquire(lock: FileLock) -> bool:
     try:
-        lock.acquire(timeout=0)  # which follows no link
+        lock.acquire(timeout=0)  # does not follow links
     except Timeout:
         return False
     except OSError as error:
-        raise _refused(Path(lock.lock_file), error) from error
+        raise _open_error(Path(lock.lock_file), error) from error
     return True
 
 
@@ -99,27 +99,27 @@ def _write_pid(path: Path) -> None:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o644), "wb") as file:
             file.write(str(os.getpid()).encode())
     except OSError as error:
-        raise _refused(path, error) from error
+        raise _open_error(path, error) from error
 
 
-def _refused(path: Path, error: OSError) -> Exception:
-    """What to raise for a lock that cannot be had: of a link the home is to blame, of anything else the system."""
+def _open_error(path: Path, error: OSError) -> Exception:
+    """The error for a lock file that cannot be opened: `UnsafeHomeError` for a link, else the system's own."""
     if error.errno not in (errno.ELOOP, errno.ENXIO):
         return error
-    return UnsafeHomeError(f"{path}: is a link or no plain file.", help=REMOVE_IT)
+    return UnsafeHomeError(f"{path}: is a link or not a plain file.", help=REMOVE_IT)
 
 
 @contextlib.asynccontextmanager
 async def run_lock(home: Home, thread_id: str, on_wait: Callable[[str], None] | None = None) -> AsyncIterator[None]:
-    """Holds a run for the block: two equal commands would else pay for the same calls side by side.
+    """Lock a run for the block, so that two identical commands do not pay for the same calls in parallel.
 
-    `on_wait` is told once, in a line for a person, that another process holds the run.
+    `on_wait` is called once with a message if another process holds the run.
     """
     lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
     waited = False
-    while not _take(lock):
+    while not _try_acquire(lock):
         if not waited and on_wait is not None:
-            on_wait(f"Run {thread_id} is under way in another process; waiting for it.")
+            on_wait(f"Run {thread_id} is in progress in another process; waiting for it.")
         waited = True
         await asyncio.sleep(_POLL_SECONDS)
     try:
@@ -129,9 +129,9 @@ async def run_lock(home: Home, thread_id: str, on_wait: Callable[[str], None] | 
 
 
 def run_under_way(home: Home, thread_id: str) -> bool:
-    """Whether some process holds a run now."""
+    """Whether a process currently holds the lock of a run."""
     lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
-    if not _take(lock):
+    if not _try_acquire(lock):
         return True
     lock.release()
     return False

@@ -1,4 +1,4 @@
-"""A change to a paper, with all that the stores need to carry it out, and how it is written down."""
+"""A change to a paper with everything that the stores need to apply it, and its serialization."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK_FIELDS = tuple(item.name for item in fields(Chunk))
 
 @dataclass(frozen=True, slots=True)
 class PaperRecord:
-    """A paper as the catalog holds it, with the user's note on it; the hashes tell what an ingest has to do."""
+    """A paper in the catalog, with the user's note on it; an ingest compares the hashes to see what has changed."""
 
     paper: Paper
     metadata_hash: str
@@ -31,7 +31,7 @@ class PaperRecord:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """Where a chunk is and what it is, without its text."""
+    """A chunk's position and metadata, without its text."""
 
     key: str
     index: int
@@ -47,9 +47,9 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """All that the stores need to take a paper in; `record` None means that it leaves.
+    """Everything that the stores need to add a paper; `record` None removes it.
 
-    `vectors` are [n, d], one for each chunk, `summary_vector` [d], and `note_vectors` one for each passage of the note.
+    `vectors` are [n, d], one per chunk, `summary_vector` is [d], `note_vectors` are one per passage of the note.
     """
 
     key: str
@@ -62,21 +62,21 @@ class Change:
 
     @property
     def passages(self) -> tuple[str, ...]:
-        """The passages of the note that have these vectors."""
+        """The passages of the note, in the order of `note_vectors`."""
         return self.record.note.passages if self.record and self.record.note else ()
 
 
 def removal(key: str) -> Change:
-    """The change that takes a paper out."""
+    """The change that removes a paper."""
     return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
 
 
 def as_row(change: Change) -> tuple[str, str, bytes]:
-    """The change as key, JSON and the numbers of its vectors."""
+    """Serialize a change as key, JSON and the bytes of its vectors."""
     body = {
         "record": asdict(change.record) if change.record else None,
         "sections": [asdict(section) for section in change.sections],
-        # One by one: `asdict` copies each value, which takes as long as all else that is done here.
+        # Not `asdict`: it copies every value, which would double the time of this function.
         "chunks": [{name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in change.chunks],
     }
     rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
@@ -85,14 +85,14 @@ def as_row(change: Change) -> tuple[str, str, bytes]:
 
 
 def from_row(key: str, text: str, numbers: bytes) -> Change:
-    """The change that `as_row` wrote down."""
+    """Deserialize a change that `as_row` wrote."""
     body = json.loads(text)
     if body["record"] is None:
         return removal(key)
     chunks = tuple(map(_chunk, body["chunks"]))
     sections = tuple(Section(**{**item, "category": Category(item["category"])}) for item in body["sections"])
-    said = body["record"]
-    record = PaperRecord(**{**said, "paper": paper_of(said["paper"]), "note": note_of(said.get("note"))})
+    stored = body["record"]
+    record = PaperRecord(**{**stored, "paper": paper_of(stored["paper"]), "note": note_of(stored.get("note"))})
     count = len(chunks)
     passages = len(record.note.spans) if record.note else 0
     matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(count + 1 + passages, -1)
@@ -100,7 +100,7 @@ def from_row(key: str, text: str, numbers: bytes) -> Change:
 
 
 def _chunk(item: dict[str, Any]) -> Chunk:
-    """A chunk from its JSON, which knows neither tuples nor categories."""
+    """A chunk from its JSON, which has neither tuples nor enum members."""
     breaks = tuple(item.get("page_breaks", ()))
     return Chunk(**{**item, "category": Category(item["category"]), "page_breaks": breaks})
 
@@ -110,7 +110,7 @@ def paper_of(record: dict[str, Any]) -> Paper:
     return Paper(**{**record, "authors": tuple(record["authors"]), "family_names": tuple(record["family_names"])})
 
 
-def note_of(said: str | dict[str, Any] | None) -> Note | None:
-    """A note from its JSON, or from what that was read to."""
-    record = json.loads(said) if isinstance(said, str) else said
+def note_of(value: str | dict[str, Any] | None) -> Note | None:
+    """A note from its JSON, parsed or as text."""
+    record = json.loads(value) if isinstance(value, str) else value
     return Note(record["text"], tuple((start, end) for start, end in record["spans"])) if record else None

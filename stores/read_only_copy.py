@@ -1,7 +1,7 @@
-"""A library that can only be read, copied to a private folder for one command or one opened library.
+"""Copies a read-only library to a private folder for one command or one opened library.
 
-SQLite, Chroma and tantivy all write where they read: a log beside the database, a lock in the index. In a shared folder
-or a read-only mount they cannot, so what only reads works on a copy that is deleted at its end.
+SQLite, Chroma and tantivy all write even when reading: a log next to the database, a lock in the index. In a shared
+folder or a read-only mount they cannot, so readers work on a temporary copy.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .home import Home
 
 _FOLDERS: Final = ("chroma", "fulltext")
 _FILES: Final = ("catalog.sqlite", "runs.sqlite", "checkpoints.sqlite", "journal.sqlite")
-_LOGS: Final = ("", "-wal", "-journal")  # what SQLite may have put beside a database
-_TRIES: Final = 3  # another process may be writing what is copied
+_LOGS: Final = ("", "-wal", "-journal")  # files that SQLite may create next to a database
+_TRIES: Final = 3  # another process may be writing during the copy
 
 
 def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool, records: bool = False) -> Home:
-    """The home itself, or a private copy where it cannot be written; `on_notice` is told of that.
+    """The home itself, or a private copy if it is not writable; `on_notice` is then called with a message.
 
     Args:
         library: copy papers, passages and indexes.
         records: copy runs, conversations and the journal.
 
-    Raises `InputError` when it cannot be read either, or changes all the time.
+    Raises `InputError` if it cannot be read either, or keeps changing during the copy.
     """
     if not home.exists() or writable(home):
         return home
@@ -48,19 +48,19 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
                 help="Ask its owner to make the library readable for you.",
             ) from error
         if _state(home.root, files, folders) == before:
-            on_notice(f"{home.root} can only be read: working on a private copy that is deleted at the end.")
+            on_notice(f"{home.root} is read-only: working on a private copy that is deleted at the end.")
             return Home(root, copy_of=home.root)
-    raise InputError(f"{home.root}: is being written by another process.", help="Give the same command again.")
+    raise InputError(f"{home.root}: is being written by another process.", help="Run the same command again.")
 
 
 def discard_copy(home: Home) -> None:
-    """Delete a private copy; any other home stays."""
+    """Delete a private copy; does nothing for any other home."""
     if home.copy_of is not None:
         shutil.rmtree(home.root, ignore_errors=True)
 
 
 def writable(home: Home) -> bool:
-    """Whether this process may write the home and the databases in it."""
+    """Whether this process can write the home and the databases in it."""
     places = (home.root, home.catalog, home.chroma, home.chroma / "chroma.sqlite3", home.fulltext)
     return all(os.access(place, os.W_OK) for place in places if place.exists())
 
@@ -75,11 +75,11 @@ def _copy(source: Path, target: Path, files: list[str], folders: tuple[str, ...]
         if (source / folder).is_dir():
             shutil.copytree(source / folder, target / folder, copy_function=shutil.copyfile)
             for made in (target / folder, *(target / folder).rglob("*")):
-                made.chmod(0o700 if made.is_dir() else 0o600)  # copytree takes over that they cannot be written
+                made.chmod(0o700 if made.is_dir() else 0o600)  # copytree also copies the read-only mode
 
 
 def _state(root: Path, files: list[str], folders: tuple[str, ...]) -> list[tuple[str, int, int]]:
-    """Name, size and time of change of all that is copied."""
+    """Name, size and modification time of everything that is copied."""
     paths = [root / f"{file}{log}" for file in files for log in _LOGS]
     paths += [path for folder in folders for path in sorted((root / folder).rglob("*"))]
     return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file()]

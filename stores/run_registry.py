@@ -1,4 +1,4 @@
-"""The register of runs: what was asked, how it stands, and the result once there is one."""
+"""The registry of runs: the request, status and result of each."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _COLUMNS = (
 
 
 class UnknownRunError(InputError):
-    """No run has the id that was asked for."""
+    """No run has the requested id."""
 
     default_help = "See '{citeloom} runs list' for the ids."
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run of a section; `request` is what it takes to give the same command again."""
+    """One run of a section; `request` holds everything needed to repeat it."""
 
     thread_id: str
     fingerprint: str
@@ -62,7 +62,7 @@ class RunRecord:
 
 
 class RunRegister:
-    """Runs on a SQLite file; blocks, and any thread may ask."""
+    """Runs in a SQLite file; blocking and thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._file = RegisterFile(path, _SCHEMA)
@@ -78,7 +78,7 @@ class RunRegister:
         library_version: str,
         fresh: bool,
     ) -> RunRecord:
-        """Register a run, or give the one that has the id already."""
+        """Register a run, or return the existing one with this id."""
         now = time.time()
         with self._file.connection() as connection:
             connection.execute(
@@ -100,7 +100,7 @@ class RunRegister:
     def mark(
         self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None
     ) -> None:
-        """Note how a run stands; a result that is left out stays as it was."""
+        """Update the status of a run; None leaves the result unchanged."""
         with self._file.connection() as connection:
             connection.execute(
                 "UPDATE runs SET status = ?, detail = ?, updated_at = ?, result = coalesce(?, result) "
@@ -109,7 +109,7 @@ class RunRegister:
             )
 
     def get(self, thread_id: str) -> RunRecord:
-        """The run with this id, or with the only id that begins so; raises `UnknownRunError`."""
+        """The run with this id or unique id prefix; raises `UnknownRunError`."""
         with self._file.connection() as connection:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM runs WHERE thread_id = ? OR substr(thread_id, 1, ?) = ? "
@@ -123,7 +123,7 @@ class RunRegister:
         return self._run(rows[0])
 
     def latest(self, fingerprint: str) -> RunRecord | None:
-        """The run of a fingerprint that was begun last."""
+        """The most recently started run with this fingerprint."""
         with self._file.connection() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS} FROM runs WHERE fingerprint = ? ORDER BY rowid DESC LIMIT 1",
@@ -132,7 +132,7 @@ class RunRegister:
         return self._run(row) if row else None
 
     def latest_about(self, question: str) -> RunRecord | None:
-        """The run of a question, whatever library and settings it had, that was begun last."""
+        """The most recently started run of a question, whatever its library and settings."""
         with self._file.connection() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS} FROM runs WHERE json_extract(request, '$.question') = ?"
@@ -142,13 +142,13 @@ class RunRegister:
         return self._run(row) if row else None
 
     def all(self) -> list[RunRecord]:
-        """All runs, the latest first."""
+        """All runs, most recent first."""
         with self._file.connection() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY updated_at DESC").fetchall()
         return [self._run(row) for row in rows]
 
     def delete(self, thread_id: str) -> None:
-        """Forget a run; its checkpoints are the caller's business."""
+        """Delete a run; its checkpoints are left to the caller."""
         with self._file.connection() as connection:
             connection.execute("DELETE FROM runs WHERE thread_id = ?", (thread_id,))
 

@@ -1,8 +1,8 @@
-"""Reading checkpoints as values alone: a home may come from somebody else, and its checkpoints may name any function.
+"""Deserializes checkpoints as plain values only: a home may come from somebody else and name any function.
 
-LangGraph's own reader calls what a checkpoint names (`os.system` among them) unless it is strict, and even then gives
-out the arguments of what it refused. Here a checkpoint that names anything but the few types of a run's state is not
-read at all.
+LangGraph's own deserializer calls whatever a checkpoint names (even `os.system`) unless it is strict, and even then
+returns the arguments of what it refused. Here a checkpoint that names anything but the few types of a run's state is
+not read at all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError
 
 _KINDS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
 _MESSAGES: Final = {"ai": "AIMessage", "human": "HumanMessage", "system": "SystemMessage", "tool": "ToolMessage"}
-# What a run's state is made of beside plain values; LangGraph adds `Send`, `Interrupt` and `Command`.
+# The types in a run's state besides plain values; LangGraph adds `Send`, `Interrupt` and `Command`.
 _TYPES: Final = frozenset(
     {
         *((f"langchain_core.messages.{kind}", name) for kind, name in _MESSAGES.items()),
@@ -41,14 +41,14 @@ _NEXT_NODE: Final = "branch:to:"  # the channel by which LangGraph leads to a no
 
 
 class PlainSaver(AsyncSqliteSaver):
-    """Checkpoints of the file at `path`, read as plain values."""
+    """Saver for the file at `path` that reads checkpoints as plain values."""
 
     def __init__(self, connection: Connection, path: Path) -> None:
         super().__init__(connection, serde=PlainSerializer(path))
         self._path = path
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that `config` names; raises `DamagedFileError` for what is none."""
+        """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
         try:
             found = await super().aget_tuple(config)
         except (ValueError, TypeError, RecursionError) as error:
@@ -89,18 +89,18 @@ def _is_checkpoint(value: Any) -> bool:
 
 
 class PlainSerializer(JsonPlusSerializer):
-    """Writes as LangGraph does; of what it reads, only plain values and the types of a run's state become objects."""
+    """Serializes like LangGraph; deserializes only plain values and the types of a run's state."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
         self._path = path
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """The value; raises `DamagedFileError` for one that names another type or cannot be read."""
+        """Deserialize a value; raises `DamagedFileError` if it names another type or cannot be read."""
         kind, content = data
         if kind not in _KINDS:
             raise DamagedFileError(
-                f"{self._path}: a checkpoint is written as {kind!r}, which is not read.", help=CHECKPOINTS_REMEDY
+                f"{self._path}: a checkpoint has the unsupported encoding {kind!r}.", help=CHECKPOINTS_REMEDY
             )
         try:
             if kind == "msgpack":
@@ -116,7 +116,7 @@ class PlainSerializer(JsonPlusSerializer):
 
         def look(code: int, data: bytes) -> Any:
             value = ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
-            if code in (EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY):  # values, of no named type
+            if code in (EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY):  # plain values without a named type
                 return None
             named = tuple(value[:2])
             if named not in _TYPES:
@@ -126,4 +126,4 @@ class PlainSerializer(JsonPlusSerializer):
         ormsgpack.unpackb(content, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
         if foreign:
             name = foreign[0][:80]
-            raise _damaged(self._path, f"a checkpoint names {name!r}, which no run writes; it was not called")
+            raise _damaged(self._path, f"a checkpoint names {name!r}, which no run writes; it was not executed")

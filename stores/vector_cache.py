@@ -1,7 +1,7 @@
-"""Vectors kept from one library to the next, by model and text.
+"""A cache of vectors shared between libraries, by model and text.
 
-A library reuses its own vectors by itself; this file is for libraries that are made again and again from the
-same papers, as tests and benchmarks make them.
+A library already reuses its own vectors; this cache is for libraries that are created again and again from the same
+papers, as in tests and benchmarks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..sqlite import naming_damage, write_ahead
 
 
 class VectorCache:
-    """A SQLite file of vectors; safe to share between threads, and between processes."""
+    """A SQLite file of vectors; may be shared between threads and processes."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,12 +36,12 @@ class VectorCache:
         )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._db.close()
 
     def get(self, model: str, hashes: Sequence[str]) -> dict[str, Vector]:
-        """The vectors that are there, by text hash."""
+        """The cached vectors, by text hash."""
         with self._lock:
             rows = self._db.execute(
                 "SELECT text_hash, vector FROM vectors"
@@ -51,7 +51,7 @@ class VectorCache:
         return {name: np.frombuffer(blob, dtype="<f4").astype(np.float32) for name, blob in rows}
 
     def put(self, model: str, vectors: Mapping[str, Vector]) -> None:
-        """Keep vectors by text hash."""
+        """Store vectors by text hash."""
         rows = [(model, name, vector.astype("<f4").tobytes()) for name, vector in vectors.items()]
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Nearest chunks within a scope: by id where the scope is small, else by asking for more than enough."""
+"""Nearest chunks and papers within a scope: exact search in a small scope, else oversampling and filtering."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .paper_change import PaperRecord
 if TYPE_CHECKING:
     from .library import Library
 
-# Up to so many chunks a scope is searched by id with an exact product, which takes as long in a large library as in
-# a small one; beyond that the index is asked for more than enough and the rest dropped.
+# A scope of up to this many chunks is searched exactly by id, which takes the same time in a large library as in a
+# small one; beyond it, more results than needed are requested from the index and those out of scope are dropped.
 _EXACT_LIMIT: Final = 600
-_TRIES: Final = 3  # of a search in the midst of which another process has changed the library
-_MARGIN: Final = 1.3  # what is near a query is not spread evenly over papers and categories
+_TRIES: Final = 3  # for a search during which another process changes the library
+_MARGIN: Final = 1.3  # results are not spread evenly over papers and categories
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
 class NearPaper:
-    """A paper near to a query, with the cosine (-1 to 1) of what is nearest of it.
+    """A paper near a query, with the cosine (-1 to 1) of its nearest text.
 
-    `note` is the passage of the user's note that it is near by, empty when it is the summary.
+    `note` is the nearest passage of the user's note; empty if the summary was nearer.
     """
 
     paper: Paper
@@ -43,7 +43,7 @@ def keys_within(
     years: tuple[int, int] | None,
     venue: str | None,
 ) -> frozenset[str] | None:
-    """The keys of the papers that all limits leave; None when there is no limit."""
+    """The keys of the papers that match all filters; None if there is no filter."""
     if keys is None and years is None and not venue:
         return None
     asked = None if keys is None else frozenset(keys)
@@ -60,7 +60,7 @@ def keys_within(
 def unchanged(
     records: Callable[[], Mapping[str, PaperRecord]], search: Callable[[Mapping[str, PaperRecord]], Found]
 ) -> Found:
-    """What a search finds while the library stays the same, so that what it sees is of one state."""
+    """Repeat a search until the library did not change during it, so that its results come from one state."""
     for _ in range(_TRIES - 1):
         before = records()
         found = search(before)
@@ -75,7 +75,7 @@ def _passage_count(record: PaperRecord) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The summaries that a search may find: one for each paper."""
+    """Search scope over summaries: one per paper."""
 
     records: Mapping[str, PaperRecord]
 
@@ -84,43 +84,43 @@ class _Keys:
         return list(self.records)
 
     def holds(self, identifier: str) -> bool:
-        """Whether the library has the paper."""
+        """Whether the library has this paper."""
         return identifier in self.records
 
 
 @dataclass(frozen=True, slots=True)
 class _Passages:
-    """The passages of notes that a search may find."""
+    """Search scope over the passages of notes."""
 
     records: Mapping[str, PaperRecord]
 
     def ids(self) -> list[str]:
-        """The passages of all notes."""
+        """The ids of the passages of all notes."""
         return [chunk_id(key, place) for key, record in self.records.items() for place in range(_passage_count(record))]
 
     def holds(self, identifier: str) -> bool:
-        """Whether it is a passage of the note on a paper that the library has."""
+        """Whether it is a passage of a note in the library."""
         key, place = split_chunk_id(identifier)
         return key in self.records and place < _passage_count(self.records[key])
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The chunks that a search may find: all of the papers, or those of the wanted categories, one byte each."""
+    """Search scope over chunks: all those of the papers, or only the `wanted` categories (one byte each)."""
 
     keys: Collection[str]
     records: Mapping[str, PaperRecord]
     wanted: bytes = b""
-    categories: Mapping[str, bytes] = field(default_factory=dict)  # of each chunk, by key
+    categories: Mapping[str, bytes] = field(default_factory=dict)  # one byte per chunk, by key
 
     def size(self) -> int:
-        """How many chunks it holds."""
+        """The number of chunks in scope."""
         if self.wanted:
             return sum(self.categories[key].count(kind) for key in self.keys for kind in self.wanted)
         return sum(self.records[key].chunk_count for key in self.keys)
 
     def ids(self) -> list[str]:
-        """The chunks it holds."""
+        """The ids of the chunks in scope."""
         return [
             chunk_id(key, index)
             for key in self.keys
@@ -129,7 +129,7 @@ class _Scope:
         ]
 
     def holds(self, identifier: str) -> bool:
-        """Whether it holds a chunk, which may be none of the library's."""
+        """Whether a chunk is in scope; it may not be in the library at all."""
         key, index = split_chunk_id(identifier)
         if key not in self.keys or index >= self.records[key].chunk_count:
             return False
@@ -137,7 +137,7 @@ class _Scope:
 
 
 class Nearest:
-    """Searches a library's chunks by vector; keeps the category of each chunk while nothing changes."""
+    """Vector search over a library; caches the category of each chunk until the library changes."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -153,11 +153,11 @@ class Nearest:
     def ids(
         self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
     ) -> Scored:
-        """Ids and cosines of the `k` nearest chunks of these papers and categories; equal cosines go by chunk id."""
+        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
         return unchanged(self._library.records, lambda records: self._ids(records, vector, k, keys, categories))
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of the user's note on them, is nearest; equal ones go by key."""
+        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
         return unchanged(self._library.records, lambda records: self._papers(records, vector, k))
 
     def _ids(
@@ -184,7 +184,7 @@ class Nearest:
         return self._chunks.search(vector, k, scope, asked, records, whole)
 
     def _whole(self, records: Mapping[str, PaperRecord]) -> tuple[_Scope, int]:
-        """All chunks of these papers, and how many they are; walking the papers is left out where nothing changes."""
+        """The scope of all chunks and its size, cached while the records stay the same."""
         whole, total = self._last_whole
         if whole.records is not records:
             whole = _Scope(records.keys(), records)
@@ -208,7 +208,7 @@ class Nearest:
 
     def _near_passages(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> Scored:
         counts = [_passage_count(record) for record in records.values()]
-        # So many that one note of many passages cannot keep out another paper's.
+        # Enough that one note with many passages cannot crowd out another paper's.
         wanted = min(k * max(counts), sum(counts))
         passages = _Passages(records)
         return self._passages.search(vector, wanted, passages, wanted, records, passages) if wanted else []
@@ -217,7 +217,7 @@ class Nearest:
         with self._lock:
             if self._read_for is not records:
                 kinds = self._library.catalog.categories()
-                # A paper that another process has changed since the records were read counts as of no category.
+                # A paper that another process has changed since the records were read is padded with no category.
                 self._categories = {
                     key: kinds.get(key, b"").ljust(record.chunk_count, b"\xff") for key, record in records.items()
                 }

@@ -1,8 +1,8 @@
-"""The vector store: Chroma on disk, with our own embeddings, never its.
+"""The vector store: Chroma on disk, with our own embeddings instead of Chroma's.
 
-Collection `content` holds one record for each chunk (its text once, as the document), `summaries` one for
-each paper, `notes` one for each passage of the user's notes. Lookups go by id: they stay flat as the library
-grows, metadata filters do not (docs/decisions).
+Collection `content` holds one record per chunk (with its text as the document), `summaries` one per paper, `notes`
+one per passage of the user's notes. Lookups are by id: their cost stays flat as the library grows, unlike metadata
+filters (docs/decisions).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAMES = ("content", "summaries", "notes")
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as the vector store holds it; `vector` only when asked for."""
+    """A chunk in the vector store; `vector` is set only if requested."""
 
     chunk: Chunk
     text_hash: str
@@ -32,14 +32,14 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What Chroma holds under an id."""
+    """The content of a Chroma record."""
 
     text: str
     vector: Vector
     metadata: Mapping[str, str | int] = field(default_factory=dict)
 
     def same_as(self, other: _Record | None) -> bool:
-        """Whether text and vector are the same, but for what Chroma rounds off when it makes its length one."""
+        """Whether text and vector are equal, up to the rounding of Chroma's normalization."""
         return other is not None and self.text == other.text and np.allclose(self.vector, other.vector, atol=1e-6)
 
 
@@ -50,7 +50,7 @@ class VectorStore(ChromaFolder):
         super().__init__(home.chroma, home.locks / "chroma.lock", _NAMES)
 
     def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
-        """Write chunks with their vectors, one each, [d]; what stood under an id is replaced."""
+        """Write chunks with one vector each, [d], replacing existing records."""
         pairs = zip(chunks, vectors, strict=True)
         self._put("content", {chunk.id: _Record(chunk.text, vector, _metadata(chunk)) for chunk, vector in pairs})
 
@@ -63,9 +63,9 @@ class VectorStore(ChromaFolder):
         self._put("notes", {identifier: _Record(*passage) for identifier, passage in passages.items()})
 
     def _put(self, name: str, records: Mapping[str, _Record]) -> None:
-        """Write records, all or none of a page of them for whoever opens the folder meanwhile.
+        """Write records; each page of them becomes visible to other processes all at once.
 
-        No vector is replaced in place, which would cut its neighbours off (see `stores/exact_search.py`).
+        No vector is replaced in place, since that can make its neighbours unreachable (see `stores/exact_search.py`).
         """
         with self.held():
             self._put_held(name, records)
@@ -94,7 +94,7 @@ class VectorStore(ChromaFolder):
             )
 
     def _records_of(self, name: str, ids: Sequence[str]) -> dict[str, _Record]:
-        """The records that are there, by id."""
+        """The existing records, by id."""
         collection = self.collection(name)
         include = ["documents", "metadatas", "embeddings"]
         found: dict[str, _Record] = {}
@@ -111,15 +111,15 @@ class VectorStore(ChromaFolder):
             collection.update(ids=[ids[i] for i in page], metadatas=[metadata[ids[i]] for i in page])
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
-        """Remove chunks; ids that are not there are passed over."""
+        """Delete chunks; unknown ids are ignored."""
         self._delete("content", ids)
 
     def delete_passages(self, ids: Sequence[str]) -> None:
-        """Remove passages of notes; ids that are not there are passed over."""
+        """Delete passages of notes; unknown ids are ignored."""
         self._delete("notes", ids)
 
     def delete_summaries(self, keys: Sequence[str]) -> None:
-        """Remove the summaries of papers; keys that are not there are passed over."""
+        """Delete the summaries of papers; unknown keys are ignored."""
         self._delete("summaries", keys)
 
     def _delete(self, name: str, ids: Sequence[str]) -> None:
@@ -130,7 +130,7 @@ class VectorStore(ChromaFolder):
                     collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
-        """The chunks that are there, by id."""
+        """The existing chunks, by id."""
         content = self.collection("content")
         include: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
         found: dict[str, StoredChunk] = {}
@@ -145,48 +145,48 @@ class VectorStore(ChromaFolder):
         return found
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the chunks that are there, by id; without their texts."""
+        """The vectors of the existing chunks, by id, without their texts."""
         return self._vectors_of("content", ids)
 
     def nearest_ids(self, vector: Vector, k: int) -> list[tuple[str, float]]:
-        """Ids and cosines of the `k` nearest chunks that Chroma's graph leads to, best first."""
+        """Ids and cosines of the `k` nearest chunks reachable in Chroma's graph, best first."""
         return self._nearest("content", vector, k)
 
     def nearest_summaries(self, vector: Vector, k: int) -> list[tuple[str, float]]:
-        """Keys and cosines of the `k` nearest papers that the graph leads to, best first."""
+        """Keys and cosines of the `k` nearest papers reachable in the graph, best first."""
         return self._nearest("summaries", vector, k)
 
     def nearest_passages(self, vector: Vector, k: int) -> list[tuple[str, float]]:
-        """Ids and cosines of the `k` nearest passages of notes that the graph leads to, best first."""
+        """Ids and cosines of the `k` nearest passages of notes reachable in the graph, best first."""
         return self._nearest("notes", vector, k)
 
     def _nearest(self, name: str, vector: Vector, k: int) -> list[tuple[str, float]]:
-        """Texts and metadata are left where they are: a thousand records of metadata take 100 ms."""
+        """Query without texts and metadata: metadata of a thousand records takes 100 ms."""
         result: Any = self.collection(name).query(query_embeddings=_rows([vector]), n_results=k, include=["distances"])
         rows = zip(result["ids"][0], result["distances"][0], strict=True)
         return [(identifier, 1.0 - float(distance)) for identifier, distance in rows]
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the summaries that are there, by key."""
+        """The vectors of the existing summaries, by key."""
         return self._vectors_of("summaries", keys)
 
     def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the passages of notes that are there, by id."""
+        """The vectors of the existing passages of notes, by id."""
         return self._vectors_of("notes", ids)
 
     def _vectors_of(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors that are there; a folder that was opened between two edits is opened again.
+        """The existing vectors, by id; reopens a folder that was opened between two writes.
 
-        Records are read as they are now, vectors as they were at the opening: a record that the second edit has brought
-        back is there, without a vector.
+        Chroma reads records from disk but vectors from the index loaded on opening: a record that the second write
+        restored exists without a vector.
         """
         try:
-            return self._vectors_as_opened(name, ids)
+            return self._loaded_vectors(name, ids)
         except VectorStoreError:
             self.close()
-            return self._vectors_as_opened(name, ids)
+            return self._loaded_vectors(name, ids)
 
-    def _vectors_as_opened(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+    def _loaded_vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
         collection = self.collection(name)
         found: dict[str, Vector] = {}
         for page in self.pages(ids):
@@ -196,7 +196,7 @@ class VectorStore(ChromaFolder):
         return found
 
     def read_through(self) -> None:
-        """Read every vector that there is a record of; raises `VectorStoreError` when one cannot be read."""
+        """Read the vector of every record; raises `VectorStoreError` if one cannot be read."""
         for name in _NAMES:
             ids = sorted(self._all_ids(name))
             for page in self.pages(ids):
@@ -206,11 +206,11 @@ class VectorStore(ChromaFolder):
                     raise VectorStoreError(f"{self.path}: the vector of {empty[0]} is empty.")
 
     def chunk_total(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks."""
         return int(self.collection("content").count())
 
     def summary_total(self) -> int:
-        """How many summaries there are."""
+        """The number of summaries."""
         return int(self.collection("summaries").count())
 
     def chunk_ids(self) -> set[str]:
@@ -236,7 +236,7 @@ class VectorStore(ChromaFolder):
 
 
 def _rows(vectors: Sequence[Vector]) -> Any:
-    # Chroma's types ask for a list of arrays of its own alias of float32.
+    # Chroma's type stubs require a list of arrays of their own float32 alias.
     return list(vectors)
 
 
@@ -253,7 +253,7 @@ def _metadata(chunk: Chunk) -> dict[str, str | int]:
         "tokens": chunk.tokens,
         "text_hash": text_hash(chunk.text),
     }
-    if chunk.page is not None:  # Chroma takes no None
+    if chunk.page is not None:  # Chroma does not accept None
         metadata["page"] = chunk.page
     if chunk.page_breaks:
         metadata["page_breaks"] = " ".join(map(str, chunk.page_breaks))

@@ -1,7 +1,7 @@
-"""What Citeloom has written into files outside of its home, by hash: anything else in them is somebody's own.
+"""Records hashes of the files that Citeloom wrote outside its home; any other content belongs to the user.
 
-A hash is kept before its file is written, so that what a killed process left half done is known as well. It says
-nothing of the place: a folder that was moved or copied keeps its files known, as long as the home is the same.
+A hash is stored before its file is written, so that files of a killed process are recognized too. It does not depend
+on the path: the files of a moved or copied folder are still recognized as long as the home is the same.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS written (hash TEXT PRIMARY KEY, noted_at R
 
 
 class WrittenFiles:
-    """The hashes in the register of runs at `path`; without a path nothing is known. Blocks, and any thread may ask."""
+    """The hashes in the run registry at `path`; without a path none are known. Blocking and thread-safe."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._file = None if path is None else RegisterFile(path, _SCHEMA)
 
     def note(self, contents: Collection[bytes]) -> None:
-        """Keep the hashes of what is about to be written."""
+        """Store the hashes of contents that are about to be written."""
         if self._file is None:
             return
         now = time.time()
@@ -32,7 +32,7 @@ class WrittenFiles:
             connection.executemany("INSERT OR REPLACE INTO written VALUES (?, ?)", rows)
 
     def has(self, file: Path) -> bool:
-        """Whether a file holds just what Citeloom wrote; a link, or what cannot be read, is not its own."""
+        """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
         if self._file is None or file.is_symlink() or not file.is_file():
             return False
         try:

@@ -1,7 +1,7 @@
-"""What a question is about: the words that a pronoun of the next question stands for.
+"""Extracts the subject of a question, to which a pronoun in the next question refers.
 
-There is no tagger here. A question has few forms, and the words that end its subject (an auxiliary, a common verb, a
-participle) are a closed set that was written down once; where none of them is met, the whole remainder is the subject.
+No part-of-speech tagger is used. Questions have few forms, and the words that end a subject (an auxiliary, a common
+verb, a participle) are a closed list; if none of them occurs, the whole remainder is the subject.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ AUXILIARIES = BE | frozenset("do does did has have had can could may might will 
 _FRAME_VERBS = frozenset("known said written reported found shown".split())
 _ABOUT = frozenset("about of on".split())
 _PLACES = frozenset("in for on among across within".split())
-_SHORT = 5  # words of where it holds
+_SHORT = 5  # maximum words of a place
 _IRREGULAR = frozenset(
     "built made known used seen found shown drawn grown written chosen taken given held kept".split()
 )
-# Base forms; what ends in -s, -ed or -ing of them counts as well.
+# Base forms; their forms in -s, -ed and -ing count as well.
 _VERBS = frozenset(
     """
     account affect aggregate agree aid allow apply approach arise ask assume avoid base become begin behave bring
@@ -39,7 +39,7 @@ _VERBS = frozenset(
 )
 _WORD = re.compile(r"[^\s,;:()?!]+")
 _END = " ?!.,;:"
-# What feedback says of the form of an answer, and its politeness.
+# Words of feedback about the form of an answer, and politeness.
 _OF_FORM = frozenset(
     """
     please thanks sorry shorter longer brief briefer concise conciser simpler clearer newer older add adding cite cites
@@ -52,14 +52,14 @@ _WHAT_ABOUT = re.compile(r"^(?:and\s+)?(?:what|how) about\s+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`phrase` is what the question is about; `other` what it is compared with, empty when with nothing."""
+    """The subject of a question: `phrase`, and `other`, with which it is compared (empty if there is none)."""
 
     phrase: str
     other: str = ""
 
 
 def subject_of(question: str) -> Subject:
-    """The subject of a question that stands alone; its phrase is empty when none is made out."""
+    """The subject of a self-contained question; its phrase is empty if none is recognised."""
     words = _WHAT_ABOUT.sub("", question.strip()).rstrip(_END).split()
     if words and len(words) < len(question.split()) - 1:
         return Subject(_trimmed(words))
@@ -68,7 +68,7 @@ def subject_of(question: str) -> Subject:
         return Subject("")
     place = next((index for index, word in enumerate(lowered) if word in AUXILIARIES), None)
     if lowered[0] in ("which", "what") and place != 1:
-        return Subject(_with_what_it_does(words, lowered, place))
+        return Subject(_with_verb_phrase(words, lowered, place))
     if place is None:
         return Subject(_after_verb(words, lowered))
     start = place + 1
@@ -82,8 +82,9 @@ def subject_of(question: str) -> Subject:
     )
 
 
-def _with_what_it_does(words: list[str], lowered: list[str], place: int | None) -> str:
-    """ "Which methods detect variants?" is about the methods that do, "What causes drift?" about drift."""
+def _with_verb_phrase(words: list[str], lowered: list[str], place: int | None) -> str:
+    """The subject with its verb phrase: "Which methods detect variants?" is about the methods that do, "What causes
+    drift?" about drift."""
     verb = next((index for index in range(1, len(words)) if is_verb(lowered[index])), None)
     if verb == 1 and lowered[0] == "what":
         return _trimmed(words[2:])
@@ -98,7 +99,7 @@ def _with_what_it_does(words: list[str], lowered: list[str], place: int | None) 
 
 
 def _after_verb(words: list[str], lowered: list[str]) -> str:
-    """What an imperative, or a question without auxiliary, has behind its verb."""
+    """The words after the verb of an imperative or of a question without auxiliary."""
     start = 1 if is_verb(lowered[0]) or lowered[0] in STOP_WORDS else 0
     while start < len(words) and (lowered[start] in STOP_WORDS - {"the"}):
         start += 1
@@ -106,29 +107,29 @@ def _after_verb(words: list[str], lowered: list[str]) -> str:
 
 
 def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
-    """Where the subject ends: at the participle of a passive, at the verb of an active; there is one word before."""
-    met = 0
+    """The end of the subject: at the participle of a passive or the verb of an active clause; never empty."""
+    content_words = 0
     for index in range(start, len(lowered)):
         word = lowered[index]
         ends = (is_participle(word) or word in BE) if passive else word in _VERBS
-        if met and ends:
+        if content_words and ends:
             return index
-        met += word not in STOP_WORDS
+        content_words += word not in STOP_WORDS
     return len(lowered)
 
 
 def _place(words: list[str], lowered: list[str], end: int) -> str:
-    """Where or for what a passive holds: "estimated in mice" is about what is estimated, in mice."""
+    """The place or purpose of a passive clause: "in mice" for "estimated in mice"."""
     first = next((index for index in range(end, len(words)) if lowered[index] in _PLACES), len(words))
     last = next((index + 1 for index in range(first, len(words)) if words[index][-1] in ",;:"), len(words))
     return _trimmed(words[first:last]) if last - first <= _SHORT else ""
 
 
 def subject_words(feedback: str) -> str:
-    """The words of some feedback that have a subject, in order: of "say more about node degree" the last two, of
-    "shorter, please" none."""
-    telling = [word for word in words_of(feedback) if not is_stop(word) and not is_generic(word.form)]
-    own = [word.surface for word in telling if not is_verb(word.surface.lower())]
+    """The subject words of feedback, in order: the last two of "say more about node degree", none of "shorter,
+    please"."""
+    subject_like = [word for word in words_of(feedback) if not is_stop(word) and not is_generic(word.form)]
+    own = [word.surface for word in subject_like if not is_verb(word.surface.lower())]
     return " ".join(word for word in own if word.lower() not in _OF_FORM)
 
 
@@ -138,7 +139,7 @@ def is_verb(word: str) -> bool:
 
 
 def is_participle(word: str) -> bool:
-    """Whether a word looks like the participle of a verb."""
+    """Whether a word looks like a participle."""
     return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
 
 
@@ -150,6 +151,6 @@ def _compared(words: list[str], lowered: list[str], end: int) -> str:
 
 
 def _trimmed(words: list[str]) -> str:
-    """The words without a quantifier before them and without what ends a sentence."""
+    """The words without a leading quantifier and final punctuation."""
     kept = words[1:] if words and words[0].lower() in ("there", "of") else words
     return " ".join(kept).strip(_END)

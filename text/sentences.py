@@ -1,8 +1,8 @@
-"""Where the sentences of a paper's markdown begin and end.
+"""Splits a paper's markdown into sentences.
 
-Quotes are sliced by these spans, so they are exact: `text[start:end]` is the sentence without the white space
-or list marker around it. The boundaries come from `sentencex`; what it does not know about papers is mended
-here: "Eq. 4", citations that follow the full stop, math, code and links that hold full stops.
+Quotes are sliced by these spans, so they are exact: `text[start:end]` is the sentence without surrounding whitespace or
+list marker. The boundaries come from `sentencex`, corrected for papers: "Eq. 4", citations after the full stop, and
+math, code and links that contain full stops.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
-# A line of its own kind (heading, list item, table row) never shares a sentence with the line before.
+# A heading, list item or table row never shares a sentence with the line before.
 _LINE_START = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]|[-*+][ \t]|\d{1,3}[.)][ \t]|\||>|:::|```|~~~|\[[^\[\]\n]+\]:)")
 _MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}[ \t]+|[-*+][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?))+")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
-# Full stops inside these end no sentence.
+# Full stops inside these do not end a sentence.
 _PROTECTED = re.compile(
     r"""
       `[^`\n]+`
@@ -30,7 +30,7 @@ _PROTECTED = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Citations that stand behind the full stop belong to the sentence before.
+# Citations after a full stop belong to the preceding sentence.
 _TRAILING_CITATION = re.compile(
     r"""\s?(?:\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;\u2013-]*\\\]|\^\[?\d[\d,\s\u2013-]*\]?\^|<sup>.{1,60}?</sup>)[.]?""",
     re.VERBOSE,
@@ -47,9 +47,9 @@ _ABBREVIATION = re.compile(
     )\.[*_]*$""",
     re.VERBOSE,
 )
-# These are abbreviations before a number only ("no. 3"), else words ("The answer is no.").
+# These are abbreviations only before a number ("no. 3"), else words ("The answer is no.").
 _BEFORE_NUMBER = re.compile(r"(?:^|[\s(\[])(?:[Nn]os?|[Nn]r|p|[Ss]t|[Vv]er|[Ii]ss)\.$")
-# A name in capitals that ends a sentence ("vitamin C.", "panel B.") looks like an initial.
+# A capital letter at the end of a sentence ("vitamin C.", "panel B.") looks like an initial.
 _LETTERED = re.compile(
     r"(?i:vitamin|hepatitis|influenza|panel|type|group|class|table|figure|fig\.?|phase|appendix|box|case|step|model"
     r"|set|condition|cluster|option|method|part|equation|in|and|of|or)\s+[A-Z]\.$"
@@ -60,7 +60,7 @@ _LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
 _CLOSING = re.compile(r"[)\]\"'\u201d\u2019*_]+(?=\s|$)")
 
 
-# Characters that are looked at behind a cut; all of them would take minutes on one line of megabytes.
+# Characters examined around a cut; a line of megabytes would otherwise take minutes.
 _AHEAD = 400
 _BEHIND = 64
 _MOST_AT_ONCE = 4_000
@@ -75,8 +75,10 @@ _LEANS = re.compile(
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Character spans of the sentences of `text`, in order and without overlap; none is empty."""
-    text = _SURROGATE.sub("\ufffd", text)  # half a character, from a model's JSON or a PDF: sentencex cannot take it
+    """Character spans of the sentences of `text`, in order, without overlap and not empty."""
+    text = _SURROGATE.sub(
+        "\ufffd", text
+    )  # lone surrogates from a model's JSON or a PDF, which sentencex does not accept
     spans: list[tuple[int, int]] = []
     for start, end in _passages(text):
         for left, right in _sentences(text, start, end):
@@ -92,19 +94,19 @@ def sentences_between(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _passages(text: str) -> Iterator[tuple[int, int]]:
-    """Stretches that no sentence crosses: paragraphs, list items, table rows."""
+    """Spans that no sentence crosses: paragraphs, list items, table rows."""
     cuts = {0, len(text)}
     cuts.update(match.end() for match in _BLANK_LINE.finditer(text))
     cuts.update(match.start() for match in _LINE_START.finditer(text))
-    # The line after a heading, table row or fence begins something new as well.
+    # The line after a heading, table row or fence also begins a new passage.
     cuts.update(match.end() for match in re.finditer(r"(?m)^[ \t]*(?:#{1,6}[ \t]|\||:::|```|~~~).*\n", text))
     ordered = sorted(cuts)
     yield from pairwise(ordered)
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The spans of sentences in one passage, still with white space around them."""
-    # Imported late: sentencex loads the rules of all its languages.
+    """The spans of sentences in one passage, with surrounding whitespace."""
+    # Imported lazily: sentencex loads the rules of all its languages.
     from sentencex import get_sentence_boundaries
 
     passage = text[start:end]
@@ -117,14 +119,14 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         left + int(boundary["end_index"])
         for left, right in _pieces(passage)
         for boundary in get_sentence_boundaries("en", passage[left:right])
-        # Where a piece ends is a boundary only where it looks like one.
+        # The end of a piece is a boundary only if it looks like one.
         if left + int(boundary["end_index"]) < right or right == len(passage) or passage[right - 2] in _STOPS
     }
     units = {match.end() for match in _UNIT_ENDS.finditer(passage)}
     for cut in sorted(proposed | units):
         if cut <= begin or cut >= len(passage):
             continue
-        cut = _behind_citations(passage, cut)
+        cut = _after_citations(passage, cut)
         if cut >= len(passage):
             break
         before = bisect_left(opens, cut) - 1
@@ -137,7 +139,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(passage: str) -> Iterator[tuple[int, int]]:
-    """The passage in pieces that are read one by one: quotation marks take sentencex quadratic time."""
+    """Split the passage into pieces to process separately: sentencex takes quadratic time on quotation marks."""
     start = 0
     while len(passage) - start > _MOST_AT_ONCE:
         end = start + _MOST_AT_ONCE
@@ -150,15 +152,15 @@ def _pieces(passage: str) -> Iterator[tuple[int, int]]:
 
 
 def _end_of(passage: str, begin: int, cut: int) -> str:
-    """What stands before a cut, as far as it is looked at; a blank in place of more."""
+    """The text before a cut, as far as it is examined; a blank replaces the rest."""
     while cut > begin and passage[cut - 1].isspace():
         cut -= 1
     left = max(begin, cut - _BEHIND)
     return passage[left:cut] if left == begin else f" {passage[left:cut]}"
 
 
-def _behind_citations(passage: str, cut: int) -> int:
-    """Move a cut behind closing marks and citations that belong to the sentence before it."""
+def _after_citations(passage: str, cut: int) -> int:
+    """Move a cut after closing marks and citations that belong to the preceding sentence."""
     stop = cut
     while stop > 0 and passage[stop - 1].isspace():
         stop -= 1
@@ -169,30 +171,30 @@ def _behind_citations(passage: str, cut: int) -> int:
     limit = min(len(passage), stop + _AHEAD)
     while match := _TRAILING_CITATION.match(passage, moved, limit):
         moved = match.end()
-    # "[@a] showed that ..." starts a sentence with its citation as subject.
+    # "[@a] showed that ..." begins a sentence with a citation as its subject.
     if moved > stop and _LOWERCASE_WORD.match(passage[moved : moved + _AHEAD].lstrip()):
         return cut
     return max(cut, moved)
 
 
 def _ends_sentence(before: str, after: str) -> bool:
-    """Whether a boundary that sentencex proposes is one in a paper."""
+    """Whether a boundary proposed by sentencex is valid in a paper."""
     left, right = before.rstrip(), after.lstrip()
     if not left or not right:
         return True
     if right[0] in ",;:.)]!?" or (left[-1] == "!" and right[0] == "[" and after[0] == "["):
-        return False  # "![" opens a picture
+        return False  # "![" opens an image
     if _LOWERCASE_WORD.match(right) and not left.endswith(("?", "!")):
         return False
     if _BEFORE_NUMBER.search(left) and right[0].isdigit():
         return False
     if re.search(r"(?:^|\s)\(?\d{1,2}[.)]$", left) and len(left) <= 4:
-        return False  # "1." at the start of a passage numbers what follows
+        return False  # "1." at the start of a passage is a list number
     return not (_ABBREVIATION.search(left[-24:]) and not _LETTERED.search(left[-32:]))
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """The span without white space and leading list markers; None when nothing is left."""
+    """The span without whitespace and leading list markers; None if nothing is left."""
     marker = _MARKER.match(text, start, end)
     if marker:
         start = marker.end()
@@ -204,5 +206,5 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def leans_back(sentence: str) -> bool:
-    """Whether a sentence says little without the one before it: "This", "However, it", "The latter" ..."""
+    """Whether a sentence depends on the previous one: "This", "However, it", "The latter" ..."""
     return _LEANS.match(sentence) is not None

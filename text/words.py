@@ -1,4 +1,4 @@
-"""Words of a text, and which of them carry no subject matter."""
+"""Splits a text into words, and identifies stop words and generic words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STOP_WORDS = frozenset(
     """.split()
 )
 
-# Words that papers of every field share. One of them alone is no theme, and no reason to cite.
+# Words common to papers of every field. One of them alone is neither a theme nor a reason to cite.
 GENERIC_WORDS = frozenset(
     """
     ability absence account accuracy achieve addition additional adjust advance advantage affect aim algorithm
@@ -70,15 +70,15 @@ GENERIC_WORDS = frozenset(
     """.split()
 )
 
-_LONGEST = 60  # letters; what is longer is no English word
+_LONGEST = 60  # letters; anything longer is not an English word
 _WORD = re.compile(r"(?<![\w-])[^\W\d_](?:[\w'’]|[-‐](?=\w))*")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a text, its form for comparing, and where it stands.
+    """A word of a text, its normalised form, and its position.
 
-    `joined` when only blanks part it from the word before.
+    `joined` if only blanks separate it from the previous word.
     """
 
     form: str
@@ -95,7 +95,7 @@ def _stemmer() -> snowballstemmer.stemmer:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The stem of an English word, lower-cased; what is not English comes back as it is."""
+    """The lower-case stem of an English word; other words are returned unchanged."""
     lowered = word.lower().replace("’", "'").removesuffix("'s")
     if len(lowered) > _LONGEST or not lowered.isascii() or any(character.isdigit() for character in lowered):
         return lowered
@@ -103,9 +103,9 @@ def stem(word: str) -> str:
 
 
 def form_of(word: str) -> str:
-    """The form by which themes are compared: the stem, but for nouns in -ity and -ness.
+    """The form for comparing themes: the stem, except for nouns in -ity and -ness.
 
-    Their stems are those of adjectives of another meaning: "essential" is not about gene essentiality.
+    Their stems coincide with adjectives of another meaning: "essential" is not about gene essentiality.
     """
     lowered = word.lower().replace("’", "'").removesuffix("'s")
     if lowered.endswith(("ity", "ness")):
@@ -121,7 +121,7 @@ def _generic_stems() -> frozenset[str]:
 
 
 def words_of(text: str) -> list[Word]:
-    """All words of a text in order; numbers and punctuation part words that stand beside them."""
+    """All words of a text in order; numbers and punctuation separate words."""
     found: list[Word] = []
     end_before = -1
     for match in _WORD.finditer(text):
@@ -133,11 +133,11 @@ def words_of(text: str) -> list[Word]:
 
 
 def is_stop(word: Word) -> bool:
-    """True for a word without subject matter, and for single letters."""
+    """Whether it is a stop word or a single letter."""
     return word.surface.lower() in STOP_WORDS or len(word.surface) < 2
 
 
 @lru_cache(maxsize=65536)
 def is_generic(form: str) -> bool:
-    """True for a word, in any of its forms, that papers of every field share."""
+    """Whether a word, in any of its forms, is common to papers of every field."""
     return stem(form) in _generic_stems()

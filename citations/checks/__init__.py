@@ -1,1 +1,1 @@
-"""Checks of a draft: citations, numbers, copied text, injection, repetition."""
+"""Checks of a draft: citations, numbers, copied text, prompt injection, repetition."""

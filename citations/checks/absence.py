@@ -1,7 +1,7 @@
-"""Statements that the sources do not say something: no passage can bear them out, only searches that found nothing.
+"""Detects statements that the sources do not say something; only searches without results can support them.
 
-Recognised by English patterns of bounded length, one sentence at a time. What a paper is said not to have found is no
-such statement: only who reports, states or compares nothing is.
+They are recognised by English patterns of bounded length, one sentence at a time. "A paper did not find X" is not such
+a statement; only saying that the sources do not report, state or compare something is.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ABSENCE: Final = re.compile(
     rf"(?:library\b|(?:{_HOLDER}|evidence)(?=\s*(?:[.,;:)\[]|$)))",
     re.IGNORECASE,
 )
-# Of a sentence that cites nothing: with a marker, it is what a paper says of others.
+# Only in a sentence without citation: with a marker, it is what a paper says about others.
 _NO_PAPER: Final = re.compile(rf"\bno\s(?:[\w-]+\s)?{_PAPERS}\b[^.;]{{0,30}}?\b{_SAYS}", re.IGNORECASE)
 _CLAUSE: Final = re.compile(
     r"[;:\u2014]|,?\s(?:but|while|whereas|although|though|yet|however)\s"
@@ -69,35 +69,35 @@ _OF_SAYING: Final = frozenset(
         " found retrieved searched cited available open unanswered silent leave question whether"
     ).split()
 )
-_LONGEST: Final = 2_000  # characters of a sentence that are looked at
+_LONGEST: Final = 2_000  # characters of a sentence that are examined
 _FEWEST_LEFT: Final = 4
 _FEWEST_SHARED: Final = 2
 _SHARE: Final = 0.4
 
 
 def states_absence(sentence: CitedSentence) -> bool:
-    """Whether a sentence says, of the library or the sources, that something is not in them."""
+    """Whether a sentence says that the library or the sources lack something."""
     words = MARKER.sub("", sentence.text[:_LONGEST])
     return bool(_ABSENCE.search(words)) or (not sentence.ids and bool(_NO_PAPER.search(words)))
 
 
 def states_only_absence(sentence: CitedSentence) -> bool:
-    """Whether nothing else is said in the sentence that a passage could bear out."""
+    """Whether the sentence says nothing else that a passage could support."""
     if not states_absence(sentence):
         return False
     clauses = _CLAUSE.split(MARKER.sub("", sentence.text[:_LONGEST]))
     rest = [clause for clause in clauses if not _ABSENCE.search(clause) and not _NO_PAPER.search(clause)]
-    return len(_telling(" ".join(rest))) < _FEWEST_LEFT
+    return len(_subject_stems(" ".join(rest))) < _FEWEST_LEFT
 
 
 def absence_findings(text: str, open_needs: Sequence[str] | None) -> list[Finding]:
-    """A finding for each statement of absence that no search bears out.
+    """A finding for each statement of absence that no search supports.
 
-    `open_needs` are the needs that were searched for in vain; None, where no needs were planned, finds nothing.
+    `open_needs` are the needs for which searches found nothing; None (no needs were planned) yields no findings.
     """
     if open_needs is None:
         return []
-    needs = [_telling(need) for need in open_needs]
+    needs = [_subject_stems(need) for need in open_needs]
     return [
         Finding(
             "absence-unsearched",
@@ -106,24 +106,24 @@ def absence_findings(text: str, open_needs: Sequence[str] | None) -> list[Findin
             (sentence.start, sentence.end),
         )
         for sentence in sentences(text)
-        if states_absence(sentence) and not _backed(_telling(MARKER.sub("", sentence.text[:_LONGEST])), needs)
+        if states_absence(sentence) and not _backed(_subject_stems(MARKER.sub("", sentence.text[:_LONGEST])), needs)
     ]
 
 
-def _backed(said: frozenset[str], needs: Sequence[frozenset[str]]) -> bool:
-    """Whether one of the needs is about what is said to be absent; what names no subject leans on any of them."""
-    return any(not said or _meets(said, need) for need in needs)
+def _backed(subject: frozenset[str], needs: Sequence[frozenset[str]]) -> bool:
+    """Whether one of the needs is about the absent subject; a statement without a subject matches any need."""
+    return any(not subject or _matches_need(subject, need) for need in needs)
 
 
-def _meets(said: frozenset[str], need: frozenset[str]) -> bool:
-    shared = said & need
-    own = {form for form in said if not is_generic(form)}
-    least = min(_FEWEST_SHARED, len(said), len(need))
-    return len(shared) >= max(1, least, _SHARE * min(len(said), len(need))) and (not own or bool(own & need))
+def _matches_need(subject: frozenset[str], need: frozenset[str]) -> bool:
+    shared = subject & need
+    own = {form for form in subject if not is_generic(form)}
+    least = min(_FEWEST_SHARED, len(subject), len(need))
+    return len(shared) >= max(1, least, _SHARE * min(len(subject), len(need))) and (not own or bool(own & need))
 
 
-def _telling(text: str) -> frozenset[str]:
-    """The stems of the words that name a subject."""
+def _subject_stems(text: str) -> frozenset[str]:
+    """The stems of the content words that name a subject."""
     return frozenset(
         form for word in words_of(text) if not is_stop(word) and (form := stem(word.surface)) not in _OF_SAYING
     )

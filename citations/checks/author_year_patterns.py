@@ -1,7 +1,6 @@
-"""How citations by author and year are written, in any script that has letters.
+"""Patterns of author-year citations in any script that has letters.
 
-The patterns are long since writers are free; they are kept apart from the detector, which only knows that a
-match names `authors` and perhaps a `year`.
+They are separate from the detector, which only relies on a match naming `authors` and perhaps a `year`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words that begin a sentence or a phrase before a name, and are never a name themselves.
+# Words that begin a sentence or phrase before a name but are never names themselves.
 _LEADING = _words(
     "a according after all although also an and are as at based because before both but by compared "
     "consistent contrary despite does during each e.g even extending finally first following for from "
@@ -36,7 +35,7 @@ _LEADING = _words(
     "against among between building cf extends earlier early late notably importantly interestingly "
     "specifically together versus "
 )
-# A lone capitalised word with a year that dates something and cites nobody.
+# Capitalised words that, alone before a year, give a date and cite nobody.
 _DATED = _words(
     "january february march april may june july august september october november december jan feb "
     "mar apr jun jul aug sep sept oct nov dec spring summer autumn fall winter monday tuesday "
@@ -59,7 +58,7 @@ _OTHERS = (
 
 @dataclass(frozen=True, slots=True)
 class NamePatterns:
-    """Compiled patterns; each has the groups `authors`, `others` and, but for `unnamed`, `year`."""
+    """Compiled patterns; each has the groups `authors`, `others` and, except `unnamed`, `year`."""
 
     enclosed: re.Pattern[str]
     narrative: re.Pattern[str]
@@ -67,7 +66,7 @@ class NamePatterns:
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """What a sentence may call a source that it cites: its authors' family names, and its year."""
+    """The names by which a sentence may refer to a source it cites: its authors' family names, and its year."""
 
     family_names: tuple[str, ...]
     year: int | None
@@ -78,7 +77,7 @@ class NamedSource:
         return cls(tuple(_comparable(name) for name in names), paper.year)
 
     def is_named(self, authors: Sequence[str], others: bool, year: str) -> bool:
-        """Whether "Lee and Gitter (2022)" names this source: its first author first, its own year or none."""
+        """Whether "Lee and Gitter (2022)" names this source: its first author comes first, with its year or none."""
         if not authors or not self.family_names:
             return False
         if year[:4].isdigit() and self.year is not None and int(year[:4]) != self.year:
@@ -93,7 +92,7 @@ class NamedSource:
 def split_authors(written: str) -> list[str]:
     """The names in "Smith, Jones, and Lee"."""
     parts = re.split(r"(?<!\s)\s*+(?:,|&|;|\band\b|\bund\b)\s*", written)
-    # "Smith, J. K." holds one name; "Lee" and "Wu" are names however short.
+    # "Smith, J. K." contains one name; "Lee" and "Wu" are names despite being short.
     return [part for part in parts if part and not re.fullmatch(r"(?:[^\W\d_a-zß-ÿ]\.?[\s-]?){1,3}", part)]
 
 
@@ -107,7 +106,7 @@ def only_dates(written: str, others: str) -> bool:
 
 @cache
 def name_patterns() -> NamePatterns:
-    """Built at first use: the class of letters that may begin a name takes some milliseconds to collect."""
+    """The patterns, built on first use: collecting the letters that can begin a name takes some milliseconds."""
     capital = f"[{_letters_that_begin_names()}]"
     leading = "|".join(sorted(re.escape(word.capitalize()) for word in _LEADING))
     word = rf"(?!(?:{leading})\b){capital}(?:[^\W\d_]|['-](?=[^\W\d_]))*"
@@ -133,7 +132,7 @@ def name_patterns() -> NamePatterns:
 
 
 def year_of(match: re.Match[str]) -> str:
-    """The year of a match, empty when it names none."""
+    """The year of a match, empty if it has none."""
     return next((value for name, value in match.groupdict().items() if name.startswith("year") and value), "")
 
 
@@ -157,7 +156,7 @@ def _comparable(name: str) -> str:
 
 
 def _letters_that_begin_names() -> str:
-    """Letters that are not lower case, as ranges of a character class: capitals, and scripts without case."""
+    """Letters that are not lower case, as ranges of a character class: capitals and scripts without case."""
     ranges: list[list[int]] = []
     for point in range(0x41, 0xFFDD):
         character = chr(point)

@@ -1,4 +1,4 @@
-"""What is cited too little: sentences that speak of others' work without a source, and one paper that carries all."""
+"""Finds missing citations: sentences about others' work without a source, and reliance on a single paper."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FOUND = re.compile(
     r"|disagreed?|agreed?|demonstrated?|proposed?|reach(?:ed)?|did|do)\b",
     re.IGNORECASE,
 )
-# The experiment itself, what is still to be done, and what nobody did.
+# The experiment itself, future work, and what nobody has done.
 _OWN = re.compile(
     r"\b(?:future|further|more)\s(?:[\w-]+\s){0,2}?(?:work|studies|study|research|experiments?)\b|\bto\sour\sknowledge\b"
     r"|\bthis\s(?:study|work|experiment|paper)\b|\bof\sours\b|\bour\s(?:own\s)?(?:previous|earlier|prior)\b"
@@ -48,7 +48,7 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
-# What a source is not said to say, and what stands above a list.
+# Statements that sources lack something, and text that introduces a list.
 _LEFT_OPEN = re.compile(
     r"\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b[^.]{0,80}?\b(?:do|does|did|is|are)\s?n[o']t\b"
     r"|\b(?:no|none|nothing|neither)\b[^.]{0,60}\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b"
@@ -59,17 +59,17 @@ _LEFT_OPEN = re.compile(
 )
 _BOLD_LINE = re.compile(r"[ \t]*(?:[-+*][ \t]+)?(\*\*|__)(?:(?!\1)[^\n]){1,80}\1:?[ \t]*(?:\n|\Z)")
 _LETTER = re.compile(r"[^\W\d_]")
-_LINE_READ = 400  # characters of a line that tell whether it is a heading in bold
-_AROUND = 200  # characters that hold two words
+_LINE_READ = 400  # characters of a line that decide whether it is a bold heading
+_AROUND = 200  # characters that contain two words
 _FEWEST_CITATIONS = 5
 _FEWEST_PAPERS = 3
 _LARGEST_SHARE = 0.6
 
 
 def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
-    """Sentences of a normalised text that report others' work and cite nothing.
+    """Sentences of a normalised text that report others' work without a citation.
 
-    What the experiment says itself is left alone; so is what stands in quotation marks.
+    Text from the experiment itself and text in quotation marks is ignored.
     """
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
@@ -84,7 +84,7 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
 
 
 def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
-    """A finding for each sentence in need of a citation."""
+    """A finding for each sentence that needs a citation."""
     return [
         Finding(
             "citation-missing",
@@ -96,10 +96,10 @@ def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
 
 
 def unsupported_findings(text: str) -> list[Finding]:
-    """A finding for each statement of an answer that cites nothing.
+    """A finding for each statement of an answer without a citation.
 
-    Headings, questions, and sentences on what the sources leave open are no statements; neither is one that only leads
-    to a list, or to what follows.
+    Headings, questions, sentences on what the sources leave open, and sentences that only introduce a list or what
+    follows do not count as statements.
     """
     placed = sentences(text)
     return [
@@ -128,7 +128,7 @@ def _states(text: str, sentence: CitedSentence, following: CitedSentence | None)
 
 
 def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
-    """A note when one paper has most of the citations though the evidence offers several."""
+    """A note if one paper has most of the citations although the evidence offers several."""
     keys = {source.evidence.id: source.paper.key for source in sources}
     offered = set(keys.values())
     counted = Counter(keys[id] for sentence in sentences(text) for id in sentence.ids if id in keys)
@@ -147,7 +147,7 @@ def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
 
 
 def _reports(words: str, own: str) -> bool:
-    """Whether a sentence speaks of others' work in words that are not the experiment's, two around them counted in."""
+    """Whether a sentence reports others' work in a phrase (with two words around it) that is not the experiment's."""
     if _OWN.search(words):
         return False
     asked = question_spans(words)
@@ -163,7 +163,7 @@ def _reports(words: str, own: str) -> bool:
         )
         not in own
         for match in _OTHERS_WORK.finditer(words)
-        # Works may be named in a question; what they are said to have found is a claim there too.
+        # A question may name works; what it says that they found is still a claim.
         if not (match["named"] and any(start <= match.start() and match.end() <= end for start, end in asked))
         or _FOUND.match(words, match.end())
     )

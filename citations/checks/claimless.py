@@ -1,7 +1,6 @@
-"""Sentences that need no citation of their own, since they claim nothing of the matter: leads, transitions, questions.
+"""Detects sentences that need no citation because they make no claim: lead-ins, transitions, questions.
 
-Each is recognised by what it may hold, not by what it may not: a sentence with a word of the field in it that says
-something is left to the checks.
+Each kind is recognised by an allowlist of words, so a sentence with any other content word is left to the checks.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LINKS: Final = frozenset(
 _PAST: Final = frozenset("beat became fell found gave grew kept led lost made rose saw shrank won".split())
 _PLURAL: Final = re.compile(r"[a-z-]{3,}[^sui]s")
 
-# What a transition is made of: it counts points of the text itself and says that they come.
+# The words of a transition: it counts points of the text itself and announces them.
 _COUNT: Final = "two three four five six seven several first second third fourth next last following".split()
 _POINTS: Final = (
     "answer answers approach approaches argument arguments aspect aspects caveat caveats evidence family families"
@@ -61,7 +60,7 @@ _STRENGTH: Final = re.compile(
     re.IGNORECASE,
 )
 
-# The object of a question: whatever it speaks of, nothing is said of that yet. It ends where a clause states something.
+# The object of a question: nothing is claimed about it yet. It ends where a clause makes a statement.
 _ASKED: Final = re.compile(
     r"\b(?:(?:we|it)\s(?:[\w-]+\s){0,2}?(?:asks?|asked|examined?|investigated?|test(?:ed)?|studied|study|address(?:ed)?"
     r"|assess(?:ed)?|determined?)|questions?:|(?:open|unclear|unknown|untested|not\s(?:yet\s)?(?:known|clear|settled)|remains?\sto\sbe\s(?:asked|seen|shown|tested)))"
@@ -72,9 +71,9 @@ _ASKED: Final = re.compile(
 
 
 def is_lead_in(text: str, sentence: CitedSentence, following: CitedSentence | None) -> bool:
-    """Whether a sentence is a few bold words that begin a line, name what follows, and claim nothing themselves.
+    """Whether a sentence is a few bold words at the start of a line that name what follows without a claim.
 
-    What follows in the same line has to cite.
+    What follows in the same line must cite.
     """
     begin = line_start(text, sentence.start)
     found = _LEAD.fullmatch(sentence.text.strip())
@@ -87,8 +86,7 @@ def is_lead_in(text: str, sentence: CitedSentence, following: CitedSentence | No
 
 
 def is_transition(sentence: CitedSentence, following: CitedSentence | None) -> bool:
-    """Whether a sentence says that so many points come, without a word on any matter: "Three lines of work bear on
-    this."; something has to come."""
+    """Whether a sentence only announces points, such as "Three lines of work bear on this."; something must follow."""
     plain = _OF_WORK.sub(r"\1", sentence.text.lower())
     words = re.findall(r"[\w%]+", plain)
     return (
@@ -101,17 +99,17 @@ def is_transition(sentence: CitedSentence, following: CitedSentence | None) -> b
 
 
 def tells_strength(sentence: CitedSentence) -> bool:
-    """Whether a sentence only tells from how many papers something comes: that can be seen in the markers."""
+    """Whether a sentence only states how many papers support something, which the markers show."""
     return _STRENGTH.fullmatch(sentence.text) is not None
 
 
 def question_spans(words: str) -> list[tuple[int, int]]:
-    """Spans of what a text asks, tests, or calls open: "how instability can be told apart ..."."""
+    """Spans of what a text asks, tests or calls open, such as "how instability can be detected ..."."""
     return [match.span() for match in _ASKED.finditer(words)]
 
 
 def _holds_verb(words: list[str]) -> bool:
-    """Whether a lead states something: its first word may be an imperative or a participle, and its last a noun."""
+    """Whether a lead-in contains a verb; its first word may be an imperative or a participle, its last a noun."""
     return any(
         word in AUXILIARIES
         or word in _PAST
@@ -122,7 +120,7 @@ def _holds_verb(words: list[str]) -> bool:
 
 
 def _takes_object(word: str, following: str) -> bool:
-    """Whether a word looks like a verb by what stands behind it: "impairs memory", "halve the risk"."""
+    """Whether a word looks like a verb by what follows it: "impairs memory", "halve the risk"."""
     if following in _ARTICLES:
         return word not in _LINKS
     return bool(_PLURAL.fullmatch(word)) and following not in _LINKS

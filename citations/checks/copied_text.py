@@ -1,7 +1,7 @@
-"""Runs of words that a draft took from a source, outside quotation marks.
+"""Finds runs of words that a draft copied from a source without quotation marks.
 
-Words are compared as a reader hears them: without case, punctuation, emphasis and the citations between them.
-Runs that the experiment holds too are the user's own.
+Words are compared ignoring case, punctuation, emphasis and the citations between them. Runs that also occur in the
+experiment are the user's own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .unicode_folding import fold
 LONGEST_RUN = 12
 _WINDOW = LONGEST_RUN + 1
 _WORD = re.compile(r"[^\W_]+")
-# Citations and link targets stand between words and are none.
+# Citations and link targets between words are not words.
 _BETWEEN = re.compile(
     r"\[[^\[\]@]{0,80}@[^\[\]]{0,300}\]|\[(?:E?[0-9][E0-9,;\s-]{0,60})\]|\^\[?[0-9][0-9,\s-]{0,40}\]?\^"
     r"|\([^()]{0,120}\b(?:1[5-9]|20)[0-9]{2}[a-z]?\)|(?<=\])\([^()\s]{0,300}\)"
@@ -29,9 +29,9 @@ _BETWEEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word, or a part of a compound one; `first` unless a hyphen or an apostrophe joins it to the part before."""
+    """A word or part of a compound; `first` unless a hyphen or apostrophe joins it to the preceding part."""
 
-    said: str
+    folded: str
     start: int
     end: int
     first: bool
@@ -48,16 +48,16 @@ class CopiedRun:
 
 
 def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[CopiedRun]:
-    """Runs of more than `LONGEST_RUN` words outside quotation marks, in order and without overlap."""
+    """Copied runs of more than `LONGEST_RUN` words outside quotation marks, in order and without overlap."""
     known = [(source.evidence.id, _windows(source.text)) for source in sources]
     runs: list[CopiedRun] = []
     for stretch in _unquoted(text):
-        said = [word.said for word in stretch]
+        folded = [word.folded for word in stretch]
         heads: dict[int, str] = {}
         for index in range(len(stretch) - _WINDOW + 1):
-            window = " ".join(said[index : index + _WINDOW])
+            window = " ".join(folded[index : index + _WINDOW])
             identifier = next((id for id, windows in known if window in windows), None)
-            # Looked at last: what an experiment printed may be megabytes.
+            # Checked last: the output of an experiment may be megabytes.
             if identifier is not None and window not in _windows(own_words):
                 heads[index] = identifier
         runs += _joined(stretch, heads)
@@ -78,7 +78,7 @@ def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment
 
 
 def _unquoted(text: str) -> list[list[_Word]]:
-    """The words of a text, cut into stretches where something is quoted."""
+    """The words of a text, split into stretches at quotations."""
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
     stretches: list[list[_Word]] = [[]]
@@ -94,7 +94,7 @@ def _unquoted(text: str) -> list[list[_Word]]:
 
 
 def _joined(stretch: Sequence[_Word], heads: dict[int, str]) -> list[CopiedRun]:
-    """Overlapping windows as one run; one of many compounds may have too few words to count."""
+    """Merge overlapping windows into runs; a run of many compounds may have too few words to count."""
     found: list[tuple[int, int, str]] = []
     for index, identifier in sorted(heads.items()):
         if found and index < found[-1][1]:
@@ -114,8 +114,8 @@ def _count(words: Sequence[_Word]) -> int:
 
 @lru_cache(maxsize=256)
 def _windows(text: str) -> frozenset[str]:
-    said = [word.said for word in _words(text)]
-    return frozenset(" ".join(said[index : index + _WINDOW]) for index in range(len(said) - _WINDOW + 1))
+    folded = [word.folded for word in _words(text)]
+    return frozenset(" ".join(folded[index : index + _WINDOW]) for index in range(len(folded) - _WINDOW + 1))
 
 
 def _words(text: str) -> list[_Word]:
@@ -133,13 +133,13 @@ def _joins(seen: str, start: int) -> bool:
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _PAIRS = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»")
-# By direction, so that the inch mark of 5" opens nothing.
+# Directional, so that the inch mark in 5" opens no quotation.
 _STRAIGHT = re.compile(r"(?<![^\s(\[\u2014\u2013-])\"(?=\S)[^\"]*\"")
 _BLOCK = re.compile(r"(?m)^[ \t]*>.*$")
 
 
 def quoted_spans(text: str) -> list[tuple[int, int]]:
-    """Spans of quotations with their marks, and of quoted lines (`> ...`); a mark that is not closed opens nothing."""
+    """Spans of quotations including their marks, and of quoted lines (`> ...`); unclosed marks are ignored."""
     spans: list[tuple[int, int]] = []
     start = 0
     for blank in [*_BLANK_LINE.finditer(text), None]:

@@ -1,7 +1,7 @@
-"""What is wrong with a draft, and the last resort when repair did not mend it.
+"""Runs all checks on a draft, and replaces invalid citations that repair did not fix.
 
-After `replace_invalid_citations` no foreign citation and no unknown marker is left: what failed stands as
-`[citation needed]` and is reported, so that neither an invented source nor a bare claim reaches the reader.
+After `replace_invalid_citations` no foreign citation and no unknown marker is left: each is replaced by
+`[citation needed]` and reported, so that neither an invented source nor a bare claim reaches the reader.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .number_tracing import number_findings
 from .repeated_sentences import repeated_findings
 from .unicode_folding import fold
 
-# What a draft is of: a section, or the answer to a question, each of whose statements rests on a source.
+# The kind of a draft: a section, or the answer to a question, each of whose statements needs a source.
 DraftKind = SectionKind | Literal["answer"]
 CITING_KINDS: frozenset[DraftKind] = frozenset({"answer", *(kind for kind, spec in SECTIONS.items() if spec.must_cite)})
 
@@ -59,19 +59,19 @@ def check_draft(
     known_keys: Collection[str] = (),
     earlier: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a draft, in reading order after what concerns the whole.
+    """The findings of a draft: those about the whole first, then in reading order.
 
     Args:
-        draft: its markers may be written in any way; spans refer to `normalise_markers(draft.text)`.
-        sources: the evidence that the writer was shown.
-        kind: the section type, or "answer": decides where a citation is expected; None when none is.
-        experiment: what the user says, which may be repeated verbatim, and where its numbers come from; for an answer
-            one that holds the question alone.
-        known_keys: keys of the library beyond those of `sources`.
-        earlier: the texts of a paper's sections that are written already, by name; None outside a paper.
+        draft: its markers may have any form; spans refer to `normalise_markers(draft.text)`.
+        sources: the evidence that was shown to the writer.
+        kind: the section type, or "answer": decides where a citation is expected; None expects none.
+        experiment: the user's own text, which may be repeated verbatim and whose numbers may be used; for an answer, it
+            contains only the question.
+        known_keys: keys of the library besides those of `sources`.
+        earlier: the texts of sections of the paper that are already written, by name; None outside a paper.
     """
     text = normalise_markers(draft.text)
-    whole = list(_whole(text, draft.truncated))
+    whole = list(_whole_draft_findings(text, draft.truncated))
     if whole and whole[0].rule == "empty":
         return tuple(whole)
     own_words = experiment.words()
@@ -85,11 +85,11 @@ def check_draft(
     said_of = SpanSet([*((fault.start, fault.end) for fault in faults), *headings])
     placed = [_finding(text, fault) for fault in faults]
     placed += _bare_markers(text, sources, own_words)
-    # What a foreign citation holds is told once, as that.
+    # Problems inside a foreign citation are reported once, as the citation.
     placed += [
         finding
         for finding in number_findings(text, sources, experiment, given=given)
-        # An answer's headings may name papers, whose titles hold numbers.
+        # An answer's headings may name papers, whose titles may contain numbers.
         if finding.span is not None and not said_of.meets(*finding.span)
     ]
     placed += copied_findings(text, sources, experiment)
@@ -110,15 +110,15 @@ def replace_invalid_citations(
     known_keys: Collection[str] = (),
     word_for_word: bool = True,
 ) -> tuple[str, tuple[Finding, ...]]:
-    """The draft with `[citation needed]` for unknown markers and foreign citations, and what was replaced.
+    """Replace unknown markers and foreign citations by `[citation needed]`; returns the draft and the findings.
 
-    Known markers and words that are no citation stay; so does what the user cites, where `word_for_word` in the user's
-    own sentences only. Spans of the findings refer to the text of the round
-    they were found in; what was found is in the message.
+    Known markers and words that are not a citation stay; so do the user's own citations, with `word_for_word` only in
+    the user's own sentences. Spans of the findings refer to the text of the round in which they were found; their
+    message quotes the text.
     """
     findings: list[Finding] = []
     text = normalise_markers(text)
-    # Each round leaves fewer characters that are no placeholder; nested constructions take one round a level.
+    # Each round leaves fewer characters outside placeholders; nested constructions take one round per level.
     for _ in range(12):
         faults = _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
         if not faults:
@@ -136,7 +136,7 @@ def replace_invalid_citations(
 def _without_paragraphs(
     text: str, sources: Sequence[Source], faults_of: Callable[[str], list[_Fault]], findings: list[Finding]
 ) -> tuple[str, tuple[Finding, ...]]:
-    """For text made to defeat the rounds: a paragraph that is still at fault goes as a whole."""
+    """Drop whole paragraphs that still have faults, for text crafted to defeat the rounds."""
     kept = []
     for paragraph in re.split(r"\n\s*\n", text):
         faults = faults_of(paragraph)
@@ -181,7 +181,7 @@ def _foreign_fault(item: Foreign) -> _Fault:
 
 
 def _unknown(text: str, known: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Markers that name no evidence, and brackets that begin like a marker."""
+    """Markers that name no evidence, and brackets that start like a marker."""
     view = fold(text)
     for match in _MARKER_LIKE.finditer(view.text):
         start, end = view.span(*match.span())
@@ -191,7 +191,7 @@ def _unknown(text: str, known: Collection[str]) -> Iterator[tuple[int, int]]:
 
 
 def _names_at(text: str, sources: Sequence[Source]) -> NamesAt:
-    """The sources that the sentence at a position cites."""
+    """A function from a position to the sources that its sentence cites."""
     named = {source.evidence.id: NamedSource.of(source.paper) for source in sources}
     cited = sentences(text)
     starts = [sentence.start for sentence in cited]
@@ -209,7 +209,7 @@ def _replaced(text: str, faults: Sequence[_Fault], known: Collection[str]) -> st
     for fault in faults:
         words = text[fault.start : fault.end]
         kept = f"{text[slice(*fault.keep)]} " if fault.keep else ""
-        # A good marker inside a bad citation still supports the sentence.
+        # A valid marker inside an invalid citation still supports the sentence.
         good = [] if fault.keep else [f"[{identifier}]" for identifier in marker_ids(words) if identifier in known]
         before = text[done : fault.start]
         blank = " " if before[-1:].isalnum() or before[-1:] in {"]", "."} else ""
@@ -221,7 +221,7 @@ def _replaced(text: str, faults: Sequence[_Fault], known: Collection[str]) -> st
 
 
 def _collapsed(text: str) -> str:
-    """One placeholder where several stand side by side, and none inside another pair of brackets."""
+    """Merge adjacent placeholders, and remove other brackets around them."""
     for _ in range(_MOST_COLLAPSES):
         shorter = _NEEDED_AGAIN.sub(NEEDED, _unbracketed(text))
         if shorter == text:
@@ -231,14 +231,14 @@ def _collapsed(text: str) -> str:
 
 
 def _unbracketed(text: str) -> str:
-    """The text without the brackets around its placeholders, however many stand around each."""
+    """The text without any brackets around its placeholders."""
     pieces: list[str] = []
     done = 0
     while (at := text.find(NEEDED, done)) >= 0:
         start, end = at, at + len(NEEDED)
         while True:
-            left = _skipped(text, start, done, -1)
-            right = _skipped(text, end, len(text), 1)
+            left = _skip_whitespace(text, start, done, -1)
+            right = _skip_whitespace(text, end, len(text), 1)
             if left == done or text[left - 1] not in "([" or text[right : right + 1] not in (")", "]"):
                 break
             start, end = left - 1, right + 1
@@ -247,15 +247,15 @@ def _unbracketed(text: str) -> str:
     return "".join([*pieces, text[done:]])
 
 
-def _skipped(text: str, place: int, limit: int, step: Literal[-1, 1]) -> int:
-    """Where the white space beside a place ends."""
+def _skip_whitespace(text: str, place: int, limit: int, step: Literal[-1, 1]) -> int:
+    """The position where the whitespace next to a place ends."""
     while place != limit and text[place - (step < 0)].isspace():
         place += step
     return place
 
 
-def _whole(text: str, cut_off: bool) -> Iterator[Finding]:
-    """Findings of the draft as a whole: nothing there, or the end missing."""
+def _whole_draft_findings(text: str, cut_off: bool) -> Iterator[Finding]:
+    """Findings about the whole draft: empty or truncated."""
     prose = MARKER.sub(" ", _HEADING.sub(" ", text)).replace(NEEDED, " ")
     if len(re.findall(r"[^\W\d_]+", prose)) < _FEWEST_WORDS:
         yield Finding("empty", "The draft has no text; write the section.")
@@ -278,9 +278,9 @@ def _whole(text: str, cut_off: bool) -> Iterator[Finding]:
 
 
 def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) -> list[Finding]:
-    """ "As E3 shows": ids are ours and mean nothing to a reader."""
+    """Find ids used as names, such as "As E3 shows": they are internal and mean nothing to a reader."""
     own = [experiment_text, *(source.text for source in sources)]
-    # Once for each id: what an experiment printed may be megabytes.
+    # Once per id: the output of an experiment may be megabytes.
     named = {identifier for source in sources if _is_named(identifier := source.evidence.id, text, own)}
     return [
         Finding(
@@ -294,7 +294,7 @@ def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) ->
 
 
 def _is_named(identifier: str, text: str, own: Sequence[str]) -> bool:
-    """Whether a text may name evidence that its own sources and experiment know nothing of."""
+    """Whether a text uses an id as a name that occurs in none of its own sources or experiment."""
     return identifier in text and not any(re.search(rf"\b{identifier}\b", words) for words in own)
 
 

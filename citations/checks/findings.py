@@ -1,7 +1,7 @@
-"""What a check found in a draft: the rule, how grave it is, and the words at fault.
+"""The result types of checks: rule, severity and the text concerned.
 
-A check is a function of the text, the evidence and the experiment that returns findings and raises nothing.
-Its spans refer to the text that it was given, with markers in their normal form (`normalise_markers`).
+A check is a function of the text, the evidence and the experiment that returns findings and never raises. Its spans
+refer to the text it was given, with normalised markers (`normalise_markers`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Rule = Literal[
 ]
 Severity = Literal["error", "warning", "note"]
 
-# An error may not reach the reader; a warning is repaired when that is allowed, else told; a note is only told.
+# An error must not reach the reader; a warning is repaired if allowed, else reported; a note is only reported.
 SEVERITY: dict[Rule, Severity] = {
     "unknown-marker": "error",
     "foreign-citation": "error",
@@ -62,7 +62,7 @@ SHOWN = 80
 
 
 class FindingRecord(TypedDict):
-    """A finding as plain data; the span is None when it concerns the whole text."""
+    """A finding as plain data; the span is None if it concerns the whole text."""
 
     rule: str
     severity: str
@@ -73,7 +73,7 @@ class FindingRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing wrong with a draft; `message` is a line that names the words, `span` places them where it can."""
+    """A problem in a draft; `message` is one line that quotes the words, `span` locates them if possible."""
 
     rule: Rule
     message: str
@@ -81,7 +81,7 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """How grave it is, which the rule decides."""
+        """The severity, determined by the rule."""
         return SEVERITY[self.rule]
 
     def as_dict(self) -> FindingRecord:
@@ -95,7 +95,7 @@ class Finding:
         }
 
 
-# What a writer is asked to do about a finding; the message itself is for the reader of the text.
+# Instructions to a writer for each rule; the message itself is meant for the reader of the text.
 _REMEDIES: Final[dict[str, str]] = {
     "unknown-marker": "Cite only the evidence that was given, by its marker.",
     "foreign-citation": "Cite by the marker of the evidence, repeat a sentence of the experiment with its citation"
@@ -110,11 +110,11 @@ _REMEDIES: Final[dict[str, str]] = {
 
 
 def for_writer(finding: FindingRecord) -> str:
-    """The finding as the one is told who is to repair the text: its message, and what to do about it."""
+    """The finding for the repairing writer: its message and what to do about it."""
     return f"{finding['message']} {_REMEDIES.get(finding['rule'], '')}".rstrip()
 
 
 def shown(words: str) -> str:
-    """Words of a draft in a message: one line, not longer than a message bears."""
+    """Words of a draft shortened to one line for a message."""
     flat = " ".join(as_written(words).split())
     return flat if len(flat) <= SHOWN else f"{flat[: SHOWN - 1]}…"

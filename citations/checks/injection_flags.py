@@ -1,7 +1,7 @@
-"""Sources of a section that seem to give orders: where, in which words, and a finding for each source.
+"""Flags sources that seem to contain prompt injection: location, words, and a finding for each source.
 
-Looked at is all that a model was shown of a source: the passage, the title of its section, and of the paper every
-field, the bibliography entry too. Nothing is taken out: to hide a passage would let an attacker silence a paper.
+Everything that a model was shown of a source is examined: the passage, its section title, and every field of the paper,
+including the bibliography entry. Nothing is removed: hiding a passage would let an attacker silence a paper.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .injection_patterns import Suspicion, suspicious
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`text` stands at `start:end` of what `where` names ("passage", "title" ...) of the paper `key`.
+    """A suspicious `text` at `start:end` of the part `where` ("passage", "title" ...) of the paper `key`.
 
     `evidence_id` and `chunk_id` are None for a field of the paper.
     """
@@ -39,7 +39,7 @@ class Flag:
 
 
 def flag_sources(sources: Sequence[Source], read: Iterable[tuple[Chunk, Paper]] = ()) -> list[Flag]:
-    """All flags: of passages in the order of the evidence, of chunks that an agent `read` beside, then of papers."""
+    """All flags: of passages in the order of the evidence, of other chunks that an agent `read`, then of papers."""
     flags: list[Flag] = []
     papers: dict[str, Paper] = {}
     seen: set[str] = set()
@@ -48,7 +48,7 @@ def flag_sources(sources: Sequence[Source], read: Iterable[tuple[Chunk, Paper]] 
         papers[source.paper.key] = source.paper
         parts = (("passage", source.text), ("section title", evidence.section), ("summary", evidence.summary))
         seen.add(evidence.chunk_id)
-        # One chunk may be several pieces of evidence.
+        # One chunk may back several pieces of evidence.
         flags += _flags(source.paper.key, evidence.id, evidence.chunk_id, parts)
     for chunk, paper in read:
         papers[paper.key] = paper
@@ -61,7 +61,7 @@ def flag_sources(sources: Sequence[Source], read: Iterable[tuple[Chunk, Paper]] 
 
 
 def flag_findings(flags: Sequence[Flag]) -> list[Finding]:
-    """A note for each source, of its first words and how many more there are."""
+    """A note for each source, quoting the first flagged words and counting the others."""
     groups: dict[tuple[str, str | None, str], list[Flag]] = {}
     for flag in flags:
         groups.setdefault((flag.key, flag.chunk_id, flag.where), []).append(flag)
@@ -80,7 +80,7 @@ def _message(group: Sequence[Flag]) -> str:
 
 
 def _visible(words: str) -> str:
-    """Words in one line, letters that nobody sees by their numbers."""
+    """Words on one line, with invisible characters as code points."""
     return shown(
         "".join(letter if letter.isprintable() or letter.isspace() else f"<{ord(letter):x}>" for letter in words)
     )
@@ -94,12 +94,12 @@ def _flags(key: str, evidence_id: str | None, chunk_id: str | None, parts: Itera
 
 @lru_cache(maxsize=1024)
 def _suspicions(text: str) -> tuple[Suspicion, ...]:
-    """What is suspicious in a text, looked for once: a conversation shows its passages turn after turn, 8 ms each."""
+    """Suspicious spans of a text, cached: a conversation shows its passages in every turn, at 8 ms each."""
     return tuple(suspicious(text))
 
 
 def _of_paper(key: str, paper: Paper) -> list[Flag]:
-    """The fields that are used apart from the entry, and of the entry what none of them holds."""
+    """Flags in the paper's fields, and in those parts of its entry that no field contains."""
     fields = (
         ("key", key),
         ("title", paper.title),
@@ -108,9 +108,9 @@ def _of_paper(key: str, paper: Paper) -> list[Flag]:
         ("abstract", paper.abstract),
     )
     flags = list(_flags(key, None, None, fields))
-    told = [flag.text for flag in flags]
+    reported = [flag.text for flag in flags]
     entry = _flags(key, None, None, [("bibliography entry", paper.bibtex)])
-    return flags + [flag for flag in entry if not any(flag.text in other for other in told)]
+    return flags + [flag for flag in entry if not any(flag.text in other for other in reported)]
 
 
 def _flag(key: str, evidence_id: str | None, chunk_id: str | None, where: str, text: str, item: Suspicion) -> Flag:

@@ -1,8 +1,7 @@
-"""Words of a source that give orders to whatever reads them: "ignore all previous instructions", in many dresses.
+"""Patterns of prompt injection in sources, such as "ignore all previous instructions" and its variants.
 
-What a source orders is never obeyed: its text is fenced, citations are markers, and tools are a closed list. This
-finds such words only so that a reader is told of them; a passage that holds them stays as it is. Wording that no
-rule knows passes unnoticed.
+Instructions in a source are never followed: its text is fenced, citations are markers, and tools are a closed list.
+These patterns only serve to warn the reader; a matching passage is left unchanged. Other wordings are not detected.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from dataclasses import dataclass
 from .unicode_folding import fold
 
 _MODEL = r"(?:AI|LLM|GPT|chatbot|(?:large )?language model|(?:AI )?assistant|AI (?:agent|model|reviewer|system))s?"
-# Where an imperative may stand; "participants were asked to ignore" is none.
+# Where an imperative may occur; "participants were asked to ignore" is not one.
 _ORDER = (
     r"(?:(?:^|[.!?:;,>()\[\]{}\u2013\u2014])\s*|\b(?:please|and|then|now|always|kindly"
     rf"|you (?:must|should|shall|will|have to)(?: now)?|{_MODEL},? (?:to|must|should))\s+)"
 )
-_SAME = r"[^.!?\n]"  # a sentence goes on
+_SAME = r"[^.!?\n]"  # within one sentence
 _ENGLISH = (
     rf"{_ORDER}(?:ignore|disregard|forget|override|bypass|(?:do not|don't|stop) (?:follow|obey)(?:ing)?)\b"
     rf"{_SAME}{{0,60}}?\b(?:instructions?|prompts?|rules|guard|guidelines|guardrails|directions|orders|told|safety|commands)\b",
@@ -85,13 +84,13 @@ _UNSEEN_STYLE = re.compile(
     re.IGNORECASE,
 )
 _LEAD = re.compile(r"[\s.!?:;,>()\[\]{}\u2013\u2014]*")
-_REST = re.compile(r"[^.!?\n\u3002<`]{0,160}[.!?\u3002]?")  # of the sentence, as far as it can be shown
+_REST = re.compile(r"[^.!?\n\u3002<`]{0,160}[.!?\u3002]?")  # the rest of the sentence, as far as it is shown
 _UNSEEN_LETTERS = re.compile("[\U000e0020-\U000e007e]{3,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """`text[start:end]` seems to be an order, to the end of its sentence; `why` completes "a passage that ..."."""
+    """`text[start:end]`, up to the end of a sentence, seems to be an instruction; `why` completes "a passage that"."""
 
     start: int
     end: int
@@ -99,7 +98,7 @@ class Suspicion:
 
 
 def suspicious(text: str) -> list[Suspicion]:
-    """What in a source's text seems to be meant for a model, in order and without overlap."""
+    """Spans of a source's text that seem to address a model, in order and without overlap."""
     found = sorted(_found(text), key=lambda item: (item.start, -item.end))
     kept: list[Suspicion] = []
     for item in found:
@@ -121,7 +120,7 @@ def _found(text: str) -> Iterator[Suspicion]:
 
 
 def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:
-    """Orders in a text as it reads without markup; `offset` is where it stands."""
+    """Instructions in a text without its markup, which starts at `offset`."""
     view = fold(text)
     for why, rules in _RULES:
         for rule in rules:

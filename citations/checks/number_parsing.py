@@ -1,11 +1,11 @@
-"""The numbers of a text, as values: 72.5%, 1,234, 2.3 × 10^-7, 1.25 million, twelve.
+"""Parses the numbers of a text as values: 72.5%, 1,234, 2.3 × 10^-7, 1.25 million, twelve.
 
-In a sentence that cites a source, small counts in words are left to the judge ("two datasets"), unless they measure:
-with a unit, as a share or a ratio ("two thirds", "twofold"), or of a total ("twelve of the forty").
+In a sentence with a citation, small counts in words ("two datasets") are left to the judge unless they are
+measurements: with a unit, as a share or ratio ("two thirds", "twofold"), or of a total ("twelve of the forty").
 
-Left alone is what is written with digits but counts and measures nothing: years and dates, section, figure and
-version numbers, names such as p53 or GPT-4, the numbering of lists. A number carries how exactly it is written
-(`unit`, the place of its last digit) and how it is qualified ("more than"), which decides what it may be rounded from.
+Digits that neither count nor measure are ignored: years and dates, section, figure and version numbers, names such as
+p53 or GPT-4, list numbering. A number has a precision (`unit`, the place of its last digit) and a qualifier
+("more than"), which decide what it may be rounded from.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _POWER = (
     rf"|\*\*(?P<stars>[+{_MINUS}]?[0-9]{{1,4}})"
     rf"|<sup>(?P<sup>[+{_MINUS}]?[0-9]{{1,4}})</sup>|(?P<small>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,4}}))"
 )
-# A decimal point as some journals set it; before a power of ten it is a product.
+# A raised decimal point, as in some journals; before a power of ten it is a product.
 _RAISED_POINT = re.compile(
     rf"(?<![\w.·∙⋅])([{_MINUS}]?[0-9]{{1,9}})[·∙⋅](?=[0-9])(?!10(?:\^|\*\*|<sup>|[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]))"
 )
@@ -46,7 +46,7 @@ _TEN_TO = re.compile(rf"(?<![\w.^])10{_POWER}")
 _TIMES = re.compile(rf"[0-9]{_GAP}*(?:[×x·*]|\\times|\\cdot){_GAP}*$")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "K": 3, "M": 6, "B": 9}
 
-# What stands before a number that only names something.
+# Words before a number that only names something.
 _LABEL = (
     r"(?:sections?|secs?\.|§+|figures?|figs?\.?|tables?|tabs?\.|equations?|eqs?\.?|chapters?|appendi(?:x|ces)|steps?|tasks?"
     r"|experiments?|algorithms?|box(?:es)?|panels?|phases?|type|chromosome|stages?|grades?|layers?|versions?|release"
@@ -99,7 +99,7 @@ _HEDGES: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
     ),
     ("about", re.compile(r"(?:\b(?:about|around|roughly|approximately|approx\.|some|circa|ca\.)|[~≈∼])\s*$", re.I)),
 )
-_HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # beside letters, what such words end with
+_HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # besides letters, the characters that such words end with
 _JOINED = re.compile(rf"{_GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){_GAP}*)+")
 
 # 515 of 1,234 and 3/4, which a share in words may stand for; from 4.1 (tonnes) to 8.2, which may be "doubled".
@@ -112,12 +112,12 @@ _CHANGED = re.compile(
 )
 _EXACT = Decimal((0, (1,), -28))
 _MARKED = re.compile(r"\[E[1-9][0-9]{0,5}\]")
-_LONGEST = 40  # digits; what is longer measures nothing
+_LONGEST = 40  # digits; longer numbers are not measurements
 
 
 def claimed_numbers(text: str) -> list[Number]:
-    """The numbers of a draft that count or measure something, in order, each as its reader would take it."""
-    text = _RAISED_POINT.sub(r"\1.", text)  # as long as before
+    """The numbers of a draft that count or measure something, in order."""
+    text = _RAISED_POINT.sub(r"\1.", text)  # keeps the length
     named = _covering(_names(text))
     found = [
         number
@@ -141,7 +141,7 @@ def claimed_numbers(text: str) -> list[Number]:
 
 
 def given_numbers(text: str) -> list[Number]:
-    """The numbers of a source or an experiment that a draft may repeat; years too, and what is joined by `_`."""
+    """The numbers of a source or an experiment that a draft may repeat, including years and parts joined by `_`."""
     text = _RAISED_POINT.sub(r"\1.", text.replace("_", " "))
     named = _covering(_names(text))
     found = [number for number in _scan(text) if not named(number.start) and not named(number.end - 1)]
@@ -188,7 +188,7 @@ def _number(start: int, end: int, digits: str, exponent: int) -> Number:
 
 @lru_cache(maxsize=4096)
 def _value(digits: str, exponent: int) -> tuple[Decimal, Decimal]:
-    """What digits amount to, and the place of the last; kept, since a log repeats its numbers."""
+    """The value of digits and the place of the last one; cached, since logs repeat their numbers."""
     with localcontext() as exact:
         exact.prec = 60
         value = Decimal(digits if not digits.startswith(".") else f"0{digits}").scaleb(exponent)
@@ -203,7 +203,7 @@ def _exponent(match: re.Match[str]) -> int | None:
 
 
 def _ratios(text: str) -> Iterator[Number]:
-    """The value of 3/4, and of 412 of 515, beside its parts; that of a change from 4.1 to 8.2, and of the way back."""
+    """The values of ratios such as 3/4 and 412 of 515, and of a change from 4.1 to 8.2 in both directions."""
     for match in _SLASHED.finditer(text):
         value = Decimal(match[1].replace(",", "")) / Decimal(match[2].replace(",", ""))
         if value < 1:
@@ -220,7 +220,7 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _covering(spans: Iterable[tuple[int, int]]) -> Callable[[int], bool]:
-    """Whether a position lies in one of the spans."""
+    """A function that tells whether a position lies in one of the spans."""
     joined: list[list[int]] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -246,7 +246,7 @@ def _is_year(text: str, number: Number) -> bool:
 
 
 def _cited_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """The sentences that hold a marker; none is looked for in a text without one."""
+    """The spans of sentences with a marker; skips sentence splitting if the text has none."""
     if _MARKED.search(text):
         yield from (span for span in sentence_spans(text) if _MARKED.search(text, *span))
 
@@ -260,7 +260,7 @@ def _hedge(text: str, number: Number) -> Hedge:
 
 
 def _sharing_percent(text: str, numbers: list[Number]) -> list[Number]:
-    """ "70 to 72.5%" and "91.2, 89.7 and 93.1%": the sign at the end may count for those before."""
+    """Apply a final percent sign to preceding numbers: "70 to 72.5%", "91.2, 89.7 and 93.1%"."""
     shared = list(numbers)
     for index in range(len(shared) - 2, -1, -1):
         here, after = shared[index], shared[index + 1]

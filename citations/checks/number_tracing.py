@@ -1,6 +1,6 @@
-"""Where the numbers of a section come from: a JSON path of the experiment, or a span of a cited chunk.
+"""Traces the numbers of a section to a JSON path of the experiment or a span of a cited chunk.
 
-0.725 is 72.5%, 1,234 is 1234, and a number may be rounded to the digits that it shows; "more than 9,000" may stand for
+0.725 matches 72.5%, 1,234 matches 1234, and a number may be rounded to its shown digits; "more than 9,000" matches
 9,074. A number that is found nowhere, or only in a source that its sentence does not cite, is a finding.
 """
 
@@ -25,23 +25,23 @@ from .number_value import Hedge, Number, Scale
 
 How = Literal["equal", "rounded", "qualified", "repeated"]
 
-# Fields are looked through in this order: what was measured, what was said of it, what was planned, code.
+# Fields are searched in this order: measurements, their discussion, plans, code.
 _FIELDS = ("metrics", "results", "summary", "reasoning", "execution_result", "hypothesis", "paper_concept")
 _LAST = ("experimental_plan", "plots", "experiment_code")
-_QUALIFIED = Decimal("0.12")  # how far "nearly" and "more than" reach, as a share of the number
+_QUALIFIED = Decimal("0.12")  # tolerance of "nearly" and "more than", as a share of the number
 _AROUND = 40  # characters shown on either side of a given number
-_REMEMBERED = 1_000  # claims that were looked for
-_COMPARED = 500  # given numbers on either side of a claim
+_REMEMBERED = 1_000  # cached lookups of claims
+_COMPARED = 500  # given numbers compared on either side of a claim
 _GAP = "[ \u00a0\u2009\u202f]"
 _DASH = "[-\u2010-\u2014]"
 _WORD_BEHIND = re.compile(rf"(?:{_GAP}|{_DASH})?([^\W\d_]{{1,40}})")
 _RANGE_BEHIND = re.compile(rf"{_GAP}?(?:{_DASH}{{1,3}}|to|and|or){_GAP}?[0-9][0-9.,\u00b7]{{0,12}}(?:\\?%)?(?![0-9])")
-_SMALLEST_ROUNDED = 10  # "three" is a count, and no 2.6 rounded
+_SMALLEST_ROUNDED = 10  # "three" is a count, not 2.6 rounded
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a number stands: `path` of the experiment, or evidence; the span is in that text, None of a JSON number."""
+    """The origin of a number: a `path` of the experiment, or evidence, with its span (None for JSON numbers)."""
 
     path: str = ""
     evidence_id: str = ""
@@ -52,23 +52,23 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class NumberTrace:
-    """A number of the text, `text[start:end]`, and where it also stands; `origin` is None when it was not found.
+    """A number of the text, `text[start:end]`, and its origin; `origin` is None if it was not found.
 
-    `words` are those around it there. `passages` and `fields` are how many of the shown passages, and of the
-    experiment's fields, hold the number at all: one that many hold may stand in the first of them by chance.
+    `words` are the words around it there. `passages` and `fields` count the shown passages and experiment fields that
+    contain the number: a common number may match the first of them by chance.
     """
 
     start: int
     end: int
     origin: Origin | None
     how: How = "equal"
-    elsewhere: str = ""  # the evidence that has it, though the sentence does not cite that
+    elsewhere: str = ""  # evidence that contains it but is not cited by the sentence
     words: str = ""
     passages: int = 0
     fields: int = 0
 
     def as_dict(self, text: str) -> dict[str, Any]:
-        """The plain form of the JSON output; `text` is the one that the span refers to."""
+        """The plain form of the JSON output; `text` is the text that the span refers to."""
         record: dict[str, Any] = {"text": text[self.start : self.end], "start": self.start, "end": self.end}
         if self.origin is None:
             return {**record, "found": None}
@@ -81,7 +81,7 @@ class NumberTrace:
 
 
 def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) -> list[NumberTrace]:
-    """Every number of a normalised text that counts or measures something, in order, with its origin."""
+    """All numbers of a normalised text that count or measure something, in order, with their origin."""
     own = _experiment_index(experiment.model_dump_json())
     cited = {source.evidence.id: _source_index(source) for source in sources}
     traces: list[NumberTrace] = []
@@ -93,7 +93,7 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
         here = placed[index] if index >= 0 else CitedSentence("", 0, 0, ())
         trace = _trace(number, here, own, cited, paragraph.said_before(number))
         if trace.origin is None:
-            trace = replace(trace, elsewhere=_holder(text, number, sources))
+            trace = replace(trace, elsewhere=_source_with(text, number, sources))
         traces.append(trace)
         if trace.origin is not None:
             paragraph.remember(number, trace)
@@ -103,7 +103,7 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
 def number_findings(
     text: str, sources: Sequence[Source], experiment: Experiment, *, given: str = "experiment"
 ) -> list[Finding]:
-    """The numbers that are neither in the experiment (called `given`) nor in a source that their sentence cites."""
+    """Findings for numbers that are neither in the experiment (called `given`) nor in a source of their sentence."""
     return [_finding(text, trace, given) for trace in trace_numbers(text, sources, experiment) if trace.origin is None]
 
 
@@ -118,37 +118,37 @@ def _finding(text: str, trace: NumberTrace, given: str) -> Finding:
 
 
 class _Paragraph:
-    """What the paragraph has traced so far: "That 0.82" needs no second citation."""
+    """The numbers traced so far in a paragraph: "That 0.82" needs no second citation."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._until = 0
-        self._said: dict[tuple[Decimal, Scale], NumberTrace] = {}
+        self._traced: dict[tuple[Decimal, Scale], NumberTrace] = {}
 
     def said_before(self, number: Number) -> NumberTrace | None:
         if number.start >= self._until:
             end = self._text.find("\n\n", number.start)
             self._until = end if end >= 0 else len(self._text)
-            self._said = {}
-        return self._said.get((number.value, number.scale))
+            self._traced = {}
+        return self._traced.get((number.value, number.scale))
 
     def remember(self, number: Number, trace: NumberTrace) -> None:
-        self._said.setdefault((number.value, number.scale), trace)
+        self._traced.setdefault((number.value, number.scale), trace)
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
     number: Number
     origin: Origin
-    ratio_only: bool  # in code a bare 42 is no percentage
-    said: str | tuple[str, int, int]  # the words around it, or the text and the place that they are cut from
+    ratio_only: bool  # in code a bare 42 is not a percentage
+    context: str | tuple[str, int, int]  # the words around it, or the text and span to cut them from
 
     @property
     def words(self) -> str:
         """The words around the number, on one line."""
-        if isinstance(self.said, str):
-            return shown(self.said)
-        text, start, end = self.said
+        if isinstance(self.context, str):
+            return shown(self.context)
+        text, start, end = self.context
         begin, close = max(0, start - _AROUND), min(len(text), end + _AROUND)
         before = text[begin:start].partition(" ")[2] if begin else text[:start]
         after = text[end:close].rpartition(" ")[0] if close < len(text) else text[end:]
@@ -157,14 +157,14 @@ class _Given:
 
 
 class _Index:
-    """Given numbers by size, so that a claim is compared with those near it only."""
+    """Given numbers sorted by value, so that a claim is only compared with nearby ones."""
 
     def __init__(self, given: Sequence[_Given]) -> None:
         self._found: dict[tuple[Decimal, Decimal, Scale, Hedge], tuple[_Given, How] | None] = {}
         self._paths: dict[Decimal, set[str]] = {}
         for item in given:
             self._paths.setdefault(abs(item.number.value), set()).add(item.origin.path)
-        # Of equal ones the first is found.
+        # The first of equal numbers is found.
         first: dict[tuple[object, ...], int] = {}
         for index, item in enumerate(given):
             number = item.number
@@ -174,7 +174,7 @@ class _Index:
         self._sizes = [abs(float(item.number.value)) for item, _ in self._given]
 
     def paths(self, claim: Number) -> int:
-        """How many fields hold the number that is found for a claim."""
+        """How many fields contain the number that matches a claim."""
         found = self.find(claim)
         return len(self._paths[abs(found[0].number.value)]) if found else 0
 
@@ -213,7 +213,7 @@ def _is_percent(claim: Number) -> bool:
 
 
 def _readings(claim: Number) -> list[tuple[Decimal, tuple[Scale, ...]]]:
-    """By what a given number of which scales is multiplied to be compared with the claim."""
+    """The factors for given numbers, by their scales, in a comparison with the claim."""
     hundred, one = Decimal(100), Decimal(1)
     percent: list[tuple[Decimal, tuple[Scale, ...]]] = [
         (one, ("percent", "either")),
@@ -230,25 +230,25 @@ def _readings(claim: Number) -> list[tuple[Decimal, tuple[Scale, ...]]]:
 
 
 def _match(claim: Number, given: Decimal, unit: Decimal) -> How | None:
-    """Whether the claim may stand for a given number."""
+    """How the claim matches a given number, if it does."""
     if claim.value < 0 <= given:
         return None
-    said, true = abs(claim.value), abs(given)
-    if said == true:
+    claimed, true = abs(claim.value), abs(given)
+    if claimed == true:
         return "equal"
-    counts = claim.scale == "plain" and claim.unit == 1 and said < _SMALLEST_ROUNDED
-    if unit < claim.unit and abs(said - true) <= claim.unit / 2 and (claim.hedge or not counts):
+    counts = claim.scale == "plain" and claim.unit == 1 and claimed < _SMALLEST_ROUNDED
+    if unit < claim.unit and abs(claimed - true) <= claim.unit / 2 and (claim.hedge or not counts):
         return "rounded"
     if claim.hedge and not counts:
-        reach = min(_last_place(said), said * _QUALIFIED)
-        off = true - said
+        reach = min(_last_place(claimed), claimed * _QUALIFIED)
+        off = true - claimed
         if {"about": abs(off) <= reach / 2, "above": 0 <= off < reach, "below": 0 <= -off < reach}[claim.hedge]:
             return "qualified"
     return None
 
 
 def _last_place(value: Decimal) -> Decimal:
-    """The place of the last digit that is not 0: 1000 of 9,000."""
+    """The place of the last non-zero digit: 1000 for 9,000."""
     trimmed = value.normalize()
     return Decimal((0, (1,), trimmed.adjusted() - len(trimmed.as_tuple().digits) + 1))
 
@@ -272,25 +272,24 @@ def _trace(
     return NumberTrace(number.start, number.end, None)
 
 
-def _holder(text: str, number: Number, sources: Sequence[Source]) -> str:
-    """The first source whose shown words hold a number of the text as it is written there, with the same unit or thing
-    behind it; empty where none does."""
-    behind = _behind(text, number)
+def _source_with(text: str, number: Number, sources: Sequence[Source]) -> str:
+    """The first source whose shown words contain a number as written in the text, followed by the same unit or noun;
+    empty if there is none."""
+    behind = _noun_after(text, number)
     return next(
         (
             source.evidence.id
             for source in sources
             for given in _shown_numbers(source.shown)
             if (given.value, given.unit, given.scale) == (number.value, number.unit, number.scale)
-            and _behind(source.shown, given) == behind
+            and _noun_after(source.shown, given) == behind
         ),
         "",
     )
 
 
-def _behind(text: str, number: Number) -> str:
-    """The word behind a number, without its plural: "patient" of "20 patients", or of "20 to 30 patients"; empty where
-    none names a thing."""
+def _noun_after(text: str, number: Number) -> str:
+    """The singular noun after a number: "patient" for "20 patients" or "20 to 30 patients"; empty if there is none."""
     upper = _RANGE_BEHIND.match(text, number.end)
     found = _WORD_BEHIND.match(text, upper.end() if upper else number.end)
     word = found[1].casefold() if found else ""
@@ -304,28 +303,28 @@ def _shown_numbers(text: str) -> tuple[Number, ...]:
 
 @lru_cache(maxsize=256)
 def _source_index(source: Source) -> _Index:
-    """The numbers of a source's chunk, and of the sentences of other chunks that are shown of it."""
+    """The numbers in a source's chunk and in sentences of other chunks shown with it."""
     evidence = source.evidence
     given = [
         _Given(
             number,
             Origin("", evidence.id, evidence.chunk_id, number.start, number.end),
             ratio_only=False,
-            said=(source.text, number.start, number.end),
+            context=(source.text, number.start, number.end),
         )
         for number in _shown_numbers(source.text)
     ]
     for sentence in source.passage:
         if sentence.chunk_id == evidence.chunk_id:
             continue
-        # Where markup was cut, the place of a number in the chunk is only known by its sentence.
+        # If markup was removed, the position of a number in the chunk is only known by its sentence.
         uncut = len(sentence.text) == sentence.end - sentence.start
         for number in _shown_numbers(sentence.text):
             span = (number.start, number.end) if uncut else (0, sentence.end - sentence.start)
             start, end = (sentence.start + position for position in span)
             place = Origin("", evidence.id, sentence.chunk_id, start, end)
-            said = (sentence.text, number.start, number.end)
-            given.append(_Given(number, place, ratio_only=False, said=said))
+            context = (sentence.text, number.start, number.end)
+            given.append(_Given(number, place, ratio_only=False, context=context))
     return _Index(given)
 
 
@@ -340,15 +339,15 @@ def _experiment_numbers(experiment: Experiment) -> Iterator[_Given]:
         code = path.startswith("experiment_code")
         if isinstance(value, str):
             for number in given_numbers(value):
-                said = (value, number.start, number.end)
-                yield _Given(number, Origin(path, start=number.start, end=number.end), code, said)
+                context = (value, number.start, number.end)
+                yield _Given(number, Origin(path, start=number.start, end=number.end), code, context)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             for number in given_numbers(repr(value)):
                 yield _Given(number, Origin(path), code, f"{path}: {value!r}")
         elif isinstance(value, list) and not path.startswith("_"):
             said_of_list = f"{path}: a list of {len(value)}"
             yield _Given(Number(0, 0, Decimal(len(value)), Decimal(1)), Origin(path), True, said_of_list)
-    # Names say numbers too: top_5_accuracy.
+    # Field names contain numbers too: top_5_accuracy.
     for path, _ in leaves:
         for number in given_numbers(re.sub(r"\[\d+\]", "", path)):
             yield _Given(number, Origin(path), True, f"the name of {path}")

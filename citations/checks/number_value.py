@@ -1,4 +1,4 @@
-"""A number of a text, as its value."""
+"""The value of a number in a text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Hedge = Literal["", "about", "above", "below"]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The number at `start:end` of a text; `unit` is the place of its last digit (0.01 of 0.72), as a value."""
+    """The number at `start:end` of a text; `unit` is the value of its last digit's place (0.01 for 0.72)."""
 
     start: int
     end: int

@@ -1,7 +1,7 @@
-"""Numbers in words: twelve, one hundred and four, two thirds, twofold; and which of them claim something.
+"""Parses numbers in words (twelve, one hundred and four, two thirds, twofold) and decides which are claims.
 
-A word that counts is no number that must stand in a source: whether "two datasets" is right is for whoever judges the
-sentence with its passages. What measures is one: with a unit behind it, as a share or a ratio, or of a total.
+A plain count need not occur in a source: whether "two datasets" is right is for the judge of the sentence. A
+measurement must: with a unit, as a share or ratio, or of a total.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _FOLD = re.compile(
     rf"(?<![\w-])(?P<by>{'|'.join((*_TEENS[2:], *_TENS))})-?fold\b",
     re.IGNORECASE,
 )
-# "The answer is twofold:" has two parts.
+# "The answer is twofold:" announces two parts.
 _HAS_PARTS = re.compile(r"\b(?:is|are)\s$")
 _ENDS = re.compile(r"\s*[:,;.]")
 _MULTIPLES = {"doubled": Decimal(2), "tripled": Decimal(3), "quadrupled": Decimal(4), "halved": Decimal("0.5")}
@@ -75,7 +75,7 @@ _MULTIPLES["twice"] = Decimal(2)
 _TIMES_IN_WORDS = re.compile(r"\b(?:doubled|tripled|quadrupled|halved|twice(?=\s(?:as|the|that)\b))\b", re.IGNORECASE)
 _ROUGH = Decimal("0.05")  # a third may be 31% to 35%
 _ROUGHLY_TIMES = Decimal("0.5")  # twofold may be 1.75 to 2.25
-# What a small number in words measures when it stands behind it.
+# Units: a small number in words before one of these is a measurement.
 _MEASURED = re.compile(
     r"[\s-](?:(?:kilo|centi|milli|micro|nano|mega|giga)?(?:met(?:re|er)s?|grams?|lit(?:re|er)s?|seconds?|watts?|volts?|hertz|bytes?)"
     r"|minutes?|hours?|days?|nights?|weeks?|months?|years?|decades?|centur(?:y|ies)|degrees?|tonnes?|tons?|miles?|feet|inch(?:es)?"
@@ -94,7 +94,7 @@ _LARGEST_COUNT = 12
 
 
 def words(text: str) -> Iterator[Number]:
-    """Numbers in words, each with all that belongs to it: "twelve", "twenty-five", "one hundred and four"."""
+    """Numbers in words: "twelve", "twenty-five", "one hundred and four"."""
     done = 0
     for match in _WORD.finditer(text):
         if match.start() < done:
@@ -107,7 +107,7 @@ def words(text: str) -> Iterator[Number]:
 
 
 def _spelt(text: str, match: re.Match[str]) -> tuple[Decimal, int, int]:
-    """The value of a number that begins with these words, where it ends, and the place of its last digit."""
+    """The value of the number that starts with this match, its end, and the place of its last digit."""
     value, end, exponent = _value(match), match.end(), 0
     total = Decimal(0)
     while scale := _BARE_SCALE.match(text, end):
@@ -142,13 +142,13 @@ def shares(text: str) -> Iterator[Number]:
             continue
         yield Number(*match.span(), Decimal(_VALUES[match["by"].casefold()]), _ROUGHLY_TIMES, worded=True)
     for match in _TIMES_IN_WORDS.finditer(text):
-        said = match[0].casefold()
-        rough = _ROUGH if said == "halved" else _ROUGHLY_TIMES
-        yield Number(*match.span(), _MULTIPLES[said], rough, worded=True)
+        word = match[0].casefold()
+        rough = _ROUGH if word == "halved" else _ROUGHLY_TIMES
+        yield Number(*match.span(), _MULTIPLES[word], rough, worded=True)
 
 
 def counts(text: str, number: Number) -> bool:
-    """Whether a number in words counts things of the experiment or a source, and not the text's own points."""
+    """Whether a number in words counts things in the experiment or a source, not the text's own points."""
     before, after = text[max(0, number.start - 12) : number.start], text[number.end : number.end + 60]
     if _FRACTION.match(after) or _COMPOUND.match(after):
         return False
@@ -160,8 +160,8 @@ def counts(text: str, number: Number) -> bool:
 
 
 def measures(text: str, number: Number) -> bool:
-    """Whether a number in words is more than a small count of what a cited sentence is about: whether "two datasets" is
-    right is for the judge, who has the passages."""
+    """Whether a number in words is more than a small count, which in a cited sentence ("two datasets") the judge
+    checks against the passages."""
     before, after = text[max(0, number.start - 24) : number.start], text[number.end : number.end + 40]
     return (
         number.value > _LARGEST_COUNT

@@ -1,4 +1,4 @@
-"""Sentences that a paper says twice: in two of its sections, or in one."""
+"""Finds sentences that a paper repeats, within a section or across sections."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _BLANKS = re.compile(r"[ \t]{2,}")
 
 
 def wording(sentence: str) -> str:
-    """A sentence by its words alone: without markers, case, marks and white space."""
+    """A sentence reduced to its words: without markers, case, punctuation and whitespace."""
     return " ".join(_WORD.findall(MARKER.sub(" ", sentence).replace(NEEDED, " ").casefold()))
 
 
 def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
-    """A finding for each sentence of a normalised draft that stood before.
+    """A finding for each repeated sentence of a normalised draft.
 
     Args:
         text: the draft.
@@ -38,7 +38,7 @@ def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
 
 
 def without_repeats(text: str, earlier: Mapping[str, str]) -> tuple[str, tuple[Finding, ...]]:
-    """The normalised draft without sentences that stood before, and what was left out; spans are of the given text."""
+    """The normalised draft without repeated sentences, and the findings, with spans in the given text."""
     text = normalise_markers(text)
     findings: list[Finding] = []
     pieces: list[str] = []
@@ -59,15 +59,15 @@ def without_repeats(text: str, earlier: Mapping[str, str]) -> tuple[str, tuple[F
 
 
 def _repeats(text: str, earlier: Mapping[str, str]) -> Iterator[tuple[CitedSentence, str]]:
-    """The sentences that stood before, and where."""
-    said = {words: f"in the {name}" for name, other in earlier.items() for words in _worded(sentences(other))}
+    """The repeated sentences, and where each first occurred."""
+    seen = {words: f"in the {name}" for name, other in earlier.items() for words in _worded(sentences(other))}
     for sentence in sentences(text):
         words = wording(sentence.text)
         if words.count(" ") + 1 < FEWEST_WORDS:
             continue
-        if words in said:
-            yield sentence, said[words]
-        said.setdefault(words, "in this section")
+        if words in seen:
+            yield sentence, seen[words]
+        seen.setdefault(words, "in this section")
 
 
 def _worded(found: Sequence[CitedSentence]) -> Iterator[str]:

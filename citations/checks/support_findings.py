@@ -1,4 +1,4 @@
-"""What a judge found of a draft's citations, as findings that name sentence, evidence and reason."""
+"""Turns a judge's verdicts on citations into findings that name sentence, evidence and reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .absence import states_only_absence
 from .findings import Finding, Rule
 from .foreign_citations import NEEDED
 
-# A sentence with its markers, and the id of the evidence.
+# A sentence with its markers, and the evidence id.
 PairKey = tuple[str, str]
 
 BY_SEARCHES = Verdict("unjudged", "what sources do not report is judged by the searches, not by a passage")
@@ -40,9 +40,9 @@ _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 
 
 def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
-    """Every cited sentence of a normalised text with all sources that it cites, in reading order, each once.
+    """All cited sentences of a normalised text with their sources, in reading order, each once.
 
-    A sentence that only says what sources do not report is none: see `absence.py`.
+    Sentences that only say what sources do not report are skipped: see `absence.py`.
     """
     known = {source.evidence.id: source for source in sources}
     claims: dict[str, CitedClaim] = {}
@@ -55,13 +55,13 @@ def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
         cited = tuple(known[identifier] for identifier in sentence.ids if identifier in known)
         if cited and sentence.text not in claims and not states_only_absence(sentence):
             claims[sentence.text] = CitedClaim(_plain(sentence.text), cited, _plain(before))
-        # Only the first sentence of a section leans on its heading.
+        # Only the first sentence of a section depends on its heading.
         heading, last = "", sentence
     return claims
 
 
 def pairs_of_absence(text: str, sources: Sequence[Source]) -> list[PairKey]:
-    """The cited sentences that no passage can bear out, with each of their sources."""
+    """The cited statements of absence, which no passage can support, with each of their sources."""
     known = {source.evidence.id for source in sources}
     return [
         (sentence.text, identifier)
@@ -73,8 +73,8 @@ def pairs_of_absence(text: str, sources: Sequence[Source]) -> list[PairKey]:
 
 
 def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Finding]:
-    """What is not good about each cited sentence, in reading order: a finding for each verdict on it, and one for
-    markers that add nothing. In runs before sentences were judged as a whole, each marker has a verdict of its own."""
+    """The findings of each cited sentence, in reading order: one per negative verdict, and one for markers that add
+    nothing. In older runs, each marker has its own verdict."""
     return [
         finding
         for sentence in sentences_with_markers(text)
@@ -86,16 +86,16 @@ def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Fin
 
 def _of_sentence(sentence: CitedSentence, verdicts: Mapping[str, Verdict]) -> Iterator[Finding]:
     against = any(verdict.adds == "contradicts" for verdict in verdicts.values())
-    said: dict[tuple[Rule, str], list[str]] = {}
+    grouped: dict[tuple[Rule, str], list[str]] = {}
     for identifier, verdict in verdicts.items():
         rule = _RULES.get(verdict.label)
-        # Where one source contradicts, the others are not said to.
+        # If one source contradicts, only that one is named.
         if rule and not (against and rule == "contradicted" and verdict.adds != "contradicts"):
-            said.setdefault((rule, verdict.reason), []).append(identifier)
-    for (rule, reason), ids in said.items():
+            grouped.setdefault((rule, verdict.reason), []).append(identifier)
+    for (rule, reason), ids in grouped.items():
         yield _finding(sentence, rule, ids, reason)
     idle = [identifier for identifier, verdict in verdicts.items() if verdict.adds == "idle"]
-    # Of a sentence that none of its sources bears out, that is what the finding above says.
+    # For a sentence that none of its sources supports, the finding above is enough.
     if idle and len(idle) < len(verdicts) and not any(verdict.label == "unsupported" for verdict in verdicts.values()):
         yield _finding(sentence, "idle-marker", idle)
 
@@ -103,7 +103,7 @@ def _of_sentence(sentence: CitedSentence, verdicts: Mapping[str, Verdict]) -> It
 def _finding(sentence: CitedSentence, rule: Rule, ids: Sequence[str], reason: str = "") -> Finding:
     because = f": {reason.rstrip('.')}" if reason else ""
     named = " and ".join(f"[{identifier}]" for identifier in ids)
-    # The sentence whole: a writer without a model takes out what a message names.
+    # The full sentence: the extractive writer removes what a message quotes.
     words = " ".join(sentence.text.split())
     return Finding(rule, f'"{words}" {_SAID[rule].format(ids=named, reason=because)}', (sentence.start, sentence.end))
 

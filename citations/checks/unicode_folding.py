@@ -1,8 +1,8 @@
-"""A text as a reader sees it, for looking at what a model wrote without being fooled by how it wrote it.
+"""Folds a text into the form that a reader sees, so that detection is not fooled by markup or Unicode variants.
 
-`[**12**]`, `［12］`, `&#91;12&#93;`, `\\[12\\]` and `[1<b></b>2]` all read as [12]. Detection works on the
-folded view, in which such dress is taken off; every character of the view knows where it stands in the text,
-so what is found can be replaced there. The text itself is never changed by folding.
+`[**12**]`, `［12］`, `&#91;12&#93;`, `\\[12\\]` and `[1<b></b>2]` all read as [12]. Detection works on the folded view,
+without such decoration; every character of the view is mapped to its position in the text, so that matches can be
+replaced there. Folding never changes the text itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FENCE = re.compile(r"(?m)^(?:```|~~~)")
 _FENCE_END = re.compile(r"(?m)^(?:```|~~~)[ \t]*$")
 _BACKTICKS_OR_BLANK = re.compile(r"`+|\n[ \t]*\n")
 
-# Brackets that NFKC leaves alone, and letters that look like the E of a marker.
+# Brackets that NFKC does not normalise, and letters that look like the E of a marker.
 _LOOKALIKES = str.maketrans(
     {
         **dict.fromkeys("【〔〖〚⟦❲⁅⦋⟬", "["),
@@ -42,16 +42,16 @@ _LOOKALIKES = str.maketrans(
         **dict.fromkeys("\u2018\u2019\u02bc", "'"),
     }
 )
-# Blank or invisible, though Unicode files some of them under letters.
+# Blank or invisible, though Unicode classifies some of them as letters.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The view `text`; its character i stands at `starts[i]:ends[i]` of the original.
+    """The folded `text`; its character i is at `starts[i]:ends[i]` of the original.
 
-    `hidden` are the spans of comments and tags, which the view leaves out; `code` the spans of code, in
-    characters of the original too.
+    `hidden` are the spans of comments and tags, which the view omits, `code` the spans of code, both in positions of
+    the original.
     """
 
     text: str
@@ -61,7 +61,7 @@ class Folded:
     code: tuple[tuple[int, int], ...]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where `text[start:end]` (not empty) stands in the original."""
+        """The span of `text[start:end]` (not empty) in the original."""
         return self.starts[start], self.ends[end - 1]
 
     def in_code(self, position: int) -> bool:
@@ -95,7 +95,7 @@ def fold(text: str) -> Folded:
 
 
 def _pieces(text: str) -> Iterator[re.Match[str]]:
-    """The pieces of a text; behind the last `-->` no comment can end, so none is looked for there."""
+    """The pieces of a text; no comment is searched for after the last `-->`."""
     last = text.rfind("-->")
     behind = last + len("-->") if last >= 0 else 0
     yield from _PIECE.finditer(text, 0, behind)
@@ -103,7 +103,7 @@ def _pieces(text: str) -> Iterator[re.Match[str]]:
 
 
 def _code(text: str) -> Iterator[tuple[int, int]]:
-    """Fenced blocks, and between them pairs of backtick runs of one length inside a paragraph, as in CommonMark."""
+    """Spans of code as in CommonMark: fenced blocks, and pairs of equal backtick runs within a paragraph."""
     closing = [match.span() for match in _FENCE_END.finditer(text)]
     starts = [start for start, _ in closing]
     done = 0
@@ -128,8 +128,8 @@ def _code_in_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
 
 
 def _paired(runs: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Each run of backticks with the next one of its length; one that has none is no code."""
-    following: dict[int, int] = {}  # by length, the nearest run behind
+    """Pair each run of backticks with the next one of its length; unpaired runs are not code."""
+    following: dict[int, int] = {}  # the nearest following run, by length
     closes: list[int | None] = [None] * len(runs)
     for index in range(len(runs) - 1, -1, -1):
         length = len(runs[index][0])
@@ -169,7 +169,7 @@ def _plain_is_empty(character: str) -> bool:
 
 
 def _plain(character: str) -> str:
-    """One character in its plain form; empty when it is invisible."""
+    """One character in plain form; empty if it is invisible."""
     if character == "\n":
         return character
     if _plain_is_empty(character) or unicodedata.category(character) in ("Cf", "Cc", "Cs", "Co", "Cn"):
@@ -177,6 +177,6 @@ def _plain(character: str) -> str:
     if character.isspace():
         return " " if unicodedata.category(character) != "Zp" else "\n"
     if unicodedata.decomposition(character).startswith(("<super>", "<sub>")):
-        return character  # a superscript number is told apart from a plain one
+        return character  # keeps superscript numbers distinct from plain ones
     folded = unicodedata.normalize("NFKC", character)
     return (folded if len(folded) == 1 else character).translate(_LOOKALIKES)

@@ -1,1 +1,1 @@
-"""Files of a result: formats, evidence report, names."""
+"""The files of a result: formats, evidence report, file names."""

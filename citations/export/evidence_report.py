@@ -1,8 +1,8 @@
-"""The evidence report: one HTML file in which every citation of a section opens the words it rests on.
+"""Renders the evidence report: one HTML file in which every citation of a section links to the words that support it.
 
-It asks for nothing outside itself and runs no script. What papers and models wrote is escaped by the template engine;
-should an escape ever be missed, the content security policy still lets no script, request or foreign style through:
-it allows one style sheet, by its hash.
+It is self-contained and runs no script. Text from papers and models is escaped by the template engine; should an escape
+ever be missed, the content security policy still blocks scripts, requests and foreign styles: it allows one style
+sheet, by its hash.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .report_html import Link, doi_html, reference_html, section_html, shown_tex
 from .report_model import DOUBTFUL, ReportView, finding_place, report_view
 
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
-    "supported": ("Supported", "The judge found that the passage bears the sentence out."),
-    "partly": ("Partly supported", "The judge found that the passage bears out a part of the sentence."),
-    "unsupported": ("Not supported", "The judge did not find the sentence in the passage."),
-    "contradicted": ("Contradicted", "The judge found that the passage says otherwise."),
+    "supported": ("Supported", "The judge found that the passage supports the sentence."),
+    "partly": ("Partly supported", "The judge found that the passage supports part of the sentence."),
+    "unsupported": ("Not supported", "The judge found no support for the sentence in the passage."),
+    "contradicted": ("Contradicted", "The judge found that the passage contradicts the sentence."),
     "on-topic": (
         "Support not judged",
         "Only the topic was compared, and the passage is not clearly about something else.",
     ),
     "off-topic": ("Off topic", "The passage seems to be about something else; only the topic was compared."),
-    "unjudged": ("Not judged", "Nobody has compared the sentence with the passage."),
+    "unjudged": ("Not judged", "The sentence was not compared with the passage."),
 }
 _SNAPPED_TO: Final = 'content: ""; position: absolute; width: 1px; height: 1em; scroll-snap-align: start;'
 COSTS: Final[Mapping[str, str]] = {
@@ -45,8 +45,8 @@ COSTS: Final[Mapping[str, str]] = {
 
 
 def evidence_report(record: Mapping[str, Any]) -> str:
-    """The report of a finished section, from its record with `report` in it."""
-    record = {"own_citations": (), "coverage": {}, **record}  # a section finished before these were kept has none
+    """Render the report of a finished section from its record, which includes `report`."""
+    record = {"own_citations": (), "coverage": {}, **record}  # sections of older versions lack these
     view = report_view(record)
     placed = standing_apart(record["text"], _links(view, record))
     style = _style(view)
@@ -65,7 +65,7 @@ def evidence_report(record: Mapping[str, Any]) -> str:
 
 
 def _links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
-    """The links of the text, those that matter most first."""
+    """The links of the text, most important first."""
     text = record["text"]
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
     findings = [
@@ -78,17 +78,17 @@ def _links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
 
 
 def _style(view: ReportView) -> str:
-    """The style sheet, with a rule that lights up the citation whose card is open, and lets a phone scroll to it."""
+    """The style sheet, with a rule that highlights the citation whose card is open, and scrolls to it on a phone."""
     opened = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}" for card in view.cards)
     if not opened:
         return _packaged("evidence.css")
-    # A browser snaps to boxes with a size, which words in a line are not.
+    # Browsers snap to boxes with a size, which inline words do not have.
     held = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}::before" for card in view.cards)
     return f"{_packaged('evidence.css')}{opened} {{ background: var(--lit); }}\n{held} {{ {_SNAPPED_TO} }}\n"
 
 
 def commonness(found: Mapping[str, Any]) -> str:
-    """In how many passages and fields a number stands; nothing for one that was traced before they were counted."""
+    """In how many passages and fields a number occurs; empty for numbers traced before these were counted."""
     counts = ((found.get("passages", 0), "passage"), (found.get("fields", 0), "field"))
     return ", ".join(counted(count, name) for count, name in counts if count)
 
@@ -102,7 +102,7 @@ def _packaged(name: str) -> str:
 
 
 class _Packaged(BaseLoader):
-    """Templates from beside this module, wherever the package was put."""
+    """Loads templates from the package."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
         try:

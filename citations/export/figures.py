@@ -1,7 +1,7 @@
-"""The plots of an experiment that can be shown: images in the folder of its `exp.json`, and nothing from elsewhere.
+"""Finds the plots of an experiment: images in the folder of its `exp.json`, and nowhere else.
 
-A path is a claim of whoever wrote the file, so it may not lead out of that folder, and what it names has to be an image
-by its first bytes before any of it goes into a document.
+Paths are untrusted input, so they must not lead out of that folder, and the file must be an image by its first bytes
+before any of it is included in a document.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BITMAP: Final = frozenset({"md", "html", "tex", "docx"})
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of image: how it begins, its media type, and the formats of a result that can show it."""
+    """An image type: its signature, media type, and the result formats that can show it."""
 
     begins: re.Pattern[bytes]
     media: str
@@ -50,7 +50,7 @@ _MEANING: Final = re.compile(r"[\\`*_\[\]<>@!#&$^~|]")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A plot that a text speaks of; `file` is what it is called beside the text, `path` where its image was found."""
+    """A plot mentioned in a text; `file` is its name next to the text, `path` the path of its image."""
 
     number: int
     caption: str
@@ -63,12 +63,12 @@ class Figure:
 
 
 def with_plot_files(experiment: Experiment, folder: Path) -> Experiment:
-    """The experiment whose plots say where their image is, for those that have one in `folder`; blocks."""
-    return experiment.model_copy(update={"plots": [_found(plot, folder) for plot in experiment.plots]})
+    """The experiment with the image paths of plots that have one in `folder`; blocks."""
+    return experiment.model_copy(update={"plots": [_with_file(plot, folder) for plot in experiment.plots]})
 
 
 def figures_in(text: str, experiment: Experiment, stem: str) -> list[Figure]:
-    """The plots that a text speaks of by number, as files that are called after `stem`."""
+    """The plots that a text mentions by number, with file names derived from `stem`."""
     figures = []
     for number, caption in experiment.figures():
         plot = experiment.plots[number - 1]
@@ -82,25 +82,25 @@ def figures_in(text: str, experiment: Experiment, stem: str) -> list[Figure]:
 def figure_lines(
     figures: Sequence[Mapping[str, Any]], target: str = "md", images: Mapping[str, bytes] | None = None
 ) -> str:
-    """The figures as markdown for a format, each with its caption below; with `images` their bytes in place of names.
+    """The figures as markdown for a format, each with its caption below; with `images`, embedded as bytes.
 
-    Where the format cannot show the kind of an image, the caption tells its file instead.
+    If the format cannot show an image type, the caption names the file instead.
     """
     blocks = []
     for figure in figures:
         name = f"Figure {figure['number']}"
         caption = _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
-        said = f"{name}. {caption}".rstrip(". ") + "."
+        title = f"{name}. {caption}".rstrip(". ") + "."
         if _shows(target, figure["file"]):
-            address = figure["file"] if images is None else _as_address(figure["file"], images[figure["file"]])
-            blocks.append(f"![{name}]({address})\n\n{said}")
+            address = figure["file"] if images is None else _data_uri(figure["file"], images[figure["file"]])
+            blocks.append(f"![{name}]({address})\n\n{title}")
         else:
-            blocks.append(f"{said} The image is [{figure['file']}]({figure['file']}).")
+            blocks.append(f"{title} The image is [{figure['file']}]({figure['file']}).")
     return "\n\n".join(blocks)
 
 
 def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Sequence[str]) -> list[str]:
-    """A line for each format of a result called `name` that cannot show a figure, with the file that holds it."""
+    """A line for each format of the result `name` that cannot show a figure, naming the image file."""
     return [
         f"{name}.{target} cannot hold {figure_name}: {target} shows no {kind}; the image is {file}."
         for target in formats
@@ -112,12 +112,12 @@ def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Se
 
 
 def images_of(figures: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
-    """The images by file name; one that has gone since, or is none any more, is left out; blocks."""
+    """The images by file name; missing or invalid ones are skipped; blocks."""
     images = {figure["file"]: _image(Path(figure["path"])) for figure in figures}
     return {file: image for file, image in images.items() if image}
 
 
-def _found(plot: Plot | str, folder: Path) -> Plot | str:
+def _with_file(plot: Plot | str, folder: Path) -> Plot | str:
     written = plot if isinstance(plot, str) else plot.path
     bare = {} if isinstance(plot, str) else {k: v for k, v in plot.model_dump().items() if k != PLOT_FILE}
     path = _inside(folder, written)
@@ -127,7 +127,7 @@ def _found(plot: Plot | str, folder: Path) -> Plot | str:
 
 
 def _inside(folder: Path, written: str) -> Path | None:
-    """The file that a path names, where it lies in the folder itself, whatever links lead to it."""
+    """The file that a path names, if after resolving links it lies in the folder."""
     try:
         root = folder.resolve()
         path = (root / written).resolve()
@@ -137,7 +137,7 @@ def _inside(folder: Path, written: str) -> Path | None:
 
 
 def _image(path: Path) -> bytes:
-    """The bytes of an image, none where there is no such image."""
+    """The bytes of an image; empty if there is no such image."""
     try:
         data = read_regular(path, _MOST_BYTES)
     except (OSError, ValueError, FileRefusedError):
@@ -149,5 +149,5 @@ def _shows(target: str, file: str) -> bool:
     return target in _KINDS[Path(file).suffix].shown_in
 
 
-def _as_address(file: str, image: bytes) -> str:
+def _data_uri(file: str, image: bytes) -> str:
     return f"data:{_KINDS[Path(file).suffix].media};base64,{base64.b64encode(image).decode()}"

@@ -1,7 +1,7 @@
-"""Which names the files of a result may have: what Citeloom wrote is replaced, any other file is kept.
+"""Chooses file names for a result: files that Citeloom wrote are replaced, all others are kept.
 
-The files of a result belong together. Where one of them was edited, or is somebody else's, all of them are written
-under the next free number: `discussion.2.md` beside `discussion.2.bib`.
+The files of a result belong together. If one of them was edited or is not ours, all of them are written under the next
+free number: `discussion.2.md` with `discussion.2.bib`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ IsOwn = Callable[[Path], bool]
 
 @dataclass(frozen=True, slots=True)
 class FreeName:
-    """The name that the files of a result get, and the files that had to be kept under the name asked for."""
+    """The chosen name for the files of a result, and the existing files kept under the requested name."""
 
     stem: str
     kept: tuple[Path, ...] = ()
 
     def told(self) -> list[str]:
-        """One line that names what was kept, and where the result is instead; none where nothing stood in the way."""
+        """One line that names the kept files and the new location; empty if nothing was in the way."""
         if not self.kept:
             return []
         names = ", ".join(path.name for path in self.kept)
         what = "is kept: it was" if len(self.kept) == 1 else "are kept: they were"
         return [
-            f"{names} {what} edited, or not written by Citeloom from this home; what is new is in {self.stem}.*"
-            " (--force replaces what is there)."
+            f"{names} {what} edited, or not written by Citeloom from this home; the new files are {self.stem}.*"
+            " (--force replaces the existing ones)."
         ]
 
 
 def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: IsOwn) -> FreeName:
-    """The first of `stem`, `stem.2`, `stem.3` ... under which nothing would be replaced that is not our own."""
+    """The first of `stem`, `stem.2`, `stem.3` ... under which only our own files would be replaced."""
     kept = _foreign(_files(folder, stem, suffixes), is_own)
     if not kept:
         return FreeName(stem)
@@ -44,7 +44,7 @@ def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: IsOwn) -
 
 
 def there(path: Path) -> bool:
-    """Whether a name is taken, by whatever it is."""
+    """Whether a path exists, as any kind of file."""
     return os.path.lexists(path)
 
 

@@ -1,6 +1,6 @@
-"""The files of a finished section: `discussion.md`, `discussion.bib`, `discussion.json`.
+"""Writes the files of a finished section: `discussion.md`, `discussion.bib`, `discussion.json`.
 
-Each is written beside its place and then moved there: a kill leaves the old file or the new one, never half.
+Each is written atomically: a kill leaves the old file or the new one, never a partial one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _SLUG_LENGTH = 60
 
 @dataclass(frozen=True, slots=True)
 class SectionDocument:
-    """A rendered section with all that its files hold.
+    """A rendered section with the content of all its files.
 
-    `papers` are the cited ones, `evidence` all that was gathered, `notice` one line on the mode, `title` the heading
-    where it is not the section's name; the spans of `findings` and `numbers` are in `text`.
+    `papers` are the cited ones, `evidence` everything gathered, `notice` one line on the mode, `title` the heading if
+    it is not the section's name; the spans of `findings` and `numbers` are in `text`.
     """
 
     thread_id: str
@@ -74,7 +74,7 @@ class SectionDocument:
 
 
 def markdown_document(document: SectionDocument) -> str:
-    """Heading, text and references; notice and warnings in a comment, unseen in the paper."""
+    """Heading, text and references; notice and warnings are in a comment, invisible in the paper."""
     title = document.title or section_title(document.section)
     parts = [f"# {inert(title)}", inert(without_title(document.text, title))]
     parts.append(figure_lines([figure.as_dict() for figure in document.figures]))
@@ -85,11 +85,11 @@ def markdown_document(document: SectionDocument) -> str:
 
 
 def comment(lines: Sequence[str]) -> str:
-    """Lines for who opens the file, unseen in the paper; empty when there are none."""
-    said = [" ".join(line.split()) for line in lines if line.strip()]
+    """A markdown comment with these lines; empty if there are none."""
+    shown = [" ".join(line.split()) for line in lines if line.strip()]
     # Two hyphens would end the comment; a `>` without them does not.
-    body = re.sub(r"-(?=-)", "- ", "\n".join(said))
-    return f"<!--\n{body}\n-->" if said else ""
+    body = re.sub(r"-(?=-)", "- ", "\n".join(shown))
+    return f"<!--\n{body}\n-->" if shown else ""
 
 
 def section_title(kind: str) -> str:
@@ -98,7 +98,7 @@ def section_title(kind: str) -> str:
 
 
 def without_title(text: str, title: str) -> str:
-    """The text without its first line where that is the heading, which the writer gave too."""
+    """The text without its first line if the writer repeated the heading there."""
     lines = text.strip().splitlines()
     if lines and lines[0].lstrip("# ").strip(":* ").casefold() == title.casefold():
         lines = lines[1:]
@@ -106,16 +106,16 @@ def without_title(text: str, title: str) -> str:
 
 
 def bibliography(papers: Sequence[Paper]) -> str:
-    """The entries of the cited papers as the user wrote them, each once, by key."""
+    """The BibTeX entries of the cited papers as the user wrote them, without duplicates, by key."""
     unique = {paper.key: paper for paper in papers}
     entries = [unique[key].bibtex.strip() for key in sorted(unique, key=lambda key: (key.casefold(), key))]
     return "\n\n".join(entry for entry in entries if entry) + "\n"
 
 
 def prepare_folder(out_dir: Path) -> None:
-    """Make the folder for a section's files and prove that it can be written, before anything is paid for.
+    """Create the folder for a section's files and check that it is writable, before anything is paid for.
 
-    Raises InputError when it cannot.
+    Raises InputError if it is not.
     """
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def prepare_folder(out_dir: Path) -> None:
 def write_files(out_dir: Path, kind: str, document: SectionDocument) -> dict[str, str]:
     """Write the three files named after `kind`; returns the path of each by format.
 
-    Raises InputError when the folder cannot be made or written.
+    Raises InputError if the folder cannot be created or written.
     """
 
     def as_json(files: Mapping[str, str]) -> str:
@@ -147,8 +147,8 @@ def write_texts(
 ) -> dict[str, str]:
     """Write `contents` by suffix, and last the JSON, which names all files; returns their paths.
 
-    `note` is given all that is about to be written, before the first file is. Raises InputError when the folder cannot
-    be made or written.
+    `note` is called with all contents before the first file is written. Raises InputError if the folder cannot be
+    created or written.
     """
     stem = file_stem(kind)
     paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, "json")}
@@ -165,7 +165,7 @@ def write_texts(
 
 
 def file_stem(kind: str) -> str:
-    """What the files of a section are called, safe on every system."""
+    """The file name of a section, safe on every system."""
     from pathvalidate import sanitize_filename
 
     return sanitize_filename(kind, replacement_text="-", platform="universal").strip(". ") or "section"
@@ -185,18 +185,18 @@ def slug(text: str) -> str:
 def _not_writable(out_dir: Path, error: OSError) -> InputError:
     return InputError(
         f"{error.filename or out_dir}: cannot be written ({error.strerror or error}).",
-        help="Give another folder to --out.",
+        help="Choose another folder with --out.",
     )
 
 
 def as_bytes(content: str | bytes) -> bytes:
-    """What a file holds of a text."""
+    """Encode a text for a file."""
     # "replace": a lone surrogate in a model's answer must not lose the section.
     return content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Replace a file by `content` in one step, on disk before the old one goes; raises OSError."""
+    """Replace a file atomically and durably; raises OSError."""
     written = as_bytes(content)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:

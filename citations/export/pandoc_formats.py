@@ -1,7 +1,8 @@
-"""A section as LaTeX, Word or HTML, by pandoc, with its citations as citations of that format.
+"""Exports a section as LaTeX, Word or HTML with pandoc, with native citations of that format.
 
-What pandoc reads is made here: the section's text, in which everything that could mean more than its characters is
-escaped, and our own citations. So a text that holds `\\input`, HTML, an image or another paper's `[@key]` stays text.
+Its input for pandoc is the section's text with everything escaped that could be markup, plus our own citations. So a
+text with `\\input`, HTML, an image or another paper's `[@key]` stays plain text.
+
 This module blocks; call it in a thread.
 """
 
@@ -26,7 +27,7 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 _SECONDS: Final = 120.0
 _MEGABYTES: Final = 1500
-# All that is read: no raw HTML or TeX, no attributes, no notes, no includes.
+# The enabled extensions: no raw HTML or TeX, no attributes, no notes, no includes.
 _READER = (
     "markdown_strict-raw_html-shortcut_reference_links-spaced_reference_links+citations+pipe_tables+tex_math_dollars"
     "+all_symbols_escapable+backtick_code_blocks+intraword_underscores+lists_without_preceding_blankline"
@@ -34,7 +35,7 @@ _READER = (
 _MATH = r"\$\$(?:[^$]+)\$\$|\$(?=\S)[^$\n]*[^\s$\\]\$(?!\d)"
 _KEPT = re.compile(rf"(?<!`)(?P<code>`++)[^`\n]+(?P=code)(?!`)|(?P<math>{_MATH})")
 _MEANING = re.compile(r"[\[\]@<&]")
-# Commands that read, write or define; a formula of a paper needs none.
+# Commands that read, write or define; no formula of a paper needs them.
 _UNSAFE = re.compile(
     r"\\(?:input|include|openin|openout|read|write|immediate|[egx]?def|let|futurelet|csname|catcode|special|directlua"
     r"|usepackage|require|newcommand|renewcommand|loop|output|jobname|scantokens|every|href|url|verb|lst|bibliography"
@@ -53,17 +54,17 @@ _IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
 
 
 class ExportError(CiteloomError):
-    """pandoc could not make a format; the section's other files are there."""
+    """pandoc could not produce a format; the section's other files were written."""
 
-    default_help = "The other files are written; give the command again without this --format."
+    default_help = "The other files were written; run the command again without this --format."
 
 
 def manuscript(text: str, places: Sequence[CitationPlace], *, title: str) -> str:
-    """The section as pandoc should read it; `text` is rendered in pandoc's style, its citations at `places`."""
+    """The section as input for pandoc; `text` is rendered in pandoc's style, with citations at `places`."""
     pieces: list[str] = []
     done = 0
     for place in sorted(places, key=lambda place: place.start):
-        # Straight marks around a section's title would be set as two closing ones.
+        # Straight quotes around a section's title would be typeset as two closing ones.
         citation = place.instead or re.sub(r'"([^"]*)"', r"“\1”", text[place.start : place.end])
         pieces += [_escaped(text[done : place.start]), citation]
         done = place.end
@@ -72,9 +73,9 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str) -> str
 
 
 def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None:
-    """The user's own citation as pandoc should read it; None where its words stay as they are.
+    """The user's own citation as input for pandoc; None if its words stay unchanged.
 
-    Commands and keys become citations of the format, as far as the library holds them; prose is the user's own.
+    Commands and keys become native citations if the library has them; prose stays the user's own.
     """
     command = _COMMAND.fullmatch(citation.citation)
     written = command or _BY_KEY.fullmatch(citation.citation)
@@ -102,14 +103,14 @@ def convert(
     cited_too: Sequence[str] = (),
     notice: str = "",
 ) -> bytes:
-    """The file of a format, from a manuscript and the `.bib` of what it cites; `title` is that of a whole paper.
+    """Convert a manuscript and the `.bib` of its citations to a format; `title` is that of a whole paper.
 
-    `cited_too` are keys that stand in the references without a citation of ours, `notice` is said first: as a comment
-    in LaTeX, as a line of the text in the others.
+    `cited_too` are keys listed in the references without a citation of ours; `notice` comes first: as a comment in
+    LaTeX, as a line of text in the other formats.
 
-    LaTeX cites by `\\citep` from `bibliography_name`.bib, for the author's own style; with `csl` its citations and
-    references are written out, as they are in the other formats. Raises ExportError when pandoc refuses, and
-    InputError for a style that it is not shown.
+    LaTeX cites with `\\citep` from `bibliography_name`.bib, for the author's own style; with `csl` its citations and
+    references are written out, as in the other formats. Raises ExportError if pandoc fails, and InputError for an
+    unsafe style.
     """
     options = ["--from", _READER, "--to", _WRITERS[target], "--standalone", "--wrap=none", *_CITED_BY[target]]
     if title := " ".join(_UNPRINTED.sub("", title).split()):
@@ -130,7 +131,7 @@ def convert(
             options += ["--citeproc", f"--bibliography={cited}", "--metadata=link-citations:true"]
             options += ["--metadata=reference-section-title:References"]
         if csl is not None:
-            # As it was checked, whatever becomes of the file.
+            # The validated text, in case the file changes meanwhile.
             style.write_text(read_style(csl), encoding="utf-8")
             options.append(f"--csl={style}")
         try:
@@ -142,9 +143,9 @@ def convert(
 
 
 def _with_notice(source: str, notice: str, target: Format) -> str:
-    """The manuscript behind the notice, where the format has no comment that a reader would find."""
-    said = _escaped(" ".join(notice.split()))
-    return f"*{said}*\n\n{source}" if said and target != "tex" else source
+    """The manuscript after the notice, in formats without comments that a reader would find."""
+    line = _escaped(" ".join(notice.split()))
+    return f"*{line}*\n\n{source}" if line and target != "tex" else source
 
 
 def _at(key: str) -> str:
@@ -160,7 +161,7 @@ _CITED_BY: Final[Mapping[Format, tuple[str, ...]]] = {
 
 
 def _escaped(text: str) -> str:
-    """The text with nothing in it that pandoc would take for a citation, a link, an image or a tag."""
+    """Escape everything that pandoc would read as a citation, link, image or tag."""
     text = _UNPRINTED.sub("", text)
     pieces: list[str] = []
     done = 0
@@ -177,7 +178,7 @@ def _plain(text: str) -> str:
 
 
 def _harmless(formula: str) -> bool:
-    """Whether a formula can only be typeset: no command that acts, and its braces closed."""
+    """Whether a formula is safe to typeset: no commands with side effects, and balanced braces."""
     depth = 0
     for brace in re.findall(r"(?<!\\)[{}]", formula):
         depth += 1 if brace == "{" else -1

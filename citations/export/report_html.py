@@ -1,7 +1,7 @@
-"""A section's text as HTML of our own making: citations, findings and numbers are links, nothing of it is obeyed.
+"""Renders a section's text as safe HTML, with citations, findings and numbers as links.
 
-The text is markdown that a model wrote or that quotes papers. Headings, lists, emphasis and tables are shown as such;
-HTML, links and images stay the characters that they are, so nothing in the text can become an element or an address.
+The text is markdown written by a model or quoted from papers. Headings, lists, emphasis and tables are rendered; HTML,
+links and images stay plain characters, so nothing in the text can become an element or a URL.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from ..marking import MARKS
 if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore
 
-# A link while markdown is read: its number between two characters that no text is left to hold.
+# A placeholder for a link during markdown parsing: its number between two characters removed from all text.
 _PLACED = re.compile("\ue000(\\d+)\ue001")
 _MARK = "|".join(re.escape(mark) for mark in MARKS.values())
 _SPLIT = re.compile(f"(\ue000\\d+\ue001|{_MARK})")
 _PRIVATE = re.compile("[\ue000\ue001]")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-# An address as pandoc's references give it: by itself, or behind words.
+# A URL in pandoc's references: by itself, or as the target of words.
 _ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]{0,400}\)(?=[\s.,;]|$)")
-# Neither blanks, brackets of HTML, quotes nor control characters: what is left cannot leave an attribute.
+# No blanks, angle brackets, quotes or control characters, so that it cannot break out of an attribute.
 _DOI = re.compile(r"10\.\d{4,9}/[^\s<>\"'\\`{}|^\x00-\x1f\x7f-\x9f]{1,200}")
 _RESOLVER = re.compile(r"^(?:https?://(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
 _LINKED, _MISSING = "citeloom_linked", "citeloom_missing"
 
 
 LinkKind = Literal["citation", "finding", "number"]
-# What a link is called in the text, and what it opens.
+# The id prefixes of a link in the text and of its target.
 ANCHORS: Final[Mapping[LinkKind, tuple[str, str]]] = {
     "citation": ("r", "c"),
     "finding": ("g", "f"),
@@ -47,7 +47,7 @@ ANCHORS: Final[Mapping[LinkKind, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The words `text[start:end]` as a link to what is said of them; `doubtful` when a judge did not bear them out."""
+    """The words `text[start:end]` as a link to their details; `doubtful` if the judge did not find them supported."""
 
     kind: LinkKind
     number: int
@@ -57,30 +57,30 @@ class Link:
 
     @property
     def anchor(self) -> str:
-        """The id by which the words can be gone back to."""
+        """The id of the words, for links back to them."""
         return f"{ANCHORS[self.kind][0]}{self.number}"
 
     @property
     def opens(self) -> str:
-        """The id of what is said of the words."""
+        """The id of the link's target."""
         return f"{ANCHORS[self.kind][1]}{self.number}"
 
 
 def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
-    """The links in the order of the text; of those that share words the first of `links`, none across lines."""
+    """The links in text order; of overlapping ones only the first in `links`, and none across lines."""
     placed: list[Link] = []  # in the order of the text
     for link in links:
         index = bisect_left(placed, link.start, key=lambda other: other.start)
-        apart = (index == 0 or placed[index - 1].end <= link.start) and (
+        disjoint = (index == 0 or placed[index - 1].end <= link.start) and (
             index == len(placed) or link.end <= placed[index].start
         )
-        if apart and link.start < link.end and "\n" not in text[link.start : link.end]:
+        if disjoint and link.start < link.end and "\n" not in text[link.start : link.end]:
             placed.insert(index, link)
     return placed
 
 
 def section_html(text: str, placed: Sequence[Link]) -> Markup:
-    """The text as HTML with these links, which stand apart and in its order."""
+    """The text as HTML with these links, which must be disjoint and in text order."""
     text = shown_text(text)
     pieces: list[str] = []
     done = 0
@@ -97,7 +97,7 @@ def reference_html(text: str) -> Markup:
 
 
 def doi_html(doi: str) -> Markup:
-    """A DOI as a link to its resolver; the characters that they are where it is none."""
+    """A DOI as a link to its resolver; plain text if it is invalid."""
     named = _RESOLVER.sub("", doi.strip())
     if not _DOI.fullmatch(named):
         return Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
@@ -106,7 +106,7 @@ def doi_html(doi: str) -> Markup:
 
 
 def shown_text(text: str) -> str:
-    """The text, character for character, without those that a page must not hold or that mean something to us."""
+    """The text without characters that are invalid in HTML or used as placeholders."""
     return _PRIVATE.sub("\ufffd", _OBEYED.sub("\ufffd", text))
 
 
@@ -120,7 +120,7 @@ def _reader() -> MarkdownIt:
 
 
 def _place(state: StateCore) -> None:
-    """Make tokens of the links in running text, and their words again of those in code."""
+    """Turn placeholders in running text into link tokens, and those in code back into words."""
     shown = state.env["shown"]
 
     def worded(content: str) -> str:
@@ -144,7 +144,7 @@ def _place(state: StateCore) -> None:
 
 
 def _parts(token: Token) -> list[Token]:
-    """A text token, cut at the links in it."""
+    """Split a text token at its links."""
     parts: list[Token] = []
     for piece in _SPLIT.split(token.content):
         placed = _PLACED.fullmatch(piece)

@@ -1,4 +1,4 @@
-"""What the evidence report shows, worked out of a section's record: cards, searches, what was left unused."""
+"""The view model of the evidence report, built from a section's record: cards, searches, unused evidence."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from typing import Any
 from ...documents.quote_display import shown_quote
 from ..marking import MARKS
 
-_BEFORE, _AFTER = 220, 360  # characters of the passage shown at first: the quote must be seen on a phone
+_BEFORE, _AFTER = 220, 360  # characters of the passage shown initially: the quote must be visible on a phone
 _LISTED_AUTHORS = 4
-_UNKNOWN = {"title": "", "authors": (), "year": None, "venue": "", "doi": ""}  # a paper that has left the library
-# A line break within a paragraph; those of lists, tables, headings and paragraphs are kept.
+_UNKNOWN = {
+    "title": "",
+    "authors": (),
+    "year": None,
+    "venue": "",
+    "doi": "",
+}  # a paper that was removed from the library
+# A line break within a paragraph; those between lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
-# Verdicts that a reader should look into, by the rule of the finding that tells of them.
+# Verdicts that a reader should check, by the rule of their finding.
 VERDICT_OF = {
     "unsupported": "unsupported",
     "contradicted": "contradicted",
@@ -27,7 +33,7 @@ DOUBTFUL = frozenset(VERDICT_OF.values())
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A quote in its passage: `before + quote + after` is the passage, the near parts are those beside the quote."""
+    """A quote in its passage: `before + quote + after` is the passage; the near parts are next to the quote."""
 
     before: str
     quote: str
@@ -35,29 +41,29 @@ class Excerpt:
 
     @property
     def near_before(self) -> str:
-        """The end of what stands before, from a word's beginning."""
+        """The end of the text before the quote, from a word boundary."""
         if len(self.before) <= _BEFORE:
             return self.before
         return "… " + self.before[-_BEFORE:].partition(" ")[2]
 
     @property
     def near_after(self) -> str:
-        """The beginning of what stands after, to a word's end."""
+        """The beginning of the text after the quote, to a word boundary."""
         if len(self.after) <= _AFTER:
             return self.after
         return self.after[:_AFTER].rpartition(" ")[0] + " …"
 
     @property
     def shortened(self) -> bool:
-        """Whether the passage goes on beyond what is shown at first."""
+        """Whether the passage is longer than what is shown initially."""
         return len(self.before) > _BEFORE or len(self.after) > _AFTER
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A piece of evidence: its record, its paper, the numbers of the searches that gave it and of its cards.
+    """A piece of evidence: its record, its paper, the numbers of the searches that found it and of its cards.
 
-    `quote` is shown with an ellipsis where its sentence is cut; a run finished before that was kept has the bare words.
+    `quote` is shown with an ellipsis where its sentence is cut; runs of older versions have only the words.
     """
 
     record: Mapping[str, Any]
@@ -75,10 +81,10 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a citation rests on: the citation's record, its evidence, and the passage where it is still known.
+    """The support of a citation: its record, its evidence, and the passage if still available.
 
-    `decided` are the words of the passage that the judge's verdict rests on, `quote` the citation's with an ellipsis
-    where its sentence is cut.
+    `decided` are the words of the passage that the judge's verdict is based on; `quote` is the citation's quote with an
+    ellipsis where its sentence is cut.
     """
 
     citation: Mapping[str, Any]
@@ -91,7 +97,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One citation as it stands in the text, `start` to `end`, and all that it rests on."""
+    """One citation at `start:end` of the text, with its support."""
 
     number: int
     start: int
@@ -101,7 +107,7 @@ class Card:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a judge did not find one of the passages to bear the sentence out."""
+        """Whether the judge found that one of the passages does not support the sentence."""
         return any(support.citation["verdict"] in DOUBTFUL for support in self.supports)
 
 
@@ -118,9 +124,9 @@ class ReportedSearch:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """All of the report: `unused` is evidence by paper, the best paper first; findings and numbers as recorded.
+    """The whole report: `unused` is evidence by paper, best paper first; findings and numbers as recorded.
 
-    `suspicious` are the ids of evidence whose passage seems to give orders.
+    `suspicious` are the ids of evidence whose passage seems to contain prompt injection.
     """
 
     cards: tuple[Card, ...]
@@ -133,7 +139,7 @@ class ReportView:
     left_out: Sequence[Mapping[str, Any]] = ()
 
     def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
-        """The citations whose verdict a finding tells of."""
+        """The citations whose verdict a finding reports."""
         label = VERDICT_OF.get(finding["rule"])
         return tuple(
             card
@@ -145,7 +151,7 @@ class ReportView:
 
 
 def finding_place(text: str, finding: Mapping[str, Any]) -> tuple[int, int]:
-    """The words by which a finding is gone to: its mark where that stands in the words at fault, else these."""
+    """The span that links to a finding: its mark if the text contains one, else the words concerned."""
     start, end = finding["start"], finding["end"]
     mark = MARKS.get(finding["rule"], "")
     at = text.rfind(mark, start, end) if mark else -1
@@ -153,7 +159,7 @@ def finding_place(text: str, finding: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def report_view(record: Mapping[str, Any]) -> ReportView:
-    """The view of a section's record, whose `report` holds places, searches, passages and papers."""
+    """Build the view of a section's record, whose `report` holds places, searches, passages and papers."""
     report = record["report"]
     searches = report["searches"]
     numbers: dict[str, list[int]] = {}
@@ -193,14 +199,14 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
         verdicts=verdicts,
         findings=record["findings"],
         numbers=record["numbers"],
-        # A section that was finished before this was looked for has none.
+        # Sections of older versions have none.
         left_out=record.get("left_out", ()),
         suspicious=frozenset(flag["evidence_id"] for flag in record.get("suspicious", ()) if flag["evidence_id"]),
     )
 
 
 def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[Card, ...]:
-    """A card for each place in the text; a place takes the citations of its sentence, which come in its order."""
+    """A card for each place in the text, with the citations of its sentence in order."""
     text, passages = record["text"], record["report"]["passages"]
     waiting = list(record["citations"])
     cards: list[Card] = []
@@ -218,7 +224,7 @@ def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[C
 def _citation_at(
     citations: Sequence[Mapping[str, Any]], identifier: str, text: str, place: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """The citation of this evidence whose sentence stands around the place."""
+    """The citation of this evidence whose sentence contains the place."""
     for citation in citations:
         if citation["evidence_id"] != identifier:
             continue
@@ -241,7 +247,7 @@ def _support(citation: Mapping[str, Any], found: SearchHit, passage: str) -> Sup
 
 
 def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
-    """The words of the passage that decide, in order; a record of an older run has the first span alone."""
+    """The deciding words of the passage, in order; records of older runs have only the first span."""
     spans = [
         (span["start"], span["end"])
         for span in citation.get("decided_by_spans", ())

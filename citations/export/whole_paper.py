@@ -1,4 +1,4 @@
-"""A paper put together of its sections: one text, one list of references, the records of all that it says."""
+"""Assembles a paper from its sections: one text, one reference list, and merged records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SectionRecord = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A section in the paper's text: its heading and body, and how far its body's positions move."""
+    """A section in the paper's text: its heading and body, and the offset of its body's positions."""
 
     record: SectionRecord
     heading: str
@@ -25,7 +25,7 @@ class _Placed:
     shift: int
 
     def moved(self, items: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Records with their spans in the paper's text; one whose words stood in a heading of its own has none."""
+        """Records with their spans in the paper's text; a record about the section's own heading has none."""
         for item in items:
             start, end = item["start"], item["end"]
             inside = start is not None and start + self.shift >= 0 and end <= len(self.record["text"])
@@ -47,11 +47,11 @@ def whole_paper(
     """The paper's record, without thread and usage.
 
     Args:
-        title: of the paper; may be empty.
-        sections: their records, in the order of the paper.
-        evidence: all that was gathered, in the order of its ids.
-        papers: the cited ones.
-        references: to them.
+        title: the title of the paper; may be empty.
+        sections: the records of its sections, in order.
+        evidence: all evidence gathered, in the order of its ids.
+        papers: the cited papers.
+        references: the references to them.
         notice: one line on the mode.
     """
     placed = list(_placed(sections))
@@ -105,14 +105,14 @@ def _placed(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
         heading = f"## {name}"
         body = without_title(record["text"], name)
         start = record["text"].find(body)
-        if start == -1:  # its line ends were others
+        if start == -1:  # with different line ends
             body, start = record["text"], 0
         yield _Placed(record, heading, body, length + len(heading) + 2 - start)
-        length += len(heading) + 2 + len(body) + 2 if body else 0  # nothing may be left of a section
+        length += len(heading) + 2 + len(body) + 2 if body else 0  # a section may be empty
 
 
 def _figures(sections: Sequence[SectionRecord]) -> list[dict[str, Any]]:
-    """The figures that any section speaks of, once each, as files of the paper."""
+    """The figures that any section mentions, without duplicates, as files of the paper."""
     figures = {figure["number"]: figure for record in sections for figure in record["figures"]}
     return [
         {**figures[number], "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0])}
@@ -121,7 +121,7 @@ def _figures(sections: Sequence[SectionRecord]) -> list[dict[str, Any]]:
 
 
 def _section_warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each warning once, under the sections that have it."""
+    """Each warning once, with the sections that have it."""
     of: dict[str, list[str]] = {}
     for record in sections:
         for warning in record["warnings"]:
@@ -130,13 +130,13 @@ def _section_warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _markdown(
-    title: str, text: str, references: References, said: Sequence[str], figures: Sequence[Mapping[str, Any]] = ()
+    title: str, text: str, references: References, notes: Sequence[str], figures: Sequence[Mapping[str, Any]] = ()
 ) -> str:
     name = " ".join(title.split())
     parts = [f"# {inert(name)}" if name else "", inert(text), figure_lines(figures)]
     if references.entries:
         parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references.entries))
-    parts.append(comment(said))
+    parts.append(comment(notes))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Reads one PDF and prints `{"text": ...}` or `{"refused": reason}`; ends with 0 either way."""
+"""Reads one PDF and prints `{"text": ...}` or `{"refused": reason}`; exits with 0 either way."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ _MEMORY = 4 << 30  # bytes of address space
 
 
 def main() -> None:
-    """Print what the file named by the first argument holds."""
+    """Print the content of the file given by the first argument."""
     _bound_memory()
-    # The parser's own messages must not get between the lines of the answer.
+    # The parser's own messages must not mix with the output.
     answer = os.dup(1)
     os.dup2(2, 1)
     try:
-        said = asdict(read_pdf(Path(sys.argv[1])))
+        result = asdict(read_pdf(Path(sys.argv[1])))
     except PdfRefusedError as error:
-        said = {"refused": str(error)}
+        result = {"refused": str(error)}
     with os.fdopen(answer, "w", encoding="utf-8") as out:
-        json.dump(said, out)
+        json.dump(result, out)
 
 
 def _bound_memory() -> None:
-    """A file that unfolds without end ends this process, not the machine; Windows knows no such bound."""
+    """Limit memory, so that a file that expands endlessly kills this process, not the machine; Windows has no such
+    limit."""
     try:
         import resource
     except ImportError:

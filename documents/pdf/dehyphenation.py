@@ -1,4 +1,4 @@
-"""Mends what printing does to words: hyphens at line ends, ligatures that were lost, compatibility letters."""
+"""Repairs words from a PDF: hyphens at line ends, lost ligatures, compatibility characters."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from collections.abc import Iterable, Iterator, Mapping
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _SPACE = 0.16  # times the letter size
-_LIGATURE = (0.42, 1.0)  # times the letter size: as wide is the hole that a ligature leaves
-_WIDE_PAIR = 0.63  # wider than that was "ff"
-_THREE_LETTERS = 0.8  # wider than that was one of three letters
-_LOST_ENOUGH = 3000  # letters: so long a text in a European language has an "fi"
+_LIGATURE = (0.42, 1.0)  # times the letter size: the width of the gap that a lost ligature leaves
+_WIDE_PAIR = 0.63  # a wider gap was "ff"
+_THREE_LETTERS = 0.8  # a wider gap was a three-letter ligature
+_LOST_ENOUGH = 3000  # letters: any text of this length in a European language contains "fi"
 _LIGATURES = re.compile("f[fil]")
-_LEAST_LIGATURES = 0.0003  # of the letters; papers have 0.003, one that lost them a stray word in another font
+_LEAST_LIGATURES = (
+    0.0003  # share of the letters; papers have 0.003, those that lost them only a stray word in another font
+)
 _LIGATURE_IN = re.compile("ff[il]|f[fil]")
-_MENDED = 5  # letters of a damaged word that is mended by the paper's own words; fewer, and it may be a whole one
-_WHOLE = frozenset({"owing", "lament", "laments"})  # beside "flowing" and "filament"
+_MENDED = 5  # minimum letters of a damaged word repaired from the paper's own words; a shorter one may be intact
+_WHOLE = frozenset({"owing", "lament", "laments"})  # valid words next to "flowing" and "filament"
 _FL = re.compile(r"(?:[ouy]|a[gmst]|e[cx](?!i?ent)|ict|i[gp])")
 _TIGHT = ("-", "\u2010", "/")
 _LONGEST_WORD = 80
-_PART = 3  # letters that a part must have to be a word of its own
+_PART = 3  # minimum letters of a part that is a word of its own
 
 
 def plain(text: str) -> str:
@@ -30,7 +32,7 @@ def plain(text: str) -> str:
 
 
 def lost_ligatures(texts: Iterable[str]) -> bool:
-    """Whether the font says no letter for its ligatures, so that "profiling" comes as "pro" and "ling"."""
+    """Whether the font has no mapping for ligatures, so that "profiling" is extracted as "pro" and "ling"."""
     letters = found = 0
     for text in texts:
         letters += sum(character.isalpha() for character in text)
@@ -39,7 +41,7 @@ def lost_ligatures(texts: Iterable[str]) -> bool:
 
 
 def damaged_words(texts: Iterable[str]) -> dict[str, str]:
-    """Words that have lost a ligature without a hole ("dierent"), by how the same text has them elsewhere."""
+    """Words that lost a ligature without a gap ("dierent"), mapped to their intact form elsewhere in the text."""
     words = _words_of(texts)
     found = (
         (damaged, word)
@@ -52,7 +54,7 @@ def damaged_words(texts: Iterable[str]) -> dict[str, str]:
 
 
 def words_made_whole(texts: Iterable[str], whole: Iterable[str]) -> dict[str, str]:
-    """Words of `texts` that have lost a ligature ("xed"), by another reading of the same pages, which lacks none."""
+    """Words of `texts` that lost a ligature ("xed"), mapped to their form in an intact reading of the same pages."""
     words, known = _words_of(texts), _words_of(whole)
     found = ((damaged, word) for damaged, word in _with_ligature(known) if damaged in words and damaged not in known)
     return _unambiguous(found)
@@ -63,7 +65,7 @@ def _words_of(texts: Iterable[str]) -> set[str]:
 
 
 def _with_ligature(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each word with a ligature, behind what it is without."""
+    """Pairs of a word without its ligature and the word."""
     for word in words:
         for ligature in _LIGATURE_IN.finditer(word):
             yield word[: ligature.start()] + word[ligature.end() :], word
@@ -76,19 +78,19 @@ def _unambiguous(found: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {damaged: words.pop() for damaged, words in whole.items() if len(words) == 1}
 
 
-def with_words(text: str, mended: Mapping[str, str]) -> str:
-    """The text with the words of `damaged_words` made whole."""
+def with_words(text: str, repairs: Mapping[str, str]) -> str:
+    """The text with the words of `damaged_words` repaired."""
 
     def whole(match: re.Match[str]) -> str:
         word = match.group()
-        found = mended.get(word.casefold())
+        found = repairs.get(word.casefold())
         return word if found is None else found.capitalize() if word[0].isupper() else found
 
-    return _WORD.sub(whole, text) if mended else text
+    return _WORD.sub(whole, text) if repairs else text
 
 
 def joined(left: str, right: str, gap: float, lost: bool) -> str:
-    """Two runs of one line as text; `gap` is the room between them in letter sizes."""
+    """Join two runs of one line; `gap` is the space between them in letter sizes."""
     if lost and _LIGATURE[0] <= gap <= _LIGATURE[1] and left.strip()[-1:].isalpha() and right.strip()[:1].islower():
         return left + _ligature(right, gap) + right
     if left[-1:].isspace() or right[:1].isspace() or gap < _SPACE:
@@ -97,7 +99,7 @@ def joined(left: str, right: str, gap: float, lost: bool) -> str:
 
 
 def _ligature(right: str, gap: float) -> str:
-    """The letters that most likely stood in the hole, from its width and the letters behind it."""
+    """The most likely lost ligature, from the width of the gap and the following letters."""
     if gap > _THREE_LETTERS:
         return "ffl" if right[0] == "i" else "ffi"
     if gap > _WIDE_PAIR or right[0].isspace():
@@ -106,7 +108,7 @@ def _ligature(right: str, gap: float) -> str:
 
 
 class Hyphens:
-    """Joins lines; a hyphen at a line's end stays where the whole text has the word with it."""
+    """Joins lines; a hyphen at a line end is kept if the word occurs with it elsewhere in the text."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._words: Counter[str] = Counter()
@@ -114,8 +116,8 @@ class Hyphens:
             self._words.update(word.casefold() for word in _WORD.findall(re.sub(r"\S+-$", "", line.rstrip())))
 
     def join(self, left: str, right: str) -> str:
-        """Two lines of one paragraph as one text."""
-        # Only the end is looked at: a paragraph is joined line by line, and grows.
+        """Join two lines of one paragraph."""
+        # Only the end is examined, since the paragraph grows line by line.
         head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left[-_LONGEST_WORD:])
         tail = re.match(r"[^\W\d_]+(?:-[^\W\d_]+)*", right)
         if head is None or tail is None:

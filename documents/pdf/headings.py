@@ -1,7 +1,7 @@
-"""Which pieces of a PDF are its title and its headings, and of what level.
+"""Identifies the title and headings of a PDF and their levels.
 
-A heading is told by its type: all of it bold or larger than the running text, and short. Levels come from the
-numbering ("3.2") and else from the size.
+A heading is recognised by its typography: short, and entirely bold or larger than the body text. Levels come from the
+numbering ("3.2"), else from the size.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .table_detection import CAPTION
 
 _LONGEST_HEADING = 220  # characters
 _HEADING_WORDS = 30
-TITLE_PAGES = 5  # on one of them the abstract or introduction begins; lists of authors can be long
+TITLE_PAGES = 5  # the abstract or introduction begins on one of these pages; author lists can be long
 DEEPEST = 6
 _REFERENCES = re.compile(r"references?(?: list| cited)?|bibliography|(?:literature|works) cited")
 _LETTERED = re.compile(r"^([A-Z])\s+(?=\S*[^\W\d_])")
-_SIGNS = frozenset("+~<>")  # a heading may have them, a formula has others
+_SIGNS = frozenset("+~<>")  # signs allowed in headings; formulas have others
 _OPENING = frozenset({Category.ABSTRACT, Category.INTRODUCTION})
 
 
 def find_title(pieces: Sequence[Piece], body: float) -> tuple[Piece | None, Piece | None]:
-    """The largest line of the first page, and the heading that the paper's own text begins with."""
+    """The largest line of the first page, and the heading with which the paper's text begins."""
     opens = next(
         (
             piece
@@ -55,7 +55,7 @@ def _is_heading(piece: Piece, body: float) -> bool:
 
 
 def reads_as_heading(text: str, *, larger: bool) -> bool:
-    """Whether the words can be a heading's; `larger` when their letters are than those of the running text."""
+    """Whether the words can be a heading; `larger` if they are larger than the body text."""
     if len(text) > _LONGEST_HEADING or len(text.split()) > _HEADING_WORDS or CAPTION.match(text):
         return False
     if sum(character.isalpha() for character in text) < max(3, 0.5 * len(text.replace(" ", ""))):
@@ -67,10 +67,10 @@ def reads_as_heading(text: str, *, larger: bool) -> bool:
 
 
 def levelled(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, body: float) -> list[Piece]:
-    """Pieces with the level of each heading; names and addresses before the abstract are none."""
+    """Pieces with the level of each heading; names and addresses before the abstract do not count."""
     waiting = opens is not None
     headings: set[int] = set()
-    listed: Piece | None = None  # the heading of the references; titles in them may be large, too
+    listed: Piece | None = None  # the heading of the references, whose titles may be large too
     for index, piece in enumerate(pieces):
         waiting = waiting and piece is not opens
         if piece is title or waiting or not _is_heading(piece, body) or _runs_on(pieces, index, body):
@@ -89,17 +89,17 @@ def levelled(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, 
 
 
 def lists_references(heading: str) -> bool:
-    """Whether the reference list stands under it."""
+    """Whether it is the heading of the reference list."""
     return _REFERENCES.fullmatch(plain_title(heading)) is not None
 
 
 def begins_text(heading: str) -> bool:
-    """Whether a paper's own text begins with it: what stands before are names and addresses."""
+    """Whether the paper's text begins with this heading; before it are names and addresses."""
     return said_outright(heading) in _OPENING
 
 
 def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
-    """Whether the sentence that begins in bold goes on below: such words begin a paragraph."""
+    """Whether a sentence that begins in bold continues below, so that it is the start of a paragraph."""
     if pieces[index].size > LARGER * body or index + 1 == len(pieces):
         return False
     below = pieces[index + 1]
@@ -107,7 +107,7 @@ def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
 
 
 def listed_in_contents(headings: Sequence[tuple[int, str]]) -> set[int]:
-    """Indices of the lines of a table of contents: other headings with a page number behind."""
+    """Indices of the lines of a table of contents: other headings followed by a page number."""
     titles = {text.casefold() for _, text in headings}
     return {
         index
@@ -117,13 +117,13 @@ def listed_in_contents(headings: Sequence[tuple[int, str]]) -> set[int]:
 
 
 def _counting(titles: Iterable[str]) -> frozenset[str]:
-    """The letters that number headings: "A Proofs" beside "B Data" does, "A simple example" alone does not."""
+    """The letters that number headings: "A Proofs" with "B Data" does, "A simple example" alone does not."""
     bare = {match.group(1) for title in titles if (match := _LETTERED.match(title))}
     return frozenset(letter for letter in bare if chr(ord(letter) - 1) in bare or chr(ord(letter) + 1) in bare)
 
 
 def numbered_level(title: str) -> int | None:
-    """The level that "3.2" before a heading says; None without a number."""
+    """The level implied by a number such as "3.2" before a heading; None without a number."""
     numbered = NUMBERED.match(title)
     return min(DEEPEST, 2 + (numbered.group(1) or "").count(".")) if numbered else None
 

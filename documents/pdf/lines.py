@@ -1,6 +1,6 @@
-"""Runs of text joined to lines, in the order in which one reads them: columns one after the other.
+"""Joins text runs to lines in reading order, column by column.
 
-Kept out are what stands at the head or foot of page after page, and page numbers, also below a foot that is high.
+Running heads and feet, and page numbers (also below a high foot), are dropped.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from .dehyphenation import damaged_words, joined, with_words
 from .pages import Page, Table, TextRun
 from .table_detection import take_tables, take_wide_tables
 
-_WORD_GAP = 0.16  # times the letter size: less is no gap
-_COLUMN_GAP = 0.7  # times the letter size: less does not part two columns
-_COLUMN = 0.25  # of the page's width: a line of a column is longer
-_BOLD = 1.165  # times as wide as plain letters, about
-_SMALL = 0.85  # times the letter size: smaller runs may be raised or lowered
-_MARGIN = 0.1  # of the page's height: where running heads and page numbers stand
-ON_PAGES = 3  # a line at the head of so many pages is a running head
-_LINES_ENOUGH = 8  # for a column
-_CROSSING = 0.35  # of the lines: more across the middle, and the page has one column
+_WORD_GAP = 0.16  # times the letter size: less is not a word gap
+_COLUMN_GAP = 0.7  # times the letter size: less does not separate columns
+_COLUMN = 0.25  # of the page width: the minimum length of a column's line
+_BOLD = 1.165  # approximate width relative to plain letters
+_SMALL = 0.85  # times the letter size: smaller runs may be superscript or subscript
+_MARGIN = 0.1  # of the page height: the margins with running heads and page numbers
+ON_PAGES = 3  # a line at the top of this many pages is a running head
+_LINES_ENOUGH = 8  # minimum lines of a column
+_CROSSING = 0.35  # of the lines: if more cross the middle, the page has one column
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of text, or a table in one piece; `bold` when every letter is, `code` when they are of one width."""
+    """A line of text, or a whole table; `bold` if all letters are, `code` if they are monospaced."""
 
     page: int
     x: float
@@ -41,7 +41,7 @@ class Line:
 
 
 def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
-    """The lines of all pages in reading order; `lost` says that ligatures are missing."""
+    """The lines of all pages in reading order; `lost` means that ligatures are missing."""
     found = [_page_lines(number, page, lost) for number, page in enumerate(pages)]
     running = _running(pages, found)
     kept = [
@@ -51,8 +51,8 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
         if not (_at_edge(page, line) and (without_numbers(line.text) in running or is_number(line.text)))
         and not (line.text == str(line.page + 1) and line.y == min(other.y for other in lines))
     ]
-    mended = damaged_words(line.text for line in kept) if lost else {}
-    return [replace(line, text=with_words(line.text, mended)) for line in kept] if mended else kept
+    repairs = damaged_words(line.text for line in kept) if lost else {}
+    return [replace(line, text=with_words(line.text, repairs)) for line in kept] if repairs else kept
 
 
 def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
@@ -74,7 +74,7 @@ def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
 
 
 def _sides(parts: Sequence[list[TextRun]], gutter: float) -> tuple[list[list[TextRun]], ...]:
-    """What stands left of the gutter, right of it, and across."""
+    """The runs left of the gutter, right of it, and across it."""
     left = [part for part in parts if max(run.right for run in part) <= gutter]
     right = [part for part in parts if part[0].x >= gutter]
     across = [part for part in parts if part[0].x < gutter < max(run.right for run in part)]
@@ -86,7 +86,7 @@ def _table_line(number: int, table: Table) -> Line:
 
 
 def _rows(runs: Sequence[TextRun]) -> list[list[TextRun]]:
-    """Runs on one base line, from left to right; a raised or lowered number joins the line it touches."""
+    """Rows of runs on one baseline, from left to right; superscripts and subscripts join the row they touch."""
     rows: list[list[TextRun]] = []
     heads: list[TextRun] = []
     for run in sorted(runs, key=lambda run: (-run.size, -run.y, run.x)):
@@ -114,7 +114,7 @@ def _touches(run: TextRun, row: Sequence[TextRun]) -> bool:
 
 
 def _gutter(page: Page, rows: Sequence[Sequence[TextRun]]) -> float | None:
-    """Where the page is parted into two columns; None when it has one."""
+    """The position between two columns; None if the page has one column."""
     middle = [page.width * step / 200 for step in range(80, 121, 2)]
     at = min(middle, key=lambda place: sum(_crosses(part, place) for row in rows for part in _parted(row, place)))
     parts = [part for row in rows for part in _parted(row, at)]
@@ -123,7 +123,7 @@ def _gutter(page: Page, rows: Sequence[Sequence[TextRun]]) -> float | None:
     across = len(parts) - len(inside)
     if min(map(len, sides)) < _LINES_ENOUGH or across > _CROSSING * len(parts):
         return None
-    # Figures and tables also leave the middle free, but not with lines as long as a column is wide.
+    # Figures and tables also leave the middle free, but without lines as long as a column is wide.
     wide = sum(max(run.right for run in part) - part[0].x > _COLUMN * page.width for side in sides for part in side)
     return at if 2 * wide > sum(map(len, sides)) else None
 
@@ -133,7 +133,7 @@ def _crosses(part: Sequence[TextRun], at: float) -> bool:
 
 
 def _parted(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
-    """The row cut at `at` if there is room for it, else whole."""
+    """The row split at `at` if there is a gap, else whole."""
     left = [run for run in row if run.x + run.width / 2 < at]
     right = [run for run in row if run.x + run.width / 2 >= at]
     if not left or not right:
@@ -145,7 +145,7 @@ def _parted(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
 
 
 def _by_columns(lines: Sequence[Line], gutter: float) -> Iterator[Line]:
-    """Between two lines that go across, the left column and then the right one."""
+    """Lines in reading order: between full-width lines, the left column and then the right one."""
     left: list[Line] = []
     right: list[Line] = []
     for line in sorted(lines, key=lambda line: -line.y):
@@ -160,7 +160,7 @@ def _by_columns(lines: Sequence[Line], gutter: float) -> Iterator[Line]:
 
 
 def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:
-    """Runs from left to right as one line, with a space at each gap that is one."""
+    """Join runs from left to right, with a space at each word gap."""
     weight: Counter[float] = Counter()
     text = ""
     for before, run in zip((None, *runs), runs, strict=False):
@@ -177,7 +177,7 @@ def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:
 
 
 def _gap(before: TextRun, run: TextRun) -> float:
-    """The room between two runs in letter sizes, bold letters taken for as narrow as plain ones."""
+    """The space between two runs in letter sizes, corrected for the width of bold letters."""
     gap = (run.x - before.right) / run.size
     return gap / _BOLD if before.bold and run.bold else gap
 
@@ -187,17 +187,17 @@ def _at_edge(page: Page, line: Line) -> bool:
 
 
 def without_numbers(text: str) -> str:
-    """The same for "Page 3 of 9" and "Page 4 of 9"."""
+    """The text with numbers removed, so that "Page 3 of 9" equals "Page 4 of 9"."""
     return re.sub(r"\d+", "#", text).casefold().strip()
 
 
 def is_number(text: str) -> bool:
-    """Whether it is the number of a page."""
+    """Whether it is a page number."""
     return bool(re.fullmatch(r"[-–—\s]*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?[-–—\s]*", text, re.IGNORECASE))
 
 
 def _running(pages: Sequence[Page], found: Sequence[Sequence[Line]]) -> set[str]:
-    """What stands at the same edge of several pages, numbers aside."""
+    """Lines at the same edge of several pages, ignoring numbers."""
     seen: Counter[str] = Counter()
     for page, lines in zip(pages, found, strict=True):
         seen.update({without_numbers(line.text) for line in lines if _at_edge(page, line)})

@@ -1,6 +1,6 @@
-"""The title that a PDF gives itself, from its information dictionary or its XMP record.
+"""Reads a PDF's title from its information dictionary or XMP metadata.
 
-Read from the bytes: the parser shows neither, and fails on a file whose record is broken.
+It is read from the raw bytes: the parser exposes neither, and fails on files with broken metadata.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST = 8  # characters
 
 
 def document_title(data: bytes) -> str:
-    """The title in a PDF's metadata; empty when there is none, or only a file name."""
+    """The title in a PDF's metadata; empty if there is none, or only a file name."""
     for found in (_from_information(data), _from_xmp(data)):
         title = " ".join(plain(found).split())
         if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title):
@@ -44,7 +44,7 @@ def _from_information(data: bytes) -> str:
 
 
 def _string(raw: bytes) -> str:
-    """A PDF string, in UTF-16 or in (about) Latin-1."""
+    """Decode a PDF string, in UTF-16 or (approximately) Latin-1."""
     if raw.startswith(b"<"):
         digits = re.sub(rb"\s", b"", raw[1:-1])
         value = bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode("ascii"))

@@ -1,8 +1,8 @@
-"""What opendataloader-pdf says of a PDF as the text of a paper, under the same rules as our own reading.
+"""Converts the output of opendataloader-pdf to the text of a paper, under the same rules as our own reader.
 
 Its JSON is a tree: `kids` of the document are headings with a level, paragraphs, lists and tables, each with its page
-(1, 2 ...) and its box (left, lower, right, upper edge, in points). Headings and their levels are taken from there; our
-own reading of the same file gives the number of pages, metadata and DOI, and the words whose ligatures are lost.
+(1, 2 ...) and box (left, lower, right, upper edge, in points). Headings and their levels come from there; our own
+reading of the same file gives the number of pages, metadata and DOI, and repairs words with lost ligatures.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .structure import PdfText, is_scale, put_together
 _BOLD = re.compile(r"bold|black|heavy", re.IGNORECASE)
 _ONE_WIDTH = re.compile(r"mono(?!type)|courier|consol|(?<!uni)code|typewriter|cmtt", re.IGNORECASE)
 _PARTS = ("kids", "list items", "rows", "cells")
-_RUNNING_HEAD = 200  # characters; what is longer is text that happens to stand on several pages
+_RUNNING_HEAD = 200  # characters; longer text that repeats on several pages is not a running head
 
 
 @dataclass(frozen=True, slots=True)
 class _Element:
-    """A leaf of the tree; `level` is 0 for what is no heading, `lines` are as printed."""
+    """A leaf of the tree; `level` is 0 unless it is a heading, `lines` are as printed."""
 
     page: int
     upper: float
@@ -53,11 +53,11 @@ class _Element:
         return self.level == 0 and not self.table and _ONE_WIDTH.search(self.font) is not None
 
 
-def text_of(said: dict[str, Any], own: PdfText) -> PdfText:
-    """The text of a paper from the JSON object `said` and our `own` reading of the PDF; ValueError if none."""
+def text_of(document: dict[str, Any], own: PdfText) -> PdfText:
+    """The text of a paper from the JSON object `document` and our `own` reading; raises ValueError if there is none."""
     pages = len(own.pages)
-    elements = sorted(_elements(said, pages), key=lambda element: element.page)
-    elements = _mended(_without_running_heads(elements), own.text)
+    elements = sorted(_elements(document, pages), key=lambda element: element.page)
+    elements = _with_repaired_words(_without_running_heads(elements), own.text)
     weight = Counter[float]()
     for element in elements:
         weight[element.size] += 0 if element.table else sum(map(len, element.lines))
@@ -76,7 +76,7 @@ def text_of(said: dict[str, Any], own: PdfText) -> PdfText:
 
 
 def _elements(node: dict[str, Any], pages: int) -> Iterator[_Element]:
-    """The leaves below a node in reading order; a table is one."""
+    """The leaves below a node in reading order; a table is a leaf."""
     stack: list[Any] = [node]
     while stack:
         part = stack.pop()
@@ -101,7 +101,7 @@ def _element(part: dict[str, Any], pages: int, lines: tuple[str, ...], *, table:
 
 
 def _cells(table: dict[str, Any]) -> list[list[str]]:
-    """The rows of a table; a cell over several columns stands in the first of them."""
+    """The rows of a table; a cell that spans columns is placed in the first of them."""
     columns = int(table.get("number of columns") or 0)
     rows: list[list[str]] = []
     for row in table.get("rows") or []:
@@ -119,12 +119,12 @@ def _words(cell: dict[str, Any]) -> Iterator[str]:
 
 
 def _are_cells(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the cells are no running text between lines that are no table's."""
+    """Whether it is a real table, not running text between unrelated lines."""
     return max(len(cell) for row in rows for cell in row) <= LONGEST_CELL
 
 
 def _without_running_heads(elements: Sequence[_Element]) -> list[_Element]:
-    """Without page numbers, and without what stands uppermost or lowest on three pages or more, numbers aside."""
+    """Drop page numbers, and the top or bottom text of three or more pages that is equal up to numbers."""
     edges: set[int] = set()
     for _, there in groupby(range(len(elements)), key=lambda index: elements[index].page):
         page = list(there)
@@ -143,8 +143,8 @@ def _bare(element: _Element) -> str:
     return without_numbers(" ".join(element.lines))
 
 
-def _mended(elements: Sequence[_Element], own: str) -> list[_Element]:
-    """Words that lost a ligature as our own reading has them."""
+def _with_repaired_words(elements: Sequence[_Element], own: str) -> list[_Element]:
+    """Repair words that lost a ligature from our own reading."""
     texts = [line for element in elements for line in element.lines]
     words = words_made_whole(texts, [own]) if lost_ligatures(texts) else {}
     return [replace(element, lines=tuple(with_words(line, words) for line in element.lines)) for element in elements]
@@ -161,9 +161,9 @@ def _piece(element: _Element, hyphens: Hyphens) -> Piece:
 
 
 def _levelled(pieces: Iterable[Piece], body: float) -> tuple[list[Piece], bool]:
-    """Pieces with levels below the title's, and whether names stand before the text.
+    """Pieces with heading levels below the title's, and whether author names precede the text.
 
-    Names before the abstract, captions, lines of a table of contents and titles in the references are no headings.
+    Names before the abstract, captions, lines of a table of contents and titles in the references are not headings.
     """
     pieces = list(pieces)
     opens = next(
@@ -186,9 +186,9 @@ def _levelled(pieces: Iterable[Piece], body: float) -> tuple[list[Piece], bool]:
 
 
 def _depths(headings: Mapping[int, Piece]) -> dict[int, int]:
-    """Levels from 2 on without holes: the program counts sizes of type, those of labels too, so 9 can follow 3."""
+    """Levels from 2 on without gaps: the program ranks font sizes, including those of labels, so 9 can follow 3."""
     depths: dict[int, int] = {}
-    above: list[tuple[int, int]] = []  # what the program says, and what becomes of it
+    above: list[tuple[int, int]] = []  # the program's level, and ours
     for index, heading in headings.items():
         while above and above[-1][0] >= heading.level:
             above.pop()

@@ -1,4 +1,4 @@
-"""Lines of a PDF gathered to paragraphs, headings, tables and pieces of code, before their levels are known."""
+"""Groups lines of a PDF into paragraphs, headings, tables and code, before heading levels are known."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from statistics import median
 from .dehyphenation import Hyphens, plain
 from .lines import Line
 
-LARGER = 1.12  # times the running text: larger than that is a heading
-SMALLER = 0.92  # times the running text: smaller than that is a footnote or a caption
-_NEW_PARAGRAPH = 1.35  # times the usual distance of two lines
-_INDENT = (0.8, 4.0)  # times the letter size: how far a paragraph's first line is set in
-# "3.2 Data", "Appendix B", "A.1 Proofs", "B. Proofs"; of a bare "A" the other headings tell whether it is a number.
+LARGER = 1.12  # times the body text: anything larger is a heading
+SMALLER = 0.92  # times the body text: anything smaller is a footnote or a caption
+_NEW_PARAGRAPH = 1.35  # times the usual line spacing
+_INDENT = (0.8, 4.0)  # times the letter size: the indent of a paragraph's first line
+# "3.2 Data", "Appendix B", "A.1 Proofs", "B. Proofs"; whether a bare "A" is a number depends on the other headings.
 NUMBERED = re.compile(
     r"^(?:[Aa]ppendix\s+|APPENDIX\s+)?((?:\d{1,2}|[A-Z](?=[.\d]))(?:\.\d{1,2})*)\.?\s+(?=\S*[^\W\d_])"
     r"|^(?:[Aa]ppendix|APPENDIX)\s+([A-Z])\.?\s+(?=\S*[^\W\d_])"
@@ -26,7 +26,7 @@ ENDS = re.compile(r"[.!?:;\"”')\]]$")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A paragraph, heading or table of one or more lines; `level` is 0 for what is no heading."""
+    """A paragraph, heading or table of one or more lines; `level` is 0 unless it is a heading."""
 
     page: int
     size: float
@@ -47,7 +47,7 @@ def body_size(lines: Sequence[Line]) -> float:
 
 
 def gathered(lines: Sequence[Line], body: float) -> Iterator[Piece]:
-    """Lines that follow each other in one paragraph or heading."""
+    """Group consecutive lines of one paragraph or heading."""
     gaps = [
         above.y - line.y
         for above, line in pairwise(lines)
@@ -72,9 +72,9 @@ def _belongs(group: Sequence[Line], line: Line, usual: float, body: float) -> bo
         return True
     heading, inside = looks_like_heading(line, body), looks_like_heading(above, body)
     if heading or inside:
-        # A heading of two lines: same type, close together, and the second is no numbered heading of its own.
+        # A heading of two lines: same font, close together, and the second is not a numbered heading itself.
         close = 0 < above.y - line.y < max(1.7, usual) * line.size
-        return heading and inside and close and _same_type(above, line) and not NUMBERED.match(line.text)
+        return heading and inside and close and _same_font(above, line) and not NUMBERED.match(line.text)
     if abs(above.size - line.size) > 0.1 * body:
         return False
     fall = above.y - line.y
@@ -86,7 +86,7 @@ def _belongs(group: Sequence[Line], line: Line, usual: float, body: float) -> bo
     return not (_INDENT[0] < indent < _INDENT[1] and ended and len(above.text) > 20)
 
 
-def _same_type(one: Line, other: Line) -> bool:
+def _same_font(one: Line, other: Line) -> bool:
     return abs(one.size - other.size) < 0.2
 
 

@@ -1,4 +1,4 @@
-"""What stands where on the pages of a PDF: runs of text with place and font, and tables, by pdf-oxide.
+"""Reads the pages of a PDF with pdf-oxide: text runs with position and font, and tables.
 
 Lengths are points, 72 to the inch; y grows upwards.
 """
@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# A piece of text that is so much higher than its letters runs up the margin (the stamp of a preprint server).
+# Text this much taller than its letters runs up the margin (the stamp of a preprint server).
 _UPRIGHT = 3.0
 LEAST_ROWS = 2
 FEW_LETTERS = 30
 _LEAST_FILLED = 0.5
-LONGEST_CELL = 200  # characters; what the library takes for a table with such cells is running text
+LONGEST_CELL = 200  # characters; an apparent table with longer cells is running text
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class TextRun:
 
     @property
     def middle(self) -> float:
-        """Half of its height."""
+        """The vertical middle."""
         return self.y + self.height / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as markdown, and the box that it fills."""
+    """A table as markdown, and its bounding box."""
 
     x: float
     y: float
@@ -60,7 +60,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page; `pictures` counts the images on it, where there is hardly a letter."""
+    """One page; `pictures` counts its images if it has hardly any text."""
 
     width: float
     height: float
@@ -70,7 +70,7 @@ class Page:
 
 
 def read_page(document: Any, number: int) -> Page:
-    """The page `number` (0, 1 ...) of an open document; raises what the parser raises."""
+    """Read the page `number` (0, 1 ...) of an open document; raises the parser's errors."""
     runs = tuple(
         TextRun(x, y, width, height, span.font_size or height, bool(span.is_bold), bool(span.is_monospace), text)
         for span in document.extract_spans(number)
@@ -80,7 +80,7 @@ def read_page(document: Any, number: int) -> Page:
     )
     tables = tuple(table for found in document.extract_tables(number) if (table := _table(found)) is not None)
     width, height = _size(document, number, runs)
-    # Only for a page without text does anybody ask, and looking for pictures takes as long as for text.
+    # Only needed for pages without text; counting images takes as long as reading text.
     lettered = sum(character.isalpha() for run in runs for character in run.text) >= FEW_LETTERS
     return Page(width, height, runs, tables, 0 if lettered else _pictures(document, number))
 
@@ -93,7 +93,7 @@ def _pictures(document: Any, number: int) -> int:
 
 
 def _size(document: Any, number: int, runs: Sequence[TextRun]) -> tuple[float, float]:
-    """Width and height of a page; of what is on it where the file is damaged and does not say."""
+    """Width and height of a page; estimated from its content if a damaged file does not say."""
     try:
         page = document[number]  # the document's own media box takes fifty times as long
         return float(page.width), float(page.height)
@@ -102,12 +102,12 @@ def _size(document: Any, number: int, runs: Sequence[TextRun]) -> tuple[float, f
 
 
 def _clean(text: str) -> str:
-    """Without the characters that carry no letter."""
+    """The text without characters that represent no letter."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\u200b\u2060\ufeff]", "", text)
 
 
 def _table(found: dict[str, Any]) -> Table | None:
-    """The table as markdown; None when the library has seen rows where there are none."""
+    """The table as markdown; None if the library's detection was wrong."""
     rows = [[_cell(cell) for cell in row["cells"]] for row in found["rows"]]
     columns = max((len(row) for row in rows), default=0)
     cells = [cell for row in rows for cell in row]
@@ -121,7 +121,7 @@ def _table(found: dict[str, Any]) -> Table | None:
 
 
 def table_markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells as a markdown table with the first row as its head."""
+    """Rows of cells as a markdown table with the first row as its header."""
     columns = max(len(row) for row in rows)
     escaped = [[cell.replace("|", "\\|") for cell in row] + [""] * (columns - len(row)) for row in rows]
     lines = ["| " + " | ".join(row) + " |" for row in escaped]

@@ -1,4 +1,4 @@
-"""What was read from a PDF as a parsed paper, in the same form that markdown gets."""
+"""Converts text read from a PDF to a parsed paper, as for markdown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .structure import PdfText
 
 
 def parsed_pdf(read: PdfText) -> ParsedPaper:
-    """Sections and blocks of a PDF; names and addresses before the abstract are not searched."""
+    """Sections and blocks of a PDF; names and addresses before the abstract are not searchable."""
     front = FrontMatter(title=read.title, doi=read.doi)
     headings = [Heading(*heading) for heading in read.headings]
     has_title = bool(headings) and headings[0].level == 1

@@ -1,4 +1,4 @@
-"""Opens a PDF, tells in one line why one cannot be taken, and reads its title and DOI."""
+"""Opens a PDF, refuses unusable ones with a one-line reason, and reads its title and DOI."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .metadata import document_title
 from .pages import FEW_LETTERS, Page, read_page
 from .structure import PdfText, structure
 
-_TAIL = 2048  # bytes: the end mark stands within the last of them
-_SAMPLE = 100_000  # characters, enough to tell what kind of text it is
-_READABLE = 0.5  # of the characters must be letters
-_STRAY = 0.02  # of the characters may be control characters or undefined ones
+_TAIL = 2048  # bytes at the end that must contain the end mark
+_SAMPLE = 100_000  # characters, enough to judge the text
+_READABLE = 0.5  # minimum share of letters among the characters
+_STRAY = 0.02  # maximum share of control or undefined characters
 _RIGHT_TO_LEFT = 0.3  # of the letters
-_ODD_WORDS = 0.4  # of the words may have digits or signs between letters
+_ODD_WORDS = 0.4  # maximum share of words with digits or signs between letters
 
 NO_MAP = "its fonts do not say which letters they draw (no Unicode map), so its text cannot be read; run OCR on it"
 SCANNED = "holds pictures of pages without any text (scanned?); run OCR on it first"
 
 
 class PdfRefusedError(Exception):
-    """A PDF that cannot be taken in; the message is the reason, in one line."""
+    """A PDF that cannot be used; the message is the reason in one line."""
 
 
 def read_pdf(path: Path) -> PdfText:
@@ -57,12 +57,12 @@ def read_pdf(path: Path) -> PdfText:
 
 
 def _opened(path: Path, data: bytes) -> Any:
-    """The open document; what the parser cannot open is looked at, so that the reason is the true one."""
+    """Open the document; if the parser fails, examine the file to report the actual reason."""
     if not data:
         raise PdfRefusedError("is empty (0 bytes)")
     if b"%PDF-" not in data[:1024]:
         kind = "an HTML page" if re.match(rb"\s*<(?:!doctype html|html)", data, re.IGNORECASE) else "something else"
-        raise PdfRefusedError(f"is no PDF but {kind} under that name")
+        raise PdfRefusedError(f"is not a PDF but {kind} under that name")
     import pdf_oxide
 
     pdf_oxide.disable_logging()
@@ -73,7 +73,7 @@ def _opened(path: Path, data: bytes) -> Any:
         if b"%%EOF" not in data[-_TAIL:]:
             raise PdfRefusedError("is cut off: its end is missing; download or copy it again") from error
         if not re.search(rb"\d\s+\d\s+obj\b", data):
-            raise PdfRefusedError("is damaged: nothing stands between its head and its end") from error
+            raise PdfRefusedError("is damaged: there is nothing between its head and its end") from error
         raise PdfRefusedError(f"is damaged ({_line(error)})") from error
     if locked:
         raise PdfRefusedError("is encrypted and asks for a password; save a copy without one")
@@ -89,7 +89,7 @@ def _line(error: Exception) -> str:
 
 
 def _require_text(document: Any, data: bytes, pages: Sequence[Page]) -> None:
-    """Raise `PdfRefusedError` when there is no text, or none that means anything."""
+    """Raise `PdfRefusedError` if there is no text, or no meaningful text."""
     if not pages:
         raise PdfRefusedError("has no pages")
     text = " ".join(run.text for page in pages for run in page.runs)
@@ -113,7 +113,7 @@ def _require_text(document: Any, data: bytes, pages: Sequence[Page]) -> None:
 
 
 def _is_gibberish(text: str, shown: str, letters: int) -> bool:
-    """Whether the characters are numbers of glyphs rather than letters."""
+    """Whether the characters are glyph numbers rather than letters."""
     stray = sum(unicodedata.category(character) in {"Cc", "Co", "Cn"} or character == "\ufffd" for character in shown)
     if (letters < _READABLE * len(shown) and letters < 5 * FEW_LETTERS) or stray > _STRAY * len(shown):
         return True

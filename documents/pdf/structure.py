@@ -1,4 +1,4 @@
-"""Pieces of a PDF as the text of a paper, with its headings, its blocks, and where each page begins."""
+"""Assembles the pieces of a PDF into the text of a paper, with headings, blocks and page starts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NUMBER = re.compile(r"[-−–+]?\d[\d.,]*%?")
 class PdfText:
     """A PDF as text.
 
-    `headings` are title, level, start of the line and start of the text below; `blocks` kind, start and end;
-    `pages` the offset at which each page begins; `title_source` says where the title was found.
+    `headings` are title, level, start of the line and start of the text below; `blocks` are kind, start and end;
+    `pages` is the offset at which each page begins; `title_source` says where the title was found.
     """
 
     text: str
@@ -36,7 +36,7 @@ class PdfText:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> PdfText:
-        """What `asdict` and JSON made of it, as it was; TypeError when fields are missing."""
+        """Restore from `asdict` and JSON; raises TypeError if fields are missing."""
         return cls(
             **{
                 **record,
@@ -58,12 +58,12 @@ def structure(lines: Sequence[Line], page_count: int) -> PdfText:
 def put_together(
     pieces: Sequence[Piece], body: float, hyphens: Hyphens, page_count: int, opens_with_names: bool
 ) -> PdfText:
-    """The text of a paper from pieces with their levels, in reading order; `body` is the size of the running text."""
+    """Assemble a paper from pieces with their levels, in reading order; `body` is the size of the body text."""
     return _assembled(list(_continued(pieces, body, hyphens)), page_count, opens_with_names)
 
 
 def is_scale(piece: Piece) -> bool:
-    """Whether it is the numbers along the axis of a figure, with letters for names at most."""
+    """Whether it is the scale of a figure's axis: numbers, with single letters at most."""
     words = piece.text.split()
     numbers = sum(bool(_NUMBER.fullmatch(word)) for word in words)
     plain_text = not (piece.table or piece.code)
@@ -75,10 +75,10 @@ def is_scale(piece: Piece) -> bool:
 
 
 def _continued(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[Piece]:
-    """Paragraphs that a column or page has cut in two made whole.
+    """Rejoin paragraphs split by a column or page break.
 
-    What stands between the parts goes before the paragraph when it is on the page that it began on, else behind
-    it, so that the pages stay in order.
+    Pieces between the parts are placed before the paragraph if they are on the page where it began, else after it, so
+    that the pages stay in order.
     """
     begun: Piece | None = None
     behind: list[Piece] = []

@@ -1,7 +1,7 @@
-"""Tables without lines, as most papers set them: rows of figures whose cells stand below each other.
+"""Detects tables without rules, as in most papers: rows of numbers with aligned cells.
 
-The parser finds tables by their lines only. Here a table is at least three rows of three cells or more, two of
-them figures, close together, in which the cells of all rows share columns. The rows above them are its head.
+The parser finds tables only by their rules. Here a table is at least three rows, close together, of three or more
+cells, two of them numbers, whose cells share columns. The rows above them are its header.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from itertools import pairwise
 from .pages import Table, TextRun, table_markdown
 
 CAPTION = re.compile(r"^(?:supplement\w* )?(?:fig(?:ure|\.)?|table|algorithm|listing|scheme)\s*\w?\d", re.IGNORECASE)
-_CELL_GAP = 0.6  # times the letter size: as much room parts two cells
-_LEAST_ROWS = 3  # rows of figures
+_CELL_GAP = 0.6  # times the letter size: the minimum gap between two cells
+_LEAST_ROWS = 3  # minimum rows of numbers
 _LEAST_CELLS = 3
-_LEAST_FIGURES = 2  # cells of a row
-_FALL = 2.3  # times the letter size: rows further apart are not of one table
+_LEAST_FIGURES = 2  # minimum number cells per row
+_FALL = 2.3  # times the letter size: rows further apart are not in one table
 _HEAD_ROWS = 4
-_BETWEEN = 2  # rows without figures between two with them: names of groups, wrapped cells
+_BETWEEN = 2  # rows without numbers between two rows with them: group names, wrapped cells
 _FIGURE = re.compile(r"[(\[<>≤≥~±+\-−–]?\s*(?:[$€£]\s*)?[.\d]")
-_WORDS_IN_CELL = 6  # more is running text beside a table or above it
+_WORDS_IN_CELL = 6  # more words are running text next to a table or above it
 _WORDS_IN_ROW = 40
 
 
@@ -48,7 +48,7 @@ class _Row:
 
     @property
     def figures(self) -> bool:
-        """Whether it is a row of a table by itself."""
+        """Whether it is a row of numbers."""
         figures = sum(bool(_FIGURE.match(cell.text)) for cell in self.cells)
         return len(self.cells) >= _LEAST_CELLS and figures >= _LEAST_FIGURES and not self.wordy
 
@@ -59,12 +59,12 @@ class _Row:
 
     @property
     def short(self) -> bool:
-        """Whether no cell has more words than one of a table's head."""
+        """Whether no cell has more words than a header cell."""
         return max(len(cell.text.split()) for cell in self.cells) <= _WORDS_IN_CELL
 
 
 def take_tables(rows: Sequence[Sequence[TextRun]]) -> tuple[list[list[TextRun]], list[Table]]:
-    """The rows of one column that are running text, and the tables that the others make; rows go from top to bottom."""
+    """Split the rows of one column, from top to bottom, into running text and tables."""
     made = [_row(runs) for runs in rows]
     taken: set[int] = set()
     tables: list[Table] = []
@@ -81,10 +81,10 @@ def take_tables(rows: Sequence[Sequence[TextRun]]) -> tuple[list[list[TextRun]],
 def take_wide_tables(
     rows: Sequence[Sequence[TextRun]], parted: Callable[[Sequence[TextRun]], list[list[TextRun]]]
 ) -> tuple[list[list[TextRun]], list[Table]]:
-    """As `take_tables`, on a page of two columns, with the tables that go across both.
+    """Like `take_tables` for a page of two columns, including tables across both.
 
-    `parted` cuts a row at the gutter. Figures right of it without a name before them belong to the row on its left;
-    two tables side by side have names of their own.
+    `parted` splits a row at the gutter. Numbers right of it without a label before them belong to the row on its left;
+    two tables side by side have labels of their own.
     """
     across = {index for index, runs in enumerate(rows) if _goes_on(parted(runs))}
     candidates = {near for index in across for near in range(max(0, index - _HEAD_ROWS), index + 1)}
@@ -103,7 +103,7 @@ def take_wide_tables(
 
 
 def _goes_on(parts: Sequence[Sequence[TextRun]]) -> bool:
-    """Whether the part right of the gutter begins with a figure, and that on its left is a row of a table, too."""
+    """Whether the part right of the gutter begins with a number, and the part on its left is a table row too."""
     if len(parts) < 2:
         return False
     left, right = map(_row, parts)
@@ -114,7 +114,7 @@ def _row(runs: Sequence[TextRun]) -> _Row:
     cells: list[_Cell] = []
     for run in runs:
         text = run.text.strip()
-        # A blank at the end of a run is room, not text.
+        # A blank at the end of a run is spacing, not text.
         blank = (len(run.text) - len(run.text.rstrip())) * 0.25 * run.size
         right = max(run.x, run.right - blank)
         if cells and run.x - cells[-1].right < _CELL_GAP * run.size:
@@ -130,7 +130,7 @@ def _near(above: _Row, below: _Row) -> bool:
 
 
 def _groups(rows: Sequence[_Row]) -> Iterator[tuple[int, int]]:
-    """First and last row of figures of what may be tables."""
+    """First and last row of numbers of each candidate table."""
     first = last = None
     count = 0
     for index, row in enumerate(rows):
@@ -148,7 +148,7 @@ def _groups(rows: Sequence[_Row]) -> Iterator[tuple[int, int]]:
 
 
 def _columns(rows: Sequence[_Row]) -> list[tuple[float, float]] | None:
-    """Where the columns stand, from the rows of figures; None when these do not share any."""
+    """The column positions in the rows of numbers; None if the rows share none."""
     figures = [row for row in rows if row.figures]
     spans: list[tuple[float, float]] = []
     for left, right in sorted((cell.left, cell.right) for row in figures for cell in row.cells):
@@ -158,13 +158,13 @@ def _columns(rows: Sequence[_Row]) -> list[tuple[float, float]] | None:
             spans.append((left, right))
     if len(spans) < _LEAST_CELLS:
         return None
-    # A cell across two columns, or figures that only happen to follow each other, make columns run together.
-    apart = sum(all(_at(spans, one) != _at(spans, other) for one, other in pairwise(row.cells)) for row in figures)
-    return spans if apart >= 0.8 * len(figures) and apart >= _LEAST_ROWS else None
+    # Cells across two columns, or numbers that merely follow each other, make columns merge.
+    distinct = sum(all(_at(spans, one) != _at(spans, other) for one, other in pairwise(row.cells)) for row in figures)
+    return spans if distinct >= 0.8 * len(figures) and distinct >= _LEAST_ROWS else None
 
 
 def _at(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
-    """The column that a cell shares most room with, the nearest when it shares none."""
+    """The column with the largest overlap with a cell, or the nearest if none overlaps."""
     return max(
         range(len(columns)),
         key=lambda index: min(cell.right, columns[index][1]) - max(cell.left, columns[index][0]),
@@ -172,7 +172,7 @@ def _at(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
 
 
 def _head(rows: Sequence[_Row], first: int, least: int, columns: Sequence[tuple[float, float]]) -> int:
-    """The first row of the table's head: rows above the figures with cells of their own."""
+    """The first row of the table's header: rows with cells above the numbers."""
     head = first
     left, right = columns[0][0], columns[-1][1]
     for index in range(first - 1, max(least, first - _HEAD_ROWS) - 1, -1):
@@ -194,7 +194,7 @@ def _table(rows: Sequence[_Row], columns: Sequence[tuple[float, float]], *, head
         for cell in row.cells:
             place = _at(columns, cell)
             line[place] = f"{line[place]} {cell.text}".strip()
-        # Rows with more than one cell above the figures are one head; a name of a group stays a row.
+        # Rows with more than one cell above the numbers form one header; a group name stays a row.
         if lines and number < heads and len(row.cells) > 1:
             lines[0] = [f"{above} {below}".strip() for above, below in zip(lines[0], line, strict=True)]
         else:

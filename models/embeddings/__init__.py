@@ -1,1 +1,1 @@
-"""Embedding models, bundled or behind an endpoint, and the cross-encoder."""
+"""Embedding models, bundled or remote, and the cross-encoder."""

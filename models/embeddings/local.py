@@ -1,8 +1,8 @@
-"""The bundled embedding: bge-small-en-v1.5 in int8, 384 dimensions, no key and no network.
+"""The bundled embedding model: bge-small-en-v1.5 in int8, 384 dimensions, no key and no network.
 
-One text per run, without padding, as many runs at once as there are cores. The int8 model scales its
-activations by what else is in a batch, so a batch would change the bits of a vector; alone, the same text has
-the same vector whatever it is embedded with.
+Each text is a run of its own, without padding, with as many concurrent runs as cores. The int8 model scales its
+activations over the whole batch, so batching would change a vector with its neighbours; alone, a text always has the
+same vector.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LATEST_QUERIES: Final = 64
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -34,19 +34,19 @@ def cores() -> int:
 
 @thread_safe_cache
 def _workers() -> ThreadPoolExecutor:
-    # One pool for all callers: more runs at once than cores would only make each of them slower.
+    # One pool for all callers: more concurrent runs than cores would only slow each other down.
     return ThreadPoolExecutor(cores(), thread_name_prefix="embed")
 
 
 class LocalEmbedding:
-    """Implements `EmbeddingModel` on onnxruntime; loads on first use, may be shared by threads and loops."""
+    """Implements `EmbeddingModel` on onnxruntime; loads on first use; may be shared by threads and event loops."""
 
     name: Final = f"local:{EMBEDDER.name}"
     dimensions: Final = DIMENSIONS
     at_once: Final = 1
 
     def __init__(self) -> None:
-        # A question is looked up among summaries, then among chunks, then wider: the model need not read it thrice.
+        # The same question is searched in summaries, in chunks, then more widely, but is embedded only once.
         self.latest_queries: OrderedDict[str, Vector] = OrderedDict()
 
     def count_tokens(self, text: str) -> int:
@@ -58,7 +58,7 @@ class LocalEmbedding:
         return count_tokens_each(texts)
 
     def embed_text(self, text: str) -> Vector:
-        """The vector of `text` as it stands, [384], cut at 512 tokens; blocks. Raises `WeightsError`."""
+        """The vector of `text` without a prefix, [384], truncated at 512 tokens; blocks. Raises `WeightsError`."""
         ids = load_tokenizer(EMBEDDER).encode(text).ids
         if len(ids) > MAX_TOKENS:
             ids = [*ids[: MAX_TOKENS - 1], ids[-1]]
@@ -77,8 +77,8 @@ class LocalEmbedding:
         waiting = iter(range(len(texts)))
         loop = asyncio.get_running_loop()
 
-        # Each worker takes the next text when it is free, so that a query of another task never
-        # stands in line behind a whole library.
+        # Each worker takes the next text when it is free, so that a query from another task never
+        # queues behind a whole library.
         async def work() -> None:
             for index in waiting:
                 vectors[index] = await loop.run_in_executor(_workers(), self.embed_text, texts[index])

@@ -1,4 +1,4 @@
-"""What turns text into vectors, as a protocol."""
+"""The protocol of embedding models."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Vectors = NDArray[np.float32]  # [n, d], each row of length 1
 
 
 class EmbeddingModel(Protocol):
-    """Embeds chunks and queries; all vectors have length 1, so that a dot product is the cosine."""
+    """Embeds chunks and queries as unit vectors, so that a dot product is the cosine."""
 
     @property
     def name(self) -> str:
-        """Names model and weights; two models whose vectors must not be mixed have different names."""
+        """The name of model and weights; models whose vectors must not be mixed have different names."""
         ...
 
     @property
     def dimensions(self) -> int | None:
-        """Length of a vector; None while an endpoint has not answered yet."""
+        """The length of a vector; None until an endpoint has answered."""
         ...
 
     @property
     def at_once(self) -> int:
-        """Texts that are worth gathering for one call, over several papers; 1 where there is nothing to gain."""
+        """The number of texts worth batching in one call, across papers; 1 if there is nothing to gain."""
         ...
 
     def count_tokens(self, text: str) -> int:
-        """Tokens by the bundled tokenizer, without special tokens: chunks never depend on the model."""
+        """Tokens by the bundled tokenizer, without special tokens, so that chunks never depend on the model."""
         ...
 
     def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
@@ -39,7 +39,7 @@ class EmbeddingModel(Protocol):
         ...
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
-        """Vectors of `texts`, [n, d] in their order; `on_done(k)` is called as k more are finished."""
+        """Vectors of `texts`, [n, d], in order; `on_done(k)` is called when k more are finished."""
         ...
 
     async def embed_query(self, text: str) -> Vector:
@@ -48,7 +48,7 @@ class EmbeddingModel(Protocol):
 
 
 def normalised(rows: Vectors) -> Vectors:
-    """`rows` scaled to length 1; a row of zeros stays as it is."""
+    """`rows` scaled to length 1; zero rows stay unchanged."""
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: Vectors = (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
     return scaled

@@ -1,7 +1,7 @@
-"""Embeddings from an endpoint, or from any LangChain `Embeddings`, behind the journal.
+"""Embeddings from an endpoint or any LangChain `Embeddings`, cached in the journal.
 
-Texts go out in batches, but each has its own key in the journal: whatever the batches are next time, no text
-is paid for twice.
+Texts are sent in batches, but each has its own journal key: however they are batched next time, no text is paid for
+twice.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from .protocol import Vector, Vectors, normalised
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-BATCH: Final = 64  # texts in a request
+BATCH: Final = 64  # texts per request
 BATCHES_AT_ONCE: Final = 8
-_OF_TEXT: Final = 8  # tokens that a server may put around each text
-_CHARACTERS_OF_TOKEN: Final = 4  # about, where a server does not count them
+_OF_TEXT: Final = 8  # tokens that a server may add to each text
+_CHARACTERS_OF_TOKEN: Final = 4  # roughly, if a server does not count tokens
 
 TextKind = Literal["document", "query"]
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedTexts:
-    """Vectors as they came, and the tokens that were counted for them; None when a server counted none."""
+    """Vectors as received, and their tokens as counted by the server, if it counts them."""
 
     rows: Sequence[Sequence[float]]
     tokens: int | None = None
@@ -55,7 +55,7 @@ VectorSource = Callable[[Sequence[str], TextKind], Awaitable[EmbeddedTexts]]
 
 
 class JournaledEmbedding:
-    """Implements `EmbeddingModel` on a source of vectors that costs money or time."""
+    """Implements `EmbeddingModel` on a remote or expensive source of vectors."""
 
     at_once: Final = BATCH * BATCHES_AT_ONCE
 
@@ -79,7 +79,7 @@ class JournaledEmbedding:
 
     @property
     def dimensions(self) -> int | None:
-        """Length of a vector; None before the first answer."""
+        """The length of a vector; None before the first answer."""
         return self._dimensions
 
     def count_tokens(self, text: str) -> int:
@@ -103,7 +103,7 @@ class JournaledEmbedding:
         async def embed(batch: Sequence[str]) -> list[Vector]:
             nonlocal failed
             async with turn:
-                if failed:  # what is under way ends and is kept, but nothing more is begun
+                if failed:  # batches in flight finish and are stored, but no new one is started
                     return []
                 try:
                     vectors = await self._embed(batch, "document")
@@ -120,7 +120,7 @@ class JournaledEmbedding:
         return np.stack(rows) if rows else np.zeros((0, self._dimensions or 0), dtype=np.float32)
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector of a query, [d]; raises as `embed_documents`."""
+        """The vector of a query, [d]; raises like `embed_documents`."""
         return (await self._embed([text], "query"))[0]
 
     async def _embed(self, texts: Sequence[str], kind: TextKind) -> list[Vector]:
@@ -144,7 +144,7 @@ class JournaledEmbedding:
             most = Hold(payer.run, records[positions[0]], len(wanted), 0, 0)
             admission = await request.admission(most, lambda: "".join(wanted), _OF_TEXT * len(wanted))
             rows, tokens = await self._limiter.run(lambda: self._ask(wanted, kind), admission)
-            if tokens is None:  # a free answer would pass any budget
+            if tokens is None:  # an answer that counts as free would bypass any budget
                 tokens = 1 + sum(map(len, wanted)) // _CHARACTERS_OF_TOKEN
             # A request is billed as a whole; its tokens are counted with the first of its texts.
             first = request.result(_payload(rows[0]), (tokens, 0))
@@ -167,7 +167,7 @@ class JournaledEmbedding:
     async def _ask(self, texts: Sequence[str], kind: TextKind) -> tuple[Vectors, int | None]:
         try:
             embedded = await self._source(texts, kind)
-            with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
+            with np.errstate(over="ignore"):  # overflow becomes infinite, and is refused below
                 rows = np.asarray(embedded.rows, dtype=np.float32)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise BrokenAnswerError(f"vectors that cannot be read: {error}") from error
@@ -181,7 +181,7 @@ class JournaledEmbedding:
 
 
 def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope) -> JournaledEmbedding:
-    """The embedding model at the endpoint that the settings name; raises `ConfigurationError`."""
+    """The embedding model at the configured endpoint; raises `ConfigurationError`."""
     model, url, key = settings.embedding_endpoint()
     identity = ModelIdentity(
         endpoint=endpoint_name(url),
@@ -197,7 +197,7 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
         from ..http.client import openai_client
 
         client = openai_client(url, key, settings.request_timeout)
-        # Past the SDK's walk through every text by its type hints, and without an object for every vector.
+        # Bypasses the SDK's type-driven walk over every text and its object for every vector.
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         answer: Any = await client.post("/embeddings", cast_to=object, body=body)
         usage = usage_of(answer.get("usage"), given="")
@@ -210,7 +210,7 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
 def embedding_for(
     embeddings: Embeddings, settings: Settings, *, journal: Journal, scope: RunScope
 ) -> JournaledEmbedding:
-    """A LangChain `Embeddings` that was handed in; its class and model name are its identity."""
+    """A custom LangChain `Embeddings`, identified by its class and model name."""
     kind = f"{type(embeddings).__module__}.{type(embeddings).__qualname__}"
     names = (getattr(embeddings, name, None) for name in ("model", "model_name", "model_id"))
     identity = ModelIdentity(kind, next((name for name in names if isinstance(name, str)), "unnamed"))
@@ -225,11 +225,11 @@ def embedding_for(
 
 
 def _in_order(data: Sequence[Any]) -> list[Any]:
-    """The vectors by their places; in the order they came where all say the same place, or none. Raises ValueError."""
+    """The vectors sorted by index, or in the received order if all have the same index or none. Raises ValueError."""
     places = [item.get("index", 0) for item in data]
     if any(place != places[0] for place in places):
         if sorted(places) != list(range(len(places))):
-            raise ValueError("their places are not those of the texts")
+            raise ValueError("their indices do not match the texts")
         data = sorted(data, key=lambda item: item["index"])
     return [item["embedding"] for item in data]
 
@@ -239,7 +239,7 @@ def _payload(row: Vector) -> str:
 
 
 def _vector(payload: str) -> Vector | None:
-    """The vector of an answer in the journal; None when it cannot be read."""
+    """The vector of a journaled answer; None if it cannot be read."""
     try:
         raw = base64.b64decode(json.loads(payload)["float32"])
         vector: Vector = np.frombuffer(raw, dtype="<f4").astype(np.float32)

@@ -1,4 +1,4 @@
-"""The bundled cross-encoder (ms-marco-MiniLM-L-12-v2 in int8): how well a text answers a query."""
+"""The bundled cross-encoder (ms-marco-MiniLM-L-12-v2 in int8), which scores how well a text answers a query."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SEP: Final = "[SEP]"
 
 
 class Reranker:
-    """Scores pairs of query and text; loads on first use, and may be shared by threads."""
+    """Scores pairs of query and text; loads on first use; may be shared by threads."""
 
     name: Final = f"local:{RERANKER.name}"
 
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Scores in 0-1, [n] in the order of `texts`; blocks.
 
-        A pair longer than 512 tokens loses the end of its text, and a query keeps at most half of them.
+        A pair longer than 512 tokens is truncated at the end of its text, and a query to at most half of them.
         Raises `WeightsError`.
         """
         tokenizer = load_tokenizer(RERANKER)
@@ -32,7 +32,7 @@ class Reranker:
         head = [start, *asked, separator]
         logits = np.zeros(len(texts), dtype=np.float32)
         for position, text in enumerate(texts):
-            # One pair a run: the same pair has the same score whatever stands beside it.
+            # One pair per run: the same pair has the same score whatever it is scored with.
             body = tokenizer.encode(text, add_special_tokens=False).ids[: MAX_TOKENS - len(head) - 1]
             ids = np.array([[*head, *body, separator]], dtype=np.int64)
             kinds = np.array([[0] * len(head) + [1] * (len(body) + 1)], dtype=np.int64)

@@ -1,1 +1,1 @@
-"""Access to endpoints: clients, streaming, validation of answers, retries, errors that name the remedy."""
+"""Access to endpoints: clients, streaming, response validation, retries, and errors that name the remedy."""

@@ -1,8 +1,8 @@
-"""What servers understand of the OpenAI protocol, learned from what they refuse.
+"""Detects which parts of the OpenAI protocol a server supports from what it refuses.
 
-LM Studio, Ollama, vLLM and gateways differ: some know no `json_schema`, some no `response_format` at all,
-some models take no temperature, some servers call the output limit otherwise. Each is asked in the best way
-first; what is refused is left out from then on.
+LM Studio, Ollama, vLLM and gateways differ: some do not support `json_schema`, some no `response_format` at all, some
+models accept no temperature, some servers name the output limit differently. The best form is tried first; whatever is
+refused is left out from then on.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How to ask: the form of structured output, the name of the output limit, whether a temperature.
+    """How to send requests: the form of structured output, the name of the output limit, whether to set a temperature.
 
-    `streams` when an answer can be had in pieces, `stream_usage` when its usage can be asked for then.
+    `streams` if answers can be streamed, `stream_usage` if usage can be requested with a stream.
     """
 
     format: Format = "json_schema"
@@ -49,7 +49,7 @@ class Dialect:
         temperature: float | None,
         streamed: bool = False,
     ) -> dict[str, Any]:
-        """The part of a request's body that servers disagree on."""
+        """The part of a request body that differs between servers."""
         body: dict[str, Any] = {}
         if schema is not None and self.format == "json_schema":
             name = re.sub(r"[^A-Za-z0-9_-]", "_", str(schema.get("title") or "answer"))[:64]
@@ -68,17 +68,17 @@ class Dialect:
         return body
 
     def after(self, error: Exception, *, with_schema: bool, streamed: bool = False) -> Dialect | None:
-        """The dialect to try next, or None when `error` is not about how the question was put."""
-        said = _refusal(error)
-        if streamed and self.stream_usage and _ABOUT_STREAM_USAGE.search(said):
+        """The dialect to try next, or None if `error` is not about the form of the request."""
+        message = _refusal(error)
+        if streamed and self.stream_usage and _ABOUT_STREAM_USAGE.search(message):
             return replace(self, stream_usage=False)
-        if streamed and self.streams and _ABOUT_STREAMING.search(said) and _NO_STREAMS.search(said):
+        if streamed and self.streams and _ABOUT_STREAMING.search(message) and _NO_STREAMS.search(message):
             return replace(self, streams=False)
-        if with_schema and self.format != "none" and _ABOUT_FORMAT.search(said):
+        if with_schema and self.format != "none" and _ABOUT_FORMAT.search(message):
             return replace(self, format="json_object" if self.format == "json_schema" else "none")
-        if self.temperature and _ABOUT_TEMPERATURE.search(said):
+        if self.temperature and _ABOUT_TEMPERATURE.search(message):
             return replace(self, temperature=False)
-        if self.limit == "max_tokens" and _ABOUT_LIMIT.search(said) and _UNSUPPORTED.search(said):
+        if self.limit == "max_tokens" and _ABOUT_LIMIT.search(message) and _UNSUPPORTED.search(message):
             return replace(self, limit="max_completion_tokens")
         return None
 
@@ -87,5 +87,5 @@ def _refusal(error: Exception) -> str:
     if isinstance(error, ServerRefusalError):
         return error.message if error.status_code in _STATUSES else ""
     status = getattr(error, "status_code", None)
-    # A LangChain model of another provider says so as a TypeError of its client.
+    # LangChain models of other providers report it as a TypeError of their client.
     return str(error) if status in _STATUSES or isinstance(error, TypeError) else ""

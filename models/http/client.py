@@ -1,6 +1,6 @@
-"""The HTTP client under all endpoints: connections for each event loop, answers checked as they come.
+"""The HTTP client for all endpoints, with connections per event loop and validated responses.
 
-Importing this imports the OpenAI SDK; whoever wants a cheap start imports it late.
+Importing this imports the OpenAI SDK; import it lazily for a fast start.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from .response_body import ACCEPTED_ENCODING, body_parts, json_of
 from .sse import is_event_stream
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
-# No answer of 100,000 tokens, the most that can be asked for, is as long; 64 vectors of 4,096 numbers are not either.
+# Longer than any answer of 100,000 tokens, the maximum that can be requested, and than 64 vectors of 4,096 numbers.
 MOST_BYTES: Final = 4_000_000
 MOST_BYTES_OF_VECTORS: Final = 32_000_000
 MOST_BYTES_OF_REFUSAL: Final = 1_000_000
 _OF_THE_WIRE: Final = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
 _LONGEST_ADDRESS: Final = 300
-NO_KEY: Final = "none"  # what servers without keys are sent
+NO_KEY: Final = "none"  # sent to servers without keys
 _AMBIENT_HEADERS: Final = ("OpenAI-Organization", "OpenAI-Project")
 
 
 class LoopClient(openai.DefaultAsyncHttpxClient):
-    """An HTTP client that may be used from any event loop; connections belong to the loop that made them."""
+    """An HTTP client that may be used from any event loop; connections belong to the loop that opened them."""
 
     def __init__(self, verify: ssl.SSLContext) -> None:
         super().__init__(verify=verify, follow_redirects=False)
@@ -52,9 +52,9 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         )
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """Send it from this loop; raises `ServerRefusalError`, `RedirectedError`, `BrokenAnswerError`; httpx errors.
+        """Send from this loop; raises `ServerRefusalError`, `RedirectedError`, `BrokenAnswerError` and httpx errors.
 
-        Events that were asked for as a stream are left unread; everything else is read and checked here.
+        A requested event stream is left unread; every other response is read and validated here.
         """
         path = str(request.url.path)
         response = await self._client().send(request, **{**options, "stream": True, "follow_redirects": False})
@@ -73,7 +73,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
-            # A transport closes its socket on the next turn of the loop, which must come before the loop ends.
+            # A transport closes its socket on the next iteration of the loop, which must run before the loop ends.
             for _ in range(3):
                 await asyncio.sleep(0)
 
@@ -87,34 +87,34 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
 
 
 async def _read(response: Any, most: int) -> bytes:
-    """The whole body; raises `BrokenAnswerError` as soon as it is longer than `most` bytes."""
+    """The whole body; raises `BrokenAnswerError` as soon as it exceeds `most` bytes."""
     async with aclosing(body_parts(response, most)) as parts:
         return b"".join([part async for part in parts])
 
 
 async def _refuse(response: Any) -> NoReturn:
-    """Raise what an answer without a 2 at its beginning means; its status counts, whatever its body is."""
+    """Raise the error for a response whose status is not 2xx; the status counts, whatever the body."""
     status = response.status_code
     if status < 400:
         raise RedirectedError(f"{status} to {_shown_address(response)}")
     try:
-        said = server_message((await _read(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
+        message = server_message((await _read(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
     except BrokenAnswerError as error:
-        said = str(error)
-    raise ServerRefusalError(status, said, retry_after(response.headers))
+        message = str(error)
+    raise ServerRefusalError(status, message, retry_after(response.headers))
 
 
 def _shown_address(response: Any) -> str:
-    """Where a redirect leads, without what may be a secret in it."""
+    """The target of a redirect, without parts that may be secret."""
     location = str(response.headers.get("location", ""))[:_LONGEST_ADDRESS]
     try:
         return endpoint_name(urljoin(str(response.request.url), location)) if location else "nowhere"
     except ValueError:
-        return "an address that is none"
+        return "an invalid address"
 
 
 def _readable(response: Any, body: bytes, data: dict[str, Any]) -> Any:
-    """The response for the SDK, which would read its JSON again, by its content type and without our care."""
+    """The response for the SDK, which would otherwise parse the JSON again, without our checks."""
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
     whole = type(response)(
         response.status_code,
@@ -128,7 +128,7 @@ def _readable(response: Any, body: bytes, data: dict[str, Any]) -> Any:
 
 
 def checked_answer(path: str, body: bytes) -> dict[str, Any]:
-    """What an answer holds; raises `BrokenAnswerError`, and `ServerRefusalError` for a refusal under status 200."""
+    """The JSON of a response; raises `BrokenAnswerError`, and `ServerRefusalError` for an error with status 200."""
     try:
         data = json_of(body)
     except ValueError as error:
@@ -137,7 +137,7 @@ def checked_answer(path: str, body: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise BrokenAnswerError(f"not a JSON object but {one_line(str(data)[:1000])!r}")
     if data.get("error"):
-        # Some gateways send a refusal under status 200.
+        # Some gateways send errors with status 200.
         raise_embedded_error(data["error"])
     wanted = "data" if path.endswith(("/embeddings", "/models")) else "choices"
     items = data.get(wanted)
@@ -148,20 +148,20 @@ def checked_answer(path: str, body: bytes) -> dict[str, Any]:
 
 @thread_safe_cache
 def shared_client() -> LoopClient:
-    """The client of this process. Its TLS context takes 20 ms or more, so it is made once."""
+    """The client of this process, created once, since its TLS context takes 20 ms or more."""
     from httpx import create_ssl_context
 
     return LoopClient(create_ssl_context())
 
 
 async def close_connections() -> None:
-    """Close what the running loop holds open; to be called before a loop ends."""
+    """Close the connections of the running loop; to be called before it ends."""
     await shared_client().close_loop()
 
 
 @thread_safe_cache
 def openai_client(base_url: str, key: SecretStr | None, timeout: float) -> openai.AsyncOpenAI:
-    """The SDK's client for an endpoint: no retries, nothing taken from the environment but a proxy."""
+    """The SDK's client for an endpoint, without retries; reads nothing from the environment except a proxy."""
     secret = key.get_secret_value() if key is not None else NO_KEY
     custom = os.environ.get("OPENAI_CUSTOM_HEADERS", "")
     ambient = {line.partition(":")[0].strip() for line in custom.splitlines() if ":" in line}

@@ -1,4 +1,4 @@
-"""Time, as something that is handed in, so that no test ever waits."""
+"""An injectable clock, so that no test ever waits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the journal and the retries know of time."""
+    """The time source of the journal and the retries."""
 
     def time(self) -> float:
-        """Seconds since the epoch; the same for all processes."""
+        """Seconds since the epoch, the same for all processes."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that only ever grow; for waiting."""
+        """Monotonic seconds, for waiting."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The real time."""
+    """The system's real time."""
 
     def time(self) -> float:
         return time.time()

@@ -1,8 +1,8 @@
-"""How a model call fails: what the user sees, and what the retries are told.
+"""Failures of model calls: their classification for retries, and the errors that the user sees.
 
-A provider's exception becomes a `Failure` in one place, `failure_of`. A call that is given up becomes one of
-three errors: the endpoint refuses (nothing was answered yet: exit 2), the endpoint is lost (something was: a
-pause), or it stays busy (always a pause).
+A provider's exception becomes a `Failure` in one place, `failure_of`. A call that finally fails raises one of three
+errors: the endpoint refuses (it never answered this run: exit 2), the endpoint is lost (it did: a pause), or it stays
+busy (always a pause).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, Final, Literal, NoReturn
 from ...errors import ConfigurationError, PausedError
 
 FailureKind = Literal[
-    "busy",  # 429, 5xx: tried again, all calls to the model wait
-    "dropped",  # the connection broke off: tried again
+    "busy",  # 429, 5xx: retried while all calls to the model wait
+    "dropped",  # the connection broke: retried
     "timeout",
-    "broken",  # an answer that is not one
+    "broken",  # an invalid answer
     "unreachable",
-    "redirect",  # to another address, which is not followed
+    "redirect",  # a redirect to another address, which is not followed
     "key",
     "model",
     "quota",
@@ -54,24 +54,24 @@ _NO_MODEL = re.compile(
 _MESSAGE_LENGTH: Final = 300
 _START_OF_PAGE: Final = 4_000
 _FOR_EVER: Final = 1e9  # seconds
-# What a terminal obeys instead of showing it: a server's words end up in the message of an error.
+# Terminal control sequences: a server's text ends up in error messages.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class EndpointRefusedError(ConfigurationError):
-    """The endpoint cannot be used as configured, and had not answered this run yet."""
+    """The endpoint cannot be used as configured; it has not answered this run yet."""
 
 
 class EndpointLostError(PausedError):
-    """The endpoint answered this run before and does so no longer."""
+    """The endpoint answered this run before, but no longer does."""
 
 
 class EndpointBusyError(PausedError):
-    """Every try was answered by 'busy', by a broken connection, or not in time."""
+    """Every try ended in a busy response, a broken connection or a timeout."""
 
 
 class ServerRefusalError(Exception):
-    """An answer with a status of 400 or more, as it came; never leaves `models`."""
+    """A response with status 400 or above; never leaves `models`."""
 
     def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
         super().__init__(f"{status}: {message}")
@@ -81,16 +81,16 @@ class ServerRefusalError(Exception):
 
 
 class RedirectedError(Exception):
-    """A redirect, which is not followed: a prompt and a key go where the settings say; never leaves `models`."""
+    """A redirect, not followed since prompts and keys go only to the configured address; never leaves `models`."""
 
 
 class BrokenAnswerError(Exception):
-    """An answer that is none: not JSON, HTML, nothing in it; never leaves `models`."""
+    """An invalid answer: not JSON, HTML, or empty; never leaves `models`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why one try failed; `reason` is one line, `retry_after` the seconds that the server asked for."""
+    """Why one try failed; `reason` is one line, `retry_after` the seconds that the server requested."""
 
     kind: FailureKind
     reason: str
@@ -98,9 +98,9 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """What a provider's exception means, or None when it is no failure of a call but a fault of the program.
+    """Classify a provider's exception; None if it is a bug rather than a failed call.
 
-    Looks at statuses and class names, so that no provider is imported and any LangChain model is understood.
+    Uses statuses and class names, so that no provider is imported and any LangChain model is supported.
     """
     for cause in _causes(error):
         if isinstance(cause, BrokenAnswerError):
@@ -139,13 +139,13 @@ def _failure_of_status(status: int, error: BaseException) -> Failure:
     elif (status != 429 and _CONTEXT.search(reason)) or status == 413:
         kind = "context"
     elif status in _BUSY_STATUSES or (status >= 500 and status not in _NOT_BUSY):
-        return Failure("busy", reason, _asked_wait(error))
+        return Failure("busy", reason, _requested_wait(error))
     elif _NO_MODEL.search(reason):
         kind = "model"
     return Failure(kind, reason)
 
 
-def _asked_wait(error: BaseException) -> float | None:
+def _requested_wait(error: BaseException) -> float | None:
     own = getattr(error, "retry_after", None)
     if isinstance(own, int | float):
         return float(own)
@@ -154,7 +154,7 @@ def _asked_wait(error: BaseException) -> float | None:
 
 
 def retry_after(headers: Any) -> float | None:
-    """Seconds that `headers` ask to wait (`retry-after-ms`, or `Retry-After` as seconds or a date)."""
+    """Seconds to wait according to `headers` (`retry-after-ms`, or `Retry-After` as seconds or a date)."""
     try:
         if milliseconds := headers.get("retry-after-ms"):
             seconds = float(milliseconds) / 1000
@@ -166,24 +166,24 @@ def retry_after(headers: Any) -> float | None:
             return min(float(asked), _FOR_EVER)
         sent = headers.get("date")
         start = parsedate_to_datetime(sent) if sent else None
-        # Without the server's own date its clock is unknown, and so is the wait.
+        # Without the server's own date, its clock and therefore the wait are unknown.
         return None if start is None else max(0.0, (parsedate_to_datetime(asked) - start).total_seconds())
     except (ValueError, TypeError, OverflowError):
         return None
 
 
 def server_message(body: str) -> str:
-    """What an error body says, from the forms that servers use; else the body itself, shortened."""
+    """The message of an error body in any of the known formats, else the body itself, shortened."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        # The start of a page is enough, and tags that are never closed take quadratic time.
+        # The start of a page is enough, and unclosed tags would take quadratic time.
         text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", body[:_START_OF_PAGE], flags=re.S | re.I)
         return one_line(text) or "no message"
-    return _said_in(data)
+    return _error_message(data)
 
 
-def _said_in(data: Any) -> str:
+def _error_message(data: Any) -> str:
     for _ in range(3):
         if not isinstance(data, dict):
             break
@@ -199,20 +199,20 @@ def _said_in(data: Any) -> str:
     try:
         return one_line(data if isinstance(data, str) else json.dumps(data)) or "no message"
     except RecursionError:
-        return "a message that is nested too deep"
+        return "a message that is nested too deeply"
 
 
 def raise_embedded_error(error: object) -> NoReturn:
-    """Raise what a server says inside an answer: `ServerRefusalError`, `BrokenAnswerError` without a status."""
+    """Raise an error found inside an answer: `ServerRefusalError`, or `BrokenAnswerError` if it has no status."""
     code = error.get("code") if isinstance(error, dict) else None
-    message = _said_in({"error": error})
+    message = _error_message({"error": error})
     if isinstance(code, int) and 400 <= code < 600:
         raise ServerRefusalError(code, message)
     raise BrokenAnswerError(message)
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, shortened, with nothing that a terminal would obey."""
+    """`text` on one line, shortened, without terminal control sequences."""
     flat = _UNSEEN.sub("", " ".join(text.split()))
     return flat if len(flat) <= _MESSAGE_LENGTH else f"{flat[: _MESSAGE_LENGTH - 3]}..."
 
@@ -227,5 +227,5 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _deepest(error: BaseException) -> str:
-    said = [str(cause) for cause in _causes(error) if str(cause)]
-    return said[-1] if said else type(error).__name__
+    messages = [str(cause) for cause in _causes(error) if str(cause)]
+    return messages[-1] if messages else type(error).__name__

@@ -1,4 +1,4 @@
-"""Which model is asked: the part of a journal key that is not the conversation, and what errors name."""
+"""The identity of a model, used in journal keys and error messages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pydantic import SecretStr
 class ModelIdentity:
     """A model at an endpoint.
 
-    `parameters` are those that change answers. `url_setting`, `model_setting` and `key_setting` are the
-    environment variables that an error tells the user to mend; they are empty for a model that was handed in.
-    `secret` is only held to be struck out of what a server says.
+    `parameters` are those that change answers. `url_setting`, `model_setting` and `key_setting` are the environment
+    variables that errors suggest correcting; they are empty for a custom model. `secret` is only used to redact server
+    messages.
     """
 
     endpoint: str
@@ -30,22 +30,22 @@ class ModelIdentity:
     secret: SecretStr | None = field(default=None, repr=False, compare=False)
 
     def without_secret(self, text: str) -> str:
-        """`text` with the key struck out, should a server repeat it."""
+        """`text` with the key redacted, in case a server echoes it."""
         secret = self.secret.get_secret_value() if self.secret else ""
         return text.replace(secret, "***") if len(secret) > 3 else text
 
 
 def endpoint_name(base_url: str) -> str:
-    """`base_url` without a trailing slash, and without the password or query that it may carry."""
+    """`base_url` without trailing slash, password and query."""
     parts = urlsplit(base_url.strip())
     host = parts.netloc.rpartition("@")[2].lower()
     return f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
 
 
 def canonical_json(value: object) -> str:
-    """The one way to write `value` as JSON; what JSON has no form for is named by its type alone.
+    """Serialize `value` as canonical JSON; objects that JSON cannot represent are replaced by their type name.
 
-    An object's own text would do no good in a key: it may hold an address in memory, or a secret.
+    Their `repr` is unsuitable for a key: it may contain a memory address or a secret.
     """
     return json.dumps(
         value,

@@ -1,7 +1,7 @@
-"""The bytes of a server's answer: bounded while they come, unpacked a little at a time, read as JSON without traps.
+"""Reads response bodies with size limits, incremental decompression and safe JSON parsing.
 
-A few kilobytes of a packed body can stand for gigabytes, and so can one network packet. So only gzip is asked for, and
-never more of it is unpacked than an answer may have.
+A few kilobytes of compressed body can expand to gigabytes. So only gzip is requested, and never more of it is
+decompressed than the limit of an answer.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .failures import BrokenAnswerError
 ACCEPTED_ENCODING: Final = "gzip"
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
-_DIGITS: Final = 400  # of an integer; Python refuses those of more than 4,300, and with them the whole answer
+_DIGITS: Final = 400  # per integer; Python refuses more than 4,300, and with them the whole answer
 
 
 async def body_parts(response: Any, most: int) -> AsyncGenerator[bytes, None]:
-    """The body as it comes, unpacked; raises `BrokenAnswerError` once it is longer than `most` bytes."""
+    """Yield the decompressed body as it arrives; raises `BrokenAnswerError` once it exceeds `most` bytes."""
     encoding = str(response.headers.get("content-encoding", "")).strip().lower()
     if encoding not in _PACKED | {"", "identity"}:
-        raise BrokenAnswerError(f"an answer in an encoding that was not asked for, {encoding[:40]!r}")
+        raise BrokenAnswerError(f"an answer in an encoding that was not requested, {encoding[:40]!r}")
     unpack = zlib.decompressobj(_GZIP_OR_ZLIB) if encoding in _PACKED else None
     came = size = 0
     async for packed in response.aiter_raw():
@@ -31,7 +31,7 @@ async def body_parts(response: Any, most: int) -> AsyncGenerator[bytes, None]:
         try:
             part = packed if unpack is None else unpack.decompress(packed, most - size + 1)
         except zlib.error as error:
-            raise BrokenAnswerError(f"an answer that cannot be unpacked: {error}") from error
+            raise BrokenAnswerError(f"an answer that cannot be decompressed: {error}") from error
         size += len(part)
         if max(came, size) > most:
             raise BrokenAnswerError(f"an answer of more than {most // 1_000_000} MB")
@@ -40,12 +40,12 @@ async def body_parts(response: Any, most: int) -> AsyncGenerator[bytes, None]:
 
 
 def json_of(body: bytes) -> Any:
-    """`body` as JSON; raises ValueError, and `BrokenAnswerError` where it is nested too deep to be read."""
+    """Parse `body` as JSON; raises ValueError, and `BrokenAnswerError` if it is nested too deeply."""
     text = body.decode(json.detect_encoding(body), "replace")
     try:
         return _DECODER.decode(text.removeprefix("\ufeff"))
     except RecursionError:
-        raise BrokenAnswerError("JSON that is nested too deep") from None
+        raise BrokenAnswerError("JSON that is nested too deeply") from None
 
 
 def _whole_number(digits: str) -> int | float:

@@ -1,7 +1,7 @@
-"""What of a server's answer is let in: text, calls of tools, token counts, why it ended; all else is left outside.
+"""Validates a server's answer and extracts text, tool calls, token counts and finish reason.
 
-Whatever comes is made safe here, before it is committed: an answer that was paid for is kept though its usage is
-nonsense, and nothing gets into the journal that cannot be read again.
+Everything is sanitized here before it is committed: a paid answer is kept even if its usage is nonsense, and nothing
+enters the journal that cannot be read back.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 from ...documents.marker_escaping import without_stand_ins
 from .failures import BrokenAnswerError, one_line
 
-MOST_TOKENS: Final = 1_000_000_000  # of one call; no model reads or writes as much
-MOST_CALLS: Final = 64  # of tools in one answer; those after them are not heard
+MOST_TOKENS: Final = 1_000_000_000  # per call; no model reads or writes as much
+MOST_CALLS: Final = 64  # tool calls in one answer; further ones are dropped
 _MOST_ARGUMENTS: Final = 50_000  # characters
 _MOST_NESTED: Final = 32
-_KEPT_OF_BROKEN: Final = 2_000  # characters of arguments that are not JSON, for the model to see its mistake
+_KEPT_OF_BROKEN: Final = (
+    2_000  # characters of arguments that are not JSON, shown to the model so that it can correct them
+)
 _NAME: Final = 200
 _REASON: Final = 40
 
 
 def token_count(value: object) -> int:
-    """Tokens as a server counts them, rounded up; 0 for what is no count, such as -1, "many", 10^24 or true."""
+    """A server's token count, rounded up; 0 for anything invalid, such as -1, "many", 10^24 or true."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,10}", value.strip()):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -38,7 +40,7 @@ def token_count(value: object) -> int:
 
 
 def usage_of(usage: object, asked: str = "prompt_tokens", given: str = "completion_tokens") -> UsageMetadata | None:
-    """The usage that a server tells, counts of at least zero; None when it tells nothing that can be used."""
+    """The usage that a server reports, with non-negative counts; None if it reports nothing usable."""
     if not isinstance(usage, Mapping):
         return None
     read, written = token_count(usage.get(asked)), token_count(usage.get(given))
@@ -48,7 +50,7 @@ def usage_of(usage: object, asked: str = "prompt_tokens", given: str = "completi
 
 
 def answer_of(data: Mapping[str, Any]) -> AIMessage:
-    """The first choice of a whole answer; raises `BrokenAnswerError` when there is none."""
+    """The first choice of a whole answer; raises `BrokenAnswerError` if there is none."""
     choice = data["choices"][0]
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
@@ -69,13 +71,13 @@ def answer_of(data: Mapping[str, Any]) -> AIMessage:
 
 
 def text_of(content: object) -> str:
-    """The text of an answer, be it text, blocks of it, or nothing; raises `BrokenAnswerError` for anything else."""
+    """The text of an answer: a string, content blocks or nothing; raises `BrokenAnswerError` for anything else."""
     if content is None or isinstance(content, str):
         return without_stand_ins(content or "")
     if not isinstance(content, list):
         raise BrokenAnswerError("its content is neither text nor blocks")
-    said = [block.get("text") if isinstance(block, dict) else block for block in content]
-    return without_stand_ins("".join(text for text in said if isinstance(text, str)))
+    texts = [block.get("text") if isinstance(block, dict) else block for block in content]
+    return without_stand_ins("".join(text for text in texts if isinstance(text, str)))
 
 
 def _calls_of(calls: object) -> tuple[list[ToolCall], list[InvalidToolCall]]:
@@ -95,7 +97,7 @@ def _calls_of(calls: object) -> tuple[list[ToolCall], list[InvalidToolCall]]:
 
 
 def _arguments_of(arguments: object) -> dict[str, Any]:
-    """Raises ValueError, saying in one line what a model has to mend."""
+    """Parse the arguments of a tool call; raises ValueError with one line on what the model has to correct."""
     if isinstance(arguments, str) and len(arguments) > _MOST_ARGUMENTS:
         raise ValueError(f"{len(arguments):,} characters, at most {_MOST_ARGUMENTS:,} are read")
     try:

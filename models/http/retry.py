@@ -1,7 +1,7 @@
-"""One limiter for each model: so many calls at once, and the same patience for all of them.
+"""Limits concurrency and retries of the calls to each model.
 
-A busy server is asked again after the time it names, or after a growing wait with jitter; until then new
-calls to the same model wait too, instead of running into the same refusal.
+A busy server is retried after the time it requests, or with exponential backoff and jitter; until then new calls to
+the same model wait too, instead of running into the same refusal.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from .clock import Clock, SystemClock
 from .failures import Failure, FailureKind, failure_of
 
 T = TypeVar("T")
-# What each try is made within; it is entered once the try has its turn, and waiting there is not the server's time.
+# Context manager around each try, entered once the try has its turn; waiting in it does not count towards the timeout.
 Admission = Callable[[], AbstractAsyncContextManager[None]]
 
-FIRST_WAIT: Final = 0.5  # seconds; doubled with each try
+FIRST_WAIT: Final = 0.5  # seconds; doubles with each try
 LONGEST_WAIT: Final = 60.0
-# A server that asks for more than this is not worth waiting for: the run pauses and says so.
+# Requested waits longer than this are not honoured: the run pauses with a message.
 LONGEST_ASKED: Final = 120.0
-# Tries after the first, at most: such a call may have been paid for, or will never be answered better.
+# Maximum retries per kind: such a call may have been paid for, or will not get a better answer.
 _RETRIES: Final[dict[FailureKind, int]] = {"timeout": 1, "broken": 2}
 _RETRIED: Final = frozenset({"busy", "dropped", "timeout", "broken"})
 _ALL_WAIT: Final = frozenset({"busy", "unreachable"})
 
 
 class CallFailedError(Exception):
-    """A call was given up after `tries`; never leaves `models`."""
+    """A call failed for good after `tries`; never leaves `models`."""
 
     def __init__(self, failure: Failure, tries: int) -> None:
         super().__init__(failure.reason)
@@ -40,10 +40,10 @@ class CallFailedError(Exception):
 
 
 class Limiter:
-    """Bounds and retries the calls to one model; may be shared by threads and event loops.
+    """Limits and retries the calls to one model; may be shared by threads and event loops.
 
     Args:
-        max_concurrency: calls under way at once, per event loop.
+        max_concurrency: concurrent calls, per event loop.
         max_retries: tries after the first.
         timeout: seconds for one try, from the first byte sent to the last received.
     """
@@ -67,9 +67,9 @@ class Limiter:
         self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     async def run(self, call: Callable[[], Awaitable[T]], admission: Admission = nullcontext) -> T:
-        """What `call` returns, each try made within an `admission` of its own.
+        """The result of `call`, with each try inside its own `admission`.
 
-        Raises `CallFailedError`, and as it is what is no failure of a call.
+        Raises `CallFailedError`; exceptions that are not failures of a call propagate unchanged.
         """
         from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
@@ -108,13 +108,13 @@ class Limiter:
         failure = error.failure
         allowed = min(self._max_retries, _RETRIES.get(failure.kind, self._max_retries))
         asked = failure.retry_after or 0.0
-        # A server that answered before and is gone may be starting anew; one that never did is not there.
+        # A server that answered before may be restarting; one that never did is not there.
         retried = failure.kind in _RETRIED or (failure.kind == "unreachable" and self._answered)
         return retried and error.tries <= allowed and asked <= LONGEST_ASKED
 
     def _wait_after(self, error: CallFailedError) -> float:
         growing = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (error.tries - 1))
-        # Jitter, so that twenty refused calls do not come back in the same millisecond.
+        # Jitter, so that twenty refused calls are not retried in the same millisecond.
         wait = growing * self._random.uniform(0.5, 1.0)
         if error.failure.retry_after is not None:
             wait = error.failure.retry_after * self._random.uniform(1.0, 1.1)

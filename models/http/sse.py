@@ -1,7 +1,7 @@
-"""An answer as server-sent events: the chunks of the OpenAI protocol, checked as they come.
+"""Parses answers streamed as server-sent events of the OpenAI protocol.
 
-An answer is whole with `[DONE]`, or with the reason why it ended: what a server does with its connection after that
-takes nothing away from what was paid for.
+An answer is complete at `[DONE]` or once it has a finish reason: whatever the server does with the connection after
+that does not invalidate the paid answer.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from .failures import BrokenAnswerError, failure_of, raise_embedded_error, serve
 from .response_body import body_parts, json_of
 from .response_validation import MOST_CALLS, text_of
 
-# A token comes in a chunk of some 300 bytes: room for 100,000 of them.
+# A token takes a chunk of about 300 bytes: room for 100,000 of them.
 MOST_BYTES_OF_STREAM: Final = 32_000_000
 MOST_BYTES_OF_LINE: Final = 4_000_000
 _DATA: Final = re.compile(rb"^data:([^\n]*)", re.M)
-# Seconds for usage and [DONE] after the reason why an answer ended, and for the end of the body after [DONE]: a
-# connection that is read to its end can be used again.
+# Seconds to wait for usage and [DONE] after the finish reason, and for the end of the body after [DONE]: a connection
+# that is read to its end can be reused.
 PATIENCE_AFTER_REASON = 3.0
 PATIENCE_AFTER_DONE = 0.3
 
 
 class StreamEndedError(ConnectionError):
-    """A stream ended before its answer did; never leaves `models`."""
+    """A stream ended before its answer was complete; never leaves `models`."""
 
 
 class StreamedResponse:
-    """What came of an answer so far; `whole` gives it in the form of one that was not streamed."""
+    """The part of an answer received so far; `whole` returns it in the format of an unstreamed response."""
 
     def __init__(self) -> None:
         self.ended = False  # with a reason or [DONE]
@@ -43,12 +43,12 @@ class StreamedResponse:
         self._usage: Any = None
 
     def add(self, chunk: dict[str, Any]) -> str:
-        """Take a chunk in; gives its text. Raises `BrokenAnswerError` for what is no chunk."""
-        # Usage may come with every chunk, and counts what was given so far.
+        """Add a chunk and return its text; raises `BrokenAnswerError` if it is not a valid chunk."""
+        # Usage may come with every chunk, as a running total.
         self._usage = chunk.get("usage") or self._usage
         choices = chunk.get("choices")
         if not isinstance(choices, list | None):
-            raise BrokenAnswerError("a chunk whose choices are no list")
+            raise BrokenAnswerError("a chunk whose choices are not a list")
         if not choices:
             return ""
         delta = choices[0].get("delta") if isinstance(choices[0], dict) else None
@@ -70,7 +70,7 @@ class StreamedResponse:
             return
         place, name, given = part.get("index"), function.get("name"), function.get("arguments")
         call = self._places.get(place) if isinstance(place, int) else next(reversed(self._calls), None)
-        # Some servers give every call the same place, or none.
+        # Some servers give every call the same index, or none.
         if call is None or (name and call["id"] and part.get("id") not in (None, "", call["id"])):
             if len(self._calls) >= MOST_CALLS:
                 return
@@ -81,22 +81,22 @@ class StreamedResponse:
         call["arguments"].append(given if isinstance(given, str) else "")
 
     def whole(self) -> dict[str, Any]:
-        """The answer, as a server gives one that is not streamed."""
+        """The answer in the format of an unstreamed response."""
         calls = [{"function": {"name": call["name"], "arguments": "".join(call["arguments"])}} for call in self._calls]
         message = {"content": "".join(self._text), "refusal": "".join(self._refusal), "tool_calls": calls}
         return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
 
 
 def is_event_stream(response: Any) -> bool:
-    """Whether a response is one; some servers answer whole, whatever they were asked."""
+    """Whether a response is an event stream; some servers never stream."""
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower() == "text/event-stream"
 
 
 async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerator[str, None]:
-    """The pieces of text of an answer, which is gathered in `answer`; the response is closed at the end.
+    """Yield the text pieces of an answer and collect it in `answer`; closes the response at the end.
 
-    Raises `ServerRefusalError` for an error among them, `BrokenAnswerError` for what is no chunk, `StreamEndedError`,
-    and errors of the HTTP client.
+    Raises `ServerRefusalError` for an error event, `BrokenAnswerError` for an invalid chunk, `StreamEndedError`, and
+    errors of the HTTP client.
     """
     until: float | None = None
     now = asyncio.get_running_loop().time
@@ -106,7 +106,7 @@ async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerat
                 data = line.strip()
                 if data == b"[DONE]":
                     answer.ended, until = True, now() + PATIENCE_AFTER_DONE
-                    continue  # to the end of the body
+                    continue  # read on to the end of the body
                 if data and (piece := answer.add(_chunk(data))):
                     yield piece
                 if answer.ended and until is None:
@@ -117,11 +117,11 @@ async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerat
     finally:
         await response.aclose()
     if not answer.ended:
-        raise StreamEndedError("the stream ended before the answer did")
+        raise StreamEndedError("the stream ended before the answer was complete")
 
 
 async def _next(lines: AsyncIterator[bytes], until: float | None) -> bytes | None:
-    """The next line of data; None at the end, and when the answer is whole but no end has come `until` then."""
+    """The next line of data; None at the end, or at the deadline `until` of an answer that is already complete."""
     if until is None:
         return await anext(lines, None)
     try:
@@ -134,7 +134,7 @@ async def _next(lines: AsyncIterator[bytes], until: float | None) -> bytes | Non
 
 
 async def _lines(response: Any) -> AsyncGenerator[bytes, None]:
-    """Lines of data; others are comments that keep the connection open, or fields of no use."""
+    """Yield the data lines; others are keep-alive comments or unused fields."""
     left: list[bytes] = []
     size = 0
     async with aclosing(body_parts(response, MOST_BYTES_OF_STREAM)) as parts:
@@ -156,10 +156,10 @@ def _chunk(data: bytes) -> dict[str, Any]:
     try:
         chunk = json_of(data)
     except ValueError as error:
-        said = server_message(data[:2000].decode("utf-8", "replace"))
-        raise BrokenAnswerError(f"a chunk that is not JSON but {said!r}") from error
+        excerpt = server_message(data[:2000].decode("utf-8", "replace"))
+        raise BrokenAnswerError(f"a chunk that is not JSON but {excerpt!r}") from error
     if not isinstance(chunk, dict):
-        raise BrokenAnswerError("a chunk that is no JSON object")
+        raise BrokenAnswerError("a chunk that is not a JSON object")
     if chunk.get("error"):
         raise_embedded_error(chunk["error"])
     return chunk

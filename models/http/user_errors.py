@@ -1,4 +1,4 @@
-"""What the user is told when a call is given up: the endpoint, the model, what it said, what to mend."""
+"""Turns a finally failed call into the user's error: endpoint, model, server message and remedy."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _BUSY = frozenset({"busy", "dropped", "timeout"})
 
 
 def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered: bool) -> CiteloomError:
-    """The error to raise for a call to `identity` that was given up.
+    """The error to raise for a call to `identity` that failed for good.
 
     Args:
-        answered: whether the run had an answer before. If so everything is kept and the run pauses; if not,
-            nothing was changed and the configuration is at fault.
+        answered: whether the run has had an answer before. If so, everything is saved and the run pauses; if not,
+            nothing was changed and the configuration is wrong.
     """
-    message, remedy = _words(failed, identity)
+    message, remedy = _message_and_help(failed, identity)
     message = identity.without_secret(message)
     if failed.failure.kind in _BUSY:
         return EndpointBusyError(message, help=f"{remedy} {EndpointBusyError.default_help}".strip())
@@ -27,7 +27,7 @@ def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered:
     return EndpointRefusedError(message, help=remedy)
 
 
-def _words(failed: CallFailedError, identity: ModelIdentity) -> tuple[str, str]:
+def _message_and_help(failed: CallFailedError, identity: ModelIdentity) -> tuple[str, str]:
     where, model = identity.endpoint, identity.model
     reason = one_line(failed.failure.reason)
     tries = "one try" if failed.tries == 1 else counted(failed.tries, "try", "tries")
@@ -39,20 +39,20 @@ def _words(failed: CallFailedError, identity: ModelIdentity) -> tuple[str, str]:
             )
         case "redirect":
             return (
-                f"{where} redirects what is asked of model {model} ({reason}); redirects are not followed.",
-                _set(identity.url_setting, "If that is where you mean to ask,"),
+                f"{where} redirects requests to model {model} ({reason}); redirects are not followed.",
+                _set(identity.url_setting, "If that is the server you mean,"),
             )
         case "key":
             return f"{where} refuses the key for model {model} ({reason}).", _set(identity.key_setting)
         case "model":
-            both = " or ".join(filter(None, (identity.model_setting, identity.url_setting)))
-            return f"{where} has no model {model} ({reason}).", _set(both)
+            settings = " or ".join(filter(None, (identity.model_setting, identity.url_setting)))
+            return f"{where} has no model {model} ({reason}).", _set(settings)
         case "quota":
-            return f"{where}: the account of model {model} is used up ({reason}).", "Top it up."
+            return f"{where}: the account's quota for model {model} is used up ({reason}).", "Top it up."
         case "context":
             return (
                 f"{where}: the prompt is too long for model {model} ({reason}).",
-                "Use a model with a longer context, or set CITELOOM_CONTEXT_TOKENS to what the server holds.",
+                "Use a model with a longer context, or set CITELOOM_CONTEXT_TOKENS to the server's context size.",
             )
         case "request":
             return f"{where} refuses the request to model {model} ({reason}).", _set(identity.model_setting)
@@ -63,14 +63,14 @@ def _words(failed: CallFailedError, identity: ModelIdentity) -> tuple[str, str]:
             )
         case "timeout":
             return (
-                f"{where}: model {model} did not answer in time, {tries}.",
+                f"{where}: model {model} did not answer in time ({tries}).",
                 "Raise CITELOOM_REQUEST_TIMEOUT or lower CITELOOM_MAX_CONCURRENCY.",
             )
         case "busy" | "dropped":
             asked = failed.failure.retry_after
-            waiting = f"; it asks to wait {asked:.0f} s" if asked else ""
+            waiting = f"; it asked to wait {asked:.0f} s" if asked else ""
             return (
-                f"{where}: model {model} could not answer, {tries} ({reason}{waiting}).",
+                f"{where}: model {model} could not answer in {tries} ({reason}{waiting}).",
                 "Lower CITELOOM_MAX_CONCURRENCY if this happens often.",
             )
 

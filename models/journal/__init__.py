@@ -1,1 +1,1 @@
-"""The journal of model calls: every answer is committed before it is used, and never paid for twice."""
+"""The journal caches model calls: every answer is committed before it is used, and never paid for twice."""

@@ -1,7 +1,7 @@
-"""Which run pays for what is embedded while it goes on.
+"""Attributes embedding costs to the current run.
 
-Embeddings belong to a library that many runs share, so they are not told their run as chat models are; it is known by
-where the call comes from. What is embedded outside of runs, as for `search`, is counted as the library's own.
+Embeddings belong to a library that many runs share, so unlike chat models they are not bound to a run; a context
+variable identifies it. Embeddings outside of runs, as for `search`, are billed to the library.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .budget import Budget
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """A run and what it may spend."""
+    """A run and its budget."""
 
     run: str
     budget: Budget
@@ -26,13 +26,13 @@ _payer: ContextVar[Payer | None] = ContextVar("payer", default=None)
 
 
 def current_payer() -> Payer | None:
-    """Who pays for what is done here; None outside of runs."""
+    """The payer in the current context; None outside of runs."""
     return _payer.get()
 
 
 @contextmanager
 def bill_to(run: str, budget: Budget) -> Iterator[None]:
-    """Have `run` pay for what is embedded inside, also in tasks and threads that are started there."""
+    """Bill embeddings inside the block to `run`, including those in tasks and threads started there."""
     token = _payer.set(Payer(run, budget))
     try:
         yield

@@ -1,17 +1,16 @@
-"""Budgets: what a request may take at most is reserved on disk before it goes out, so that no limit is passed.
+"""Budgets: the maximum cost of each request is reserved on disk before it is sent, so that no limit is exceeded.
 
-Every request counts, those that are tried again too. What it may take is the size of its prompt and the limit of its
-answer. The size is counted by the model's tokenizer where that is at hand (`prompt_tokens`), and at an endpoint that is
-not OpenAI's own only after an answer has shown that the server counts no more; otherwise in bytes, since no tokenizer
-makes more tokens than there are bytes. While others are under way, a request that does not fit
-waits for them: most take far less than was reserved. With nothing under way it does not fit at all, and the run
-pauses.
+Every request counts, including retries. Its maximum is the size of its prompt plus the limit of its answer. The prompt
+is counted by the model's tokenizer if that is available (`prompt_tokens`), and at endpoints other than OpenAI's only
+after an answer has shown that the server counts no more; otherwise in bytes, which no tokenizer exceeds. While other
+requests are in flight, a request that does not fit waits for them, since most take far less than was reserved. If none
+are in flight, it does not fit at all, and the run pauses.
 
-A server may ignore the limit of an answer. So where tokens or cost are limited, the first answer of a model shows
-whether it keeps to its limit before others are asked for; once one took more than was reserved for it, calls to that
-model go one by one, each with as much reserved as was seen.
+A server may ignore the limit of an answer. So if tokens or cost are limited, the first answer of a model must show that
+it respects its limit before more requests are sent; once an answer exceeded its reservation, calls to that model are
+made one at a time, each reserving as much as was seen.
 
-A request whose answer was lost may have been paid for: what was reserved for it stays counted, over kills too.
+A request whose answer was lost may have been paid for: its reservation stays counted, even after a kill.
 """
 
 from __future__ import annotations
@@ -34,29 +33,29 @@ from .pricing import total_cost
 from .records import Hold, Spending
 from .single_flight import CrossLoopEvent
 
-# The part of a count, with its margin, up to which a server's own count shows that its tokenizer is the same.
+# The share of a count (with margin) up to which a server's own count shows that it uses the same tokenizer.
 _SURE: Final = 0.75
-# Failures after which a request may have been paid for all the same.
+# Failures after which a request may still have been paid for.
 _MAYBE_PAID: Final[frozenset[FailureKind]] = frozenset({"dropped", "timeout", "broken"})
 
 
 class BudgetReachedError(PausedError):
-    """The next request could pass a limit.
+    """The next request could exceed a limit.
 
     Args:
-        flag: the option of the command line that raises the limit.
-        enough: a limit with which the run could go on for as long again.
+        flag: the command-line option that raises the limit.
+        enough: a limit with which the run could continue for as long again.
     """
 
     def __init__(self, message: str, *, flag: str, enough: float) -> None:
-        super().__init__(message, help=f"Everything is kept: raise {flag} or leave it out to go on from here.")
+        super().__init__(message, help=f"Completed calls are saved: raise {flag} or omit it to resume.")
         self.flag = flag
         self.enough = enough
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """What a run may spend over all the times it is taken up; None sets no limit."""
+    """The limits of a run, over all its resumptions; None sets no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -72,10 +71,10 @@ class BudgetLimits:
 
 
 class Budget:
-    """What runs may spend together; may be shared by tasks, threads and event loops.
+    """The common budget of runs; may be shared by tasks, threads and event loops.
 
     Args:
-        runs: whose spending counts; more can be added with `cover`.
+        runs: the runs whose spending counts; `cover` adds more.
     """
 
     def __init__(self, limits: BudgetLimits, prices: Mapping[str, Price], journal: Journal, *runs: str) -> None:
@@ -84,24 +83,24 @@ class Budget:
         self._journal = journal
         self._runs = list(runs)
         self._guard = threading.Lock()
-        self._of_models: dict[str, _OfModel] = {}
-        self._asking = 0  # requests of which it is not known yet whether they fit
-        self._under_way = 0
-        self._ended = 0  # requests that ended so far, to see whether one did meanwhile
+        self._models: dict[str, _ModelObservations] = {}
+        self._checking = 0  # requests whose reservation is being checked
+        self._in_flight = 0
+        self._ended = 0  # requests finished so far, to detect whether one finished meanwhile
         self._change = CrossLoopEvent()
 
     @property
     def limited(self) -> bool:
-        """Whether anything is limited at all."""
+        """Whether there is any limit."""
         return bool(self._limits)
 
     def cover(self, run: str) -> None:
-        """Count the spending of `run` too."""
+        """Also count the spending of `run`."""
         if run not in self._runs:
             self._runs.append(run)
 
     def require_price(self, model: str) -> None:
-        """Raise `ConfigurationError` when a cost is limited and the price of `model` is not known."""
+        """Raise `ConfigurationError` if cost is limited and the price of `model` is unknown."""
         if self._limits.cost is not None and model not in self._prices:
             raise ConfigurationError(
                 f"--max-cost (CITELOOM_MAX_COST) needs the price of model {model}.",
@@ -110,12 +109,12 @@ class Budget:
 
     @asynccontextmanager
     async def reserved(self, wanted: Hold) -> AsyncIterator[Hold | None]:
-        """Hold `wanted` for one request, made while this is open; gives the hold, None when nothing is limited.
+        """Reserve `wanted` for one request made inside the block; yields the reservation, None if nothing is limited.
 
-        When the request fails, what it cannot have cost is given back; when it is answered, the hold stays until
-        the answer is committed with it (`Outcome.hold`), and `settle` has to be called then.
+        If the request fails, whatever it cannot have cost is released; if it is answered, the reservation stays until
+        the answer is committed with it (`CallResult.hold`), after which `settle` must be called.
 
-        Raises `BudgetReachedError`, `JournalPausedError`, and `ConfigurationError` when a price is not known.
+        Raises `BudgetReachedError`, `JournalPausedError`, and `ConfigurationError` if a price is unknown.
         """
         if not self._limits:
             yield None
@@ -125,56 +124,56 @@ class Budget:
             yield held
         except BaseException as error:
             try:
-                await self._give_back(held, error)
+                await self._release(held, error)
             finally:
                 self.settle(held, None)
             raise
 
     def settle(self, held: Hold, taken: tuple[int, int] | None) -> None:
-        """A request that was held has ended, its cost is on disk: let those who wait see whether they fit now.
+        """Finish a reserved request whose cost is on disk, and let waiting requests check whether they fit now.
 
         Args:
-            taken: tokens of question and answer; None when no answer came.
+            taken: tokens of prompt and answer; None if there was no answer.
         """
         with self._guard:
-            self._under_way -= 1
+            self._in_flight -= 1
             self._ended += 1
-            self._of(held).ended(held, taken)
+            self._observations(held).ended(held, taken)
         self._wake()
 
-    def _of(self, held: Hold) -> _OfModel:
-        return self._of_models.setdefault(f"{held.record.model} at {held.record.endpoint}", _OfModel())
+    def _observations(self, held: Hold) -> _ModelObservations:
+        return self._models.setdefault(f"{held.record.model} at {held.record.endpoint}", _ModelObservations())
 
     async def _hold(self, wanted: Hold) -> Hold:
         while True:
             with self._guard:
-                of_model, ended = self._of(wanted), self._ended
-                held = of_model.as_seen(wanted)
-                waiting = self._change.join() if self._must_wait(of_model) else None
+                model, ended = self._observations(wanted), self._ended
+                held = model.as_seen(wanted)
+                waiting = self._change.join() if self._must_wait(model) else None
                 if waiting is None:
-                    self._asking += 1
-                    of_model.busy += 1
+                    self._checking += 1
+                    model.busy += 1
             if waiting is not None:
                 await waiting
                 continue
             problem = await self._reserve(held)
             with self._guard:
-                self._asking -= 1
+                self._checking -= 1
                 if problem is None:
-                    self._under_way += 1
+                    self._in_flight += 1
                     return held
-                of_model.busy -= 1
+                model.busy -= 1
                 if self._ended != ended:
                     continue
-                waiting = self._change.join() if self._asking + self._under_way else None
+                waiting = self._change.join() if self._checking + self._in_flight else None
             if waiting is None:
-                self._wake()  # those who waited for this one to be told
+                self._wake()  # wakes those who waited for the outcome of this one
                 raise problem
             await waiting
 
-    def _must_wait(self, of_model: _OfModel) -> bool:
+    def _must_wait(self, model: _ModelObservations) -> bool:
         limited = self._limits.tokens is not None or self._limits.cost is not None
-        return limited and of_model.busy > 0 and not of_model.trusted
+        return limited and model.busy > 0 and not model.trusted
 
     async def _reserve(self, held: Hold) -> BudgetReachedError | None:
         def reserve(db: sqlite3.Connection) -> BudgetReachedError | None:
@@ -187,8 +186,8 @@ class Budget:
             return await self._journal.submit(reserve)
         except BaseException:
             with self._guard:
-                self._asking -= 1
-                self._of(held).busy -= 1
+                self._checking -= 1
+                self._observations(held).busy -= 1
             self._wake()
             raise
 
@@ -202,14 +201,14 @@ class Budget:
         if self._limits.calls is not None and calls + wanted.calls > self._limits.calls:
             return _reached(
                 "--max-calls",
-                f"{calls} of {counted(self._limits.calls, 'call')} {'is' if calls == 1 else 'are'} made",
+                f"{calls} of {counted(self._limits.calls, 'call')} {'has' if calls == 1 else 'have'} been made",
                 2 * self._limits.calls,
             )
         tokens = sum(row.input_tokens + row.output_tokens + row.held_input + row.held_output for row in spent)
         more = wanted.input_tokens + wanted.output_tokens
         if self._limits.tokens is not None and tokens + more > self._limits.tokens:
-            said = f"{tokens:,} of {self._limits.tokens:,} tokens are spent and the next call may take {more:,}"
-            return _reached("--max-tokens", said, 2 * max(self._limits.tokens, more))
+            detail = f"{tokens:,} of {self._limits.tokens:,} tokens have been spent and the next call may take {more:,}"
+            return _reached("--max-tokens", detail, 2 * max(self._limits.tokens, more))
         if self._limits.cost is None:
             return None
         for model in (wanted.record.model, *(row.model for row in spent)):
@@ -217,23 +216,23 @@ class Budget:
         cost = total_cost(spent, self._prices, held=True) or 0.0
         next_cost = total_cost([_as_spent(wanted)], self._prices) or 0.0
         if cost + next_cost > self._limits.cost:
-            said = f"{cost:.4f} of {self._limits.cost:.4g} are spent and the next call may cost {next_cost:.4f}"
-            return _reached("--max-cost", said, 2 * max(self._limits.cost, next_cost))
+            detail = f"{cost:.4f} of {self._limits.cost:.4g} has been spent and the next call may cost {next_cost:.4f}"
+            return _reached("--max-cost", detail, 2 * max(self._limits.cost, next_cost))
         return None
 
-    async def _give_back(self, held: Hold, error: BaseException) -> None:
+    async def _release(self, held: Hold, error: BaseException) -> None:
         kind = error.failure.kind if isinstance(error, CallFailedError) else None
         if isinstance(error, Exception) and kind not in _MAYBE_PAID:
-            # A refusal is an answer: it counts as a call and costs nothing. What was never reached counts not at all.
+            # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as nothing.
             back = held if kind == "unreachable" else replace(held, calls=0)
             await self._journal.submit(lambda db: spending_table.release(db, back))
 
 
 @dataclass(slots=True)
-class _OfModel:
-    """What was seen of one model: how much its answers take at most, and whether they keep to what is reserved."""
+class _ModelObservations:
+    """Observations of one model: its largest answers, and whether they stay within their reservations."""
 
-    busy: int = 0  # requests that ask for room, or are under way
+    busy: int = 0  # requests that are being checked or in flight
     answered: bool = False
     overrun: bool = False
     counts: bool = False  # an answer showed that the server counts no more than its tokenizer here
@@ -277,5 +276,5 @@ def _as_spent(held: Hold) -> Spending:
     )
 
 
-def _reached(flag: str, said: str, enough: float) -> BudgetReachedError:
-    return BudgetReachedError(f"The budget is reached ({flag}): {said}.", flag=flag, enough=enough)
+def _reached(flag: str, detail: str, enough: float) -> BudgetReachedError:
+    return BudgetReachedError(f"The budget is reached ({flag}): {detail}.", flag=flag, enough=enough)

@@ -1,8 +1,8 @@
-"""One thread that owns a database connection and commits whatever has gathered since its last commit.
+"""Group commit: one thread owns a database connection and commits queued work in batches.
 
-Callers in event loops hand in a function and await its result, which comes only when it is on disk. A sync to
-disk takes as long for twenty answers as for one, so the work of many callers shares a transaction; when one
-piece of it fails, all of it is rolled back and each is done again alone.
+Callers in event loops submit a function and await its result, which arrives only once it is on disk. A sync takes as
+long for twenty answers as for one, so the work of many callers shares a transaction; if one piece fails, the
+transaction is rolled back and each piece is retried alone.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ ConnectionT = TypeVar("ConnectionT", bound=Connection)
 
 
 class ClosedError(Exception):
-    """Work was handed in after the end."""
+    """Work was submitted after `close`."""
 
 
 class GroupCommit(Generic[ConnectionT]):
-    """Runs work on one connection, in the order it was handed in, several pieces to a transaction.
+    """Runs work on one connection, in order of submission, several pieces per transaction.
 
     Args:
-        connect: opens the connection, in the thread that will use it; what it raises, the constructor raises.
-        name: of the thread.
+        connect: opens the connection, in the thread that will use it; its errors are raised by the constructor.
+        name: the name of the thread.
     """
 
     def __init__(self, connect: Callable[[], ConnectionT], name: str) -> None:
@@ -57,9 +57,9 @@ class GroupCommit(Generic[ConnectionT]):
             raise problem
 
     def submit(self, work: Callable[[ConnectionT], ResultT]) -> asyncio.Future[ResultT]:
-        """A future of the running loop for the result of `work`, which is on disk when the future is done.
+        """A future of the running loop for the result of `work`, done once it is committed to disk.
 
-        `work` is done even if nobody waits for it any more: an answer that came is kept.
+        `work` is carried out even if nobody awaits it any more, so that no answer is lost.
         Raises `ClosedError`.
         """
         job = _Job(work, asyncio.get_running_loop().create_future())
@@ -70,7 +70,7 @@ class GroupCommit(Generic[ConnectionT]):
         return job.future
 
     def close(self) -> None:
-        """Do what was handed in, then close the connection; may be called twice."""
+        """Finish submitted work, then close the connection; may be called twice."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -80,7 +80,7 @@ class GroupCommit(Generic[ConnectionT]):
     def _serve(self, connect: Callable[[], ConnectionT], opened: queue.SimpleQueue[Exception | None]) -> None:
         try:
             connection = connect()
-        except Exception as error:  # noqa: BLE001 - raised by the constructor, in the caller's thread
+        except Exception as error:  # noqa: BLE001 - re-raised by the constructor, in the caller's thread
             opened.put(error)
             return
         opened.put(None)
@@ -102,14 +102,14 @@ class GroupCommit(Generic[ConnectionT]):
 
 
 class _Job(Generic[ConnectionT, ResultT]):
-    """A piece of work and who waits for it."""
+    """A piece of work and the future that awaits it."""
 
     def __init__(self, work: Callable[[ConnectionT], ResultT], future: asyncio.Future[ResultT]) -> None:
         self.work = work
         self.future = future
 
     def settle(self, result: ResultT | None, error: Exception | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed and nobody waits any more
             self.future.get_loop().call_soon_threadsafe(_settle, self.future, result, error)
 
 
@@ -125,14 +125,14 @@ def _settle(future: asyncio.Future[Any], result: object, error: Exception | None
 def _run(connection: ConnectionT, batch: Sequence[_Job[ConnectionT, Any]]) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
-    except Exception as error:  # noqa: BLE001 - handed to all who wait
+    except Exception as error:  # noqa: BLE001 - delivered to all callers
         for job in batch:
             job.settle(None, error)
         return
     try:
         results = [job.work(connection) for job in batch]
         connection.commit()
-    except Exception as error:  # noqa: BLE001 - handed to the one it belongs to
+    except Exception as error:  # noqa: BLE001 - delivered to its caller
         connection.rollback()
         if len(batch) == 1:
             batch[0].settle(None, error)

@@ -1,15 +1,15 @@
-"""The journal: no answered model call is ever paid twice.
+"""The journal: a persistent cache of model calls, so that no answered call is ever paid for twice.
 
-Every answer is committed to disk before it is handed out. In order: join an equal call in flight, look up,
-call, commit, hand out. The promise is exact: no committed answer is paid for again; at most the calls in
-flight at a kill are.
+Every answer is committed to disk before it is returned. A call joins an equal call in flight, looks up the journal,
+calls the model, commits and returns. The guarantee is exact: no committed answer is paid for again; after a kill, at
+most the calls that were in flight are.
 
-A run sees the same answers whenever it is taken up again: what it was once handed stays its answer, even one
-that failed validation, so that it walks the same way to the same section. Later runs never see an answer that
-was rejected, and nobody sees one that cannot be read: it is as if it had never come.
+A run sees the same answers whenever it is resumed: an answer it once received stays its answer, even if it failed
+validation, so that the run takes the same path to the same section. Later runs never see a rejected answer, and an
+unreadable answer is treated as absent by all runs.
 
-All SQLite work is done by one thread that commits whatever has gathered since the last commit, so that the
-event loop never waits for the disk and twenty answers together cost one sync or two.
+All SQLite work is done by one thread with group commit, so that the event loop never waits for the disk and twenty
+concurrent answers cost one or two syncs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .streaming import Streams
 
 T = TypeVar("T")
 
-# What the run was handed before comes first; then the newest answer that nobody rejected. Answers are in the order of
-# their ids: a clock may go back.
+# First the answer that the run received before, then the newest one that was not rejected. Answers are ordered by id,
+# since a clock may go back.
 _OWN: Final = (
     "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer"
     " WHERE u.run = ? AND u.key = ? ORDER BY u.id LIMIT 1"
@@ -46,11 +46,11 @@ class JournalError(InputError):
 
 
 class JournalPausedError(PausedError):
-    """An answer could not be committed; what was committed before is kept."""
+    """An answer could not be committed; everything committed before is kept."""
 
 
 class Journal:
-    """The journal of one home; may be shared by tasks, threads and event loops, and the file by processes."""
+    """The journal of a home; may be shared by tasks, threads and event loops, and its file by processes."""
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self.path = path
@@ -67,11 +67,11 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, *, clock: Clock | None = None) -> Self:
-        """The journal at `path`, made when it is not there; raises `JournalError` naming the file."""
+        """Open the journal at `path`, creating it if it is missing; raises `JournalError` naming the file."""
         return cls(path, clock)
 
     def close(self) -> None:
-        """Commit what is left and close the file; may be called twice."""
+        """Commit pending work and close the file; may be called twice."""
         self._writer.close()
         if self._open:
             self._open = False
@@ -79,7 +79,7 @@ class Journal:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be asked."""
+        """Whether the journal is open."""
         return self._open
 
     def __enter__(self) -> Self:
@@ -93,7 +93,7 @@ class Journal:
     ) -> CachedAnswer:
         """The answer to `record`: from the journal, from an equal call in flight, or by `call`.
 
-        Raises what `call` raises, and `JournalPausedError` when an answer cannot be committed.
+        Raises what `call` raises, and `JournalPausedError` if an answer cannot be committed.
         """
 
         async def only(_: Sequence[int]) -> list[CallResult]:
@@ -109,8 +109,8 @@ class Journal:
     ) -> list[CachedAnswer]:
         """`once` for several records that one request can answer.
 
-        `call` is given the positions of the records without an answer and returns theirs in that order; equal
-        records are asked for once.
+        `call` receives the positions of the records without an answer and returns their results in that order; equal
+        records are requested once.
         """
         first: dict[str, int] = {}
         for position, record in enumerate(records):
@@ -135,7 +135,7 @@ class Journal:
         return [answers[record.key] for record in records]
 
     async def reject(self, key: str, scope: RunScope) -> None:
-        """Keep the answer that this run was handed for `key`, but replay it in no later run."""
+        """Keep this run's answer for `key`, but never replay it in later runs."""
 
         def mark(db: sqlite3.Connection) -> None:
             found = db.execute(_OWN, (scope.run_id, key)).fetchone()
@@ -145,7 +145,7 @@ class Journal:
         await self.submit(mark)
 
     async def discard(self, keys: Sequence[str], scope: RunScope) -> None:
-        """Count the answers that this run was handed for `keys` as absent, for all runs: they cannot be read."""
+        """Treat this run's answers for `keys` as absent for all runs, since they cannot be read."""
 
         def drop(db: sqlite3.Connection) -> None:
             for key in keys:
@@ -156,15 +156,15 @@ class Journal:
         await self.submit(drop)
 
     async def usage(self, scope: RunScope) -> Usage:
-        """What the run cost so far, counted durably; without a price."""
+        """The persistent usage of the run so far, without prices."""
         return Usage.of(await self.spending([scope.run_id]))
 
     async def spending(self, runs: Sequence[str] | None = None) -> list[Spending]:
-        """What runs spent so far, by model; all runs when none are named."""
+        """The spending of runs so far, by model; of all runs if none are named."""
         return await self.submit(lambda db: spending_table.spent(db, runs))
 
     def since_opened(self) -> list[Spending]:
-        """What was paid and reused through this journal since it was opened; never waits."""
+        """Calls paid and reused through this journal since it was opened; never blocks."""
         with self._counting:
             return list(self._since_opened.values())
 
@@ -181,7 +181,7 @@ class Journal:
             )
 
     async def forget(self, run_id: str) -> None:
-        """Drop what the run was handed, for a run that is deleted; its answers stay for others."""
+        """Delete the run's use of answers when the run is deleted; the answers stay for other runs."""
 
         def drop(db: sqlite3.Connection) -> None:
             db.execute("DELETE FROM uses WHERE run = ?", (run_id,))
@@ -192,13 +192,13 @@ class Journal:
         await self.submit(drop)
 
     async def submit(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What `work` returns, in a transaction that is on disk then; raises `JournalPausedError`."""
+        """Run `work` in a transaction and return its result once committed; raises `JournalPausedError`."""
         try:
             return await self._writer.submit(work)
         except (sqlite3.Error, OSError) as error:
             raise JournalPausedError(f"{self.path}: {error}.", help=remedy(error)) from error
         except ClosedError:
-            raise JournalPausedError(f"{self.path}: the journal was closed while a call was under way.") from None
+            raise JournalPausedError(f"{self.path}: the journal was closed while a call was in progress.") from None
 
     def _find(self, db: sqlite3.Connection, record: CallRecord, scope: RunScope) -> str | None:
         key = record.key
@@ -248,7 +248,7 @@ class Journal:
 
 
 def _beginning(db: sqlite3.Connection, run: str) -> int:
-    """The newest answer there was when a fresh run first looked for one."""
+    """The id of the newest answer when a fresh run first looked one up."""
     found = db.execute("SELECT after FROM beginnings WHERE run = ?", (run,)).fetchone()
     if found is None:
         newest = "SELECT ?, coalesce(max(id), 0) FROM answers"

@@ -1,4 +1,4 @@
-"""Looking at the journal as a whole, and letting go of answers that nobody needs."""
+"""Surveys the journal and prunes answers that are no longer needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .journal import JournalError
 from .schema import connect, remedy
 
 _DAY: Final = 86_400.0
-# Ids go into a table of their own, so that any number of them can be looked at more than once.
+# A temporary table of ids, so that any number of them can be queried several times.
 _CHOOSE: Final = (
     "CREATE TEMP TABLE chosen AS SELECT id, length(payload) AS size,"
     " EXISTS (SELECT 1 FROM uses u JOIN kept_runs k ON k.run = u.run WHERE u.answer = answers.id) AS needed"
@@ -24,7 +24,7 @@ _CHOOSE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which answers are to go: those older than so many days, those that were rejected; perhaps only vectors."""
+    """The answers to prune: older than this many days, rejected ones, or embeddings only."""
 
     older_than: float | None = None
     rejected: bool = False
@@ -33,7 +33,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswers:
-    """What is kept of one model."""
+    """The stored answers of one model."""
 
     kind: str
     model: str
@@ -44,7 +44,7 @@ class ModelAnswers:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The journal as a whole; times are seconds since the epoch."""
+    """Statistics of the whole journal; times are seconds since the epoch."""
 
     answers: int
     rejected: int
@@ -58,7 +58,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What went, or would go: `kept_for_runs` fitted too, but unfinished runs were handed them."""
+    """What was, or would be, pruned; `kept_for_runs` also matched but are in use by unfinished runs."""
 
     answers: int
     payload_bytes: int
@@ -67,7 +67,7 @@ class Pruned:
 
 
 def survey(path: Path) -> Survey:
-    """What the journal holds; raises `JournalError`."""
+    """Collect statistics of the journal; raises `JournalError`."""
     with _opened(path) as db:
         models = db.execute(
             "SELECT kind, model, endpoint, count(*), sum(length(payload)) FROM answers GROUP BY 1, 2, 3 ORDER BY 4 DESC"
@@ -83,9 +83,9 @@ def survey(path: Path) -> Survey:
 def prune(
     path: Path, selection: Selection, *, keep_of_runs: Sequence[str], dry_run: bool = False, now: float | None = None
 ) -> Pruned:
-    """Take answers out and give the space back; those that `keep_of_runs` were handed stay.
+    """Delete answers and reclaim their space, except those in use by `keep_of_runs`.
 
-    Raises `JournalError`, also when another process writes all the while.
+    Raises `JournalError`, also if another process keeps the file locked.
     """
     before = -1.0
     if selection.older_than is not None:
@@ -105,7 +105,7 @@ def prune(
         gone = "(SELECT id FROM chosen WHERE NOT needed)"
         db.execute(f"DELETE FROM uses WHERE answer IN {gone}")
         db.execute(f"DELETE FROM answers WHERE id IN {gone}")
-        # SQLite gives the highest ids out again: what comes now comes after the beginning of every run.
+        # SQLite reuses the highest ids: new answers must come after the beginning of every run.
         db.execute("UPDATE beginnings SET after = min(after, (SELECT coalesce(max(id), 0) FROM answers))")
         db.execute("COMMIT")
         db.execute("VACUUM")

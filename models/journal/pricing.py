@@ -1,4 +1,4 @@
-"""What calls cost, by the price table of the settings."""
+"""Computes the cost of calls from the price table in the settings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MILLION: Final = 1_000_000
 
 
 def cost_of(price: Price, input_tokens: int, output_tokens: int) -> float:
-    """What so many tokens cost, in the currency of the price."""
+    """The cost of these tokens, in the currency of the price."""
     return (price.input * input_tokens + price.output * output_tokens) / _MILLION
 
 
 def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, held: bool = False) -> float | None:
-    """What was spent on all models, with what is `held` when asked for; None when a price is not known.
+    """The total cost over all models, including reservations if `held`; None if a price is unknown.
 
-    Nothing is asked of the price of a model that took no tokens.
+    A model that took no tokens needs no price.
     """
     total = 0.0
     for row in spent:

@@ -1,4 +1,4 @@
-"""What the journal is told and what it tells, as frozen values."""
+"""Journal request and result types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CallKind = Literal["chat", "embedding"]
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A call to be made: `key` is the hash of all that decides the answer."""
+    """A call to be made; `key` is the hash of everything that determines the answer."""
 
     key: str
     kind: CallKind
@@ -21,7 +21,7 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunScope:
-    """The run that asks; of other runs' answers, a `fresh` one takes those only that came after its own beginning."""
+    """The calling run; a `fresh` one reuses only those answers of other runs that came after its own start."""
 
     run_id: str
     fresh: bool = False
@@ -29,11 +29,11 @@ class RunScope:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What is reserved for one request of a run: the request itself and the most tokens that it can take.
+    """The reservation for one request of a run: the request itself and the maximum tokens it can take.
 
-    `counted` is the size of its prompt by the tokenizer that belongs to the model's name, where that is at hand: less
-    than `input_tokens`, and reserved in its place. Where it is not `trusted`, only once an answer has shown that the
-    server counts so too.
+    `counted` is the size of its prompt by the tokenizer of the model's name, if available: it is less than
+    `input_tokens` and reserved instead, but if not `trusted` only once an answer has shown that the server counts the
+    same.
     """
 
     run: str
@@ -47,7 +47,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What a call brought: the answer as JSON text, the tokens it cost, and what was held for it till now."""
+    """The result of a call: the answer as JSON text, the tokens it cost, and its reservation."""
 
     payload: str
     input_tokens: int = 0
@@ -57,7 +57,7 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
-    """An answer that is on disk; `paid` when this call was made for it just now."""
+    """A committed answer; `paid` if it was obtained by this call."""
 
     payload: str
     paid: bool
@@ -65,10 +65,10 @@ class CachedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What one run spent on one model.
+    """The spending of one run on one model.
 
-    `paid` are calls that were answered (of embeddings: texts), `reused` answers that the journal gave; `held_calls`
-    are requests whose answer never came, or has not yet, with the most that each may cost.
+    `paid` are answered calls (for embeddings: texts), `reused` are answers from the journal; `held_calls` are requests
+    without an answer so far, with the maximum that they may cost.
     """
 
     run: str
@@ -86,9 +86,9 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What runs cost, over all the times they were taken up; `cost` is None while a price is not known.
+    """The usage of runs, over all their resumptions; `cost` is None if a price is unknown.
 
-    `llm_calls` were paid by the run, `journal_hits` were answered by the journal; both count chat calls.
+    `llm_calls` were paid by the run, `journal_hits` were answered from the journal; both count chat calls.
     """
 
     llm_calls: int = 0
@@ -100,7 +100,7 @@ class Usage:
 
     @classmethod
     def of(cls, spent: Iterable[Spending], cost: float | None = None) -> Self:
-        """The sum; what is only held is not in it."""
+        """The sum, without reservations."""
         rows = list(spent)
         chat = [row for row in rows if row.kind == "chat"]
         return cls(

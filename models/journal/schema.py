@@ -1,4 +1,4 @@
-"""The journal's file: its tables, how it is opened, and what to do when it cannot be."""
+"""The journal's SQLite schema, its connection, and remedies for errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from ...sqlite import write_ahead
 
 SCHEMA_VERSION: Final = 4
-LOCK_PATIENCE: Final = 30.0  # seconds to wait for another process that writes
+LOCK_PATIENCE: Final = 30.0  # seconds to wait for another writing process
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS answers (
     id INTEGER PRIMARY KEY,
@@ -61,11 +61,11 @@ CREATE TABLE IF NOT EXISTS contexts (
 ) WITHOUT ROWID;
 """
 _COUNTS: Final = "paid, reused, input_tokens, output_tokens, held_calls, held_input, held_output".split(", ")
-# The first two versions kept whatever a server called its usage: halves, texts, less than nothing.
+# The first two versions stored whatever a server reported as usage: fractions, texts, negative numbers.
 _MEND_COUNTS: Final = "UPDATE spending SET " + ", ".join(
     f"{name} = min(max(CAST({name} AS INTEGER), 0), 1000000000000)" for name in _COUNTS
 )
-# The first version counted by going through the uses; answers could not be pruned without losing the count.
+# The first version counted from the uses, so answers could not be pruned without losing the count.
 _COUNT_USES: Final = """
 INSERT INTO spending (run, kind, endpoint, model, paid, reused, input_tokens, output_tokens)
 SELECT u.run, a.kind, a.endpoint, a.model, sum(u.paid), sum(NOT u.paid),
@@ -75,7 +75,7 @@ FROM uses u JOIN answers a ON a.id = u.answer GROUP BY 1, 2, 3, 4;
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection whose commits are on disk when they return; raises sqlite3.Error, OSError."""
+    """Open a connection whose commits are on disk when they return; raises sqlite3.Error, OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None)
     try:
@@ -93,7 +93,7 @@ def connect(path: Path) -> sqlite3.Connection:
 def _make_tables(db: sqlite3.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
-        version = _version(db)  # again: another process may have made them while this one waited
+        version = _version(db)  # again: another process may have created them while this one waited
         if version > SCHEMA_VERSION:
             raise sqlite3.DatabaseError(f"made by a newer Citeloom (journal version {version})")
         for statement in _SCHEMA.split(";\n"):
@@ -110,7 +110,7 @@ def _make_tables(db: sqlite3.Connection) -> None:
 
 
 def _text(stored: bytes) -> str:
-    # What is no text is seen by whoever reads the answer, and counts as absent; here it would stop the journal.
+    # Invalid text is detected when the answer is read, and counts as absent; an error here would stop the journal.
     return stored.decode("utf-8", "replace")
 
 
@@ -120,14 +120,14 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def remedy(error: Exception) -> str:
-    """What the user can do about an error of the file, as one line."""
+    """A one-line remedy for an error of the file."""
     name = getattr(error, "sqlite_errorname", "")
     if "newer" in str(error):
-        return "Use the Citeloom that made it, or another --home."
+        return "Use the Citeloom version that created it, or another --home."
     if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-        return "Move the file away: a new journal is begun, and calls made so far may be paid again."
+        return "Move the file away: a new journal is started, and earlier calls may be paid for again."
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return "Another process holds it: wait for that one to end, then give the same command again."
+        return "Another process holds it: wait for that one to end, then run the same command again."
     if name.startswith("SQLITE_FULL"):
-        return "Make room on the disk, then give the same command again."
-    return "Check that the folder can be written, or choose another with --home."
+        return "Free space on the disk, then run the same command again."
+    return "Check that the folder is writable, or choose another with --home."

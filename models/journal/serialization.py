@@ -1,4 +1,4 @@
-"""A conversation as the journal sees it, and an answer as the journal keeps it."""
+"""Serializes conversations to journal keys, and answers to journal payloads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from langchain_core.messages.utils import count_tokens_approximately
 from ..http.model_identity import ModelIdentity, canonical_json, key_of
 from ..http.response_validation import usage_of
 
-# Bumped when the same conversation would be put to a model in another way.
+# Bumped if the same conversation would be sent to a model differently.
 _KEY_VERSION = 1
-# Control characters but tab and line ends, and those that turn the direction of writing.
+# Control characters except tab and line ends, and bidirectional overrides.
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _READING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -24,7 +24,7 @@ _FINISH_REASONS = ("finish_reason", "stop_reason", "done_reason")
 
 
 class UnreadableAnswerError(Exception):
-    """An answer in the journal cannot be read; never leaves `models`."""
+    """A journaled answer cannot be read; never leaves `models`."""
 
 
 def request_key(
@@ -35,10 +35,10 @@ def request_key(
     schema: Mapping[str, Any] | None = None,
     max_tokens: int | None = None,
 ) -> str:
-    """The journal key of a call: endpoint, model, parameters, schema, tools and what was said.
+    """The journal key of a call: a hash of endpoint, model, parameters, schema, tools and messages.
 
-    Usage, response metadata and ids do not count. The id of a tool call is replaced by its place in the
-    conversation, so that two runs whose servers invent other ids have the same key.
+    Usage, response metadata and ids are ignored. The id of a tool call is replaced by its position in the
+    conversation, so that runs have the same key even if servers generate different ids.
     """
     return key_of(
         {
@@ -56,7 +56,7 @@ def request_key(
 
 def _canonical(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     places: dict[str | None, int] = {}
-    said: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for message in messages:
         entry: dict[str, Any] = {"role": message.type, "content": _without_ids(message.content)}
         if message.name:
@@ -69,8 +69,8 @@ def _canonical(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
                 places[call["id"]] = len(places)
         if isinstance(message, ToolMessage):
             entry["answers"] = places.get(message.tool_call_id, -1)
-        said.append(entry)
-    return said
+        entries.append(entry)
+    return entries
 
 
 def _without_ids(content: str | list[Any]) -> object:
@@ -83,11 +83,10 @@ def _without_ids(content: str | list[Any]) -> object:
 
 
 def payload_of(message: AIMessage, key: str) -> str:
-    """The answer as JSON: content, tool calls, usage and why it ended, without characters that are no text.
+    """Serialize an answer as JSON: content, tool calls, usage and finish reason, without unprintable characters.
 
-    The ids of tool calls are made anew from the key: some servers leave them out or give each call the same
-    one, and an answer that is replayed must not differ from run to run. Nine letters and digits suit all
-    servers.
+    The ids of tool calls are regenerated from the key: some servers omit them or give every call the same one, and a
+    replayed answer must not differ between runs. All servers accept nine letters and digits.
     """
     metadata = message.response_metadata
     finish = next((metadata[name] for name in _FINISH_REASONS if metadata.get(name)), None)
@@ -115,9 +114,9 @@ def payload_of(message: AIMessage, key: str) -> str:
 
 
 def printable(value: Any) -> Any:
-    """Text without control characters and with no half of a character, in lists and dicts too.
+    """Strip control characters and lone surrogates from text, also inside lists and dicts.
 
-    A terminal would obey them, no database or file would hold them, and no reader would see them.
+    A terminal would interpret them, and no database or file could store the surrogates.
     """
     if isinstance(value, str):
         return _HALF_CHARACTER.sub("\ufffd", _UNSEEN.sub("", value))
@@ -129,9 +128,9 @@ def printable(value: Any) -> Any:
 
 
 def tokens_of(answer: AIMessage, asked: Sequence[BaseMessage]) -> tuple[int, int]:
-    """Tokens of question and answer by the server's count, else estimated: a free answer would pass any budget.
+    """Tokens of prompt and answer as counted by the server, else estimated, since zero would bypass any budget.
 
-    Each is at least zero, and none of a question that was asked or an answer that came is.
+    Neither is negative, and a non-empty prompt or answer never counts as zero.
     """
     usage = usage_of(answer.usage_metadata, "input_tokens", "output_tokens")
     read, written = (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
@@ -139,7 +138,7 @@ def tokens_of(answer: AIMessage, asked: Sequence[BaseMessage]) -> tuple[int, int
 
 
 def message_of(payload: str) -> AIMessage:
-    """The answer again; paid and replayed answers both go this way, so that they are equal.
+    """Deserialize an answer; new and replayed answers both pass through here, so that they are equal.
 
     Raises `UnreadableAnswerError`.
     """

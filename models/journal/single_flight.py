@@ -1,7 +1,7 @@
-"""Equal calls under way: one is made, the others wait for it, each in its own event loop or process.
+"""Coalesces equal calls in flight: one is made, the others wait for it, across event loops and processes.
 
-Between processes a key is a byte of a file that nobody reads, locked by whoever asks for it: four system calls,
-no write, and the lock ends with its process, however that ends. Where files cannot be locked, nobody waits.
+Between processes, a key maps to a byte of a lock file, locked by the caller: four system calls, no write, and the lock
+is released when its process ends for any reason. If files cannot be locked, nobody waits.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Final, Self
 
 try:
     import fcntl
-except ImportError:  # Windows: calls of other processes are not waited for
+except ImportError:  # Windows: does not wait for calls of other processes
     fcntl = None  # type: ignore[assignment]
 
-# Another process may stand still without ending. Whoever has waited so long makes the call too.
+# Another process may hang without ending. After waiting this long, the call is made anyway.
 PATIENCE = 300.0  # seconds
 _FIRST_LOOK: Final = 0.01
 _LONGEST_LOOK: Final = 0.2
@@ -29,29 +29,29 @@ _HELD: Final = frozenset({errno.EACCES, errno.EAGAIN})
 
 
 class CrossLoopEvent:
-    """Something that several event loops wait for."""
+    """A one-time event that tasks in several event loops can await."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
 
     def join(self) -> asyncio.Future[None]:
-        """A future of the running loop that is done once this has landed."""
-        landing = asyncio.get_running_loop().create_future()
-        self._waiting.append(landing)
-        return landing
+        """A future of the running loop that is done when the event fires."""
+        event = asyncio.get_running_loop().create_future()
+        self._waiting.append(event)
+        return event
 
     def land(self) -> None:
-        """Wake all who wait; to be called once, when nobody can join any more."""
-        for landing in self._waiting:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-                landing.get_loop().call_soon_threadsafe(_settle, landing)
+        """Fire the event; to be called once, when nobody can join any more."""
+        for event in self._waiting:
+            with suppress(RuntimeError):  # the loop is closed and nobody waits any more
+                event.get_loop().call_soon_threadsafe(_settle, event)
 
 
 class KeyLocks:
-    """Keys that this process holds, as locks on bytes of a file.
+    """Keys held by this process, as byte locks in a file.
 
-    It is made for the first key and taken away by the last process that closes it: a key counts only while the file in
-    which it was locked is in its place.
+    The file is created with the first key and deleted by the last process that closes it: a lock is only valid while
+    its file is still the one at the path.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +61,7 @@ class KeyLocks:
         self._guard = threading.Lock()
 
     def take(self, key: str) -> bool:
-        """Whether the key is free for this process, and its own from now on; never waits."""
+        """Try to lock a key; returns whether it is now held. Never waits."""
         if fcntl is None:
             return True
         with self._guard:
@@ -71,34 +71,34 @@ class KeyLocks:
                         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
                         self._file = os.open(self._path, flags, 0o600)
                     fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte_of(key))
-                    if self._in_place(self._file):
+                    if self._is_current(self._file):
                         break
                     os.close(self._file)
                     self._file = None
             except OSError as error:
-                return error.errno not in _HELD  # a file system without locks keeps nobody from asking
+                return error.errno not in _HELD  # on a file system without locks every key is free
         return True
 
     def give_back(self, key: str) -> None:
-        """Let others have the key."""
+        """Release the key."""
         if self._file is not None:
             with suppress(OSError):
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _byte_of(key))
 
     def close(self) -> None:
-        """Give back all keys, and leave no file that nobody else has a key in."""
+        """Release all keys, and delete the file if no other process holds a key."""
         with self._guard:
             self._closed = True
             if self._file is None:
                 return
             with suppress(OSError):
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if self._in_place(self._file):
+                if self._is_current(self._file):
                     self._path.unlink()
             os.close(self._file)
             self._file = None
 
-    def _in_place(self, file: int) -> bool:
+    def _is_current(self, file: int) -> bool:
         try:
             return os.path.samestat(self._path.stat(follow_symlinks=False), os.fstat(file))
         except FileNotFoundError:
@@ -110,23 +110,23 @@ def _byte_of(key: str) -> int:
 
 
 class SingleFlight:
-    """Which keys are asked for right now; may be shared by tasks, threads and event loops.
+    """The keys in flight; may be shared by tasks, threads and event loops.
 
-    Use `of`: within a process one journal's flights are shared, since a process holds its locks as a whole.
+    Use `of`: instances for the same journal are shared within a process, since file locks belong to the process.
     """
 
     _open: Final[dict[Path, SingleFlight]] = {}
     _opening: Final = threading.Lock()
 
     def __init__(self, locks: KeyLocks) -> None:
-        self._under_way: dict[str, CrossLoopEvent] = {}
+        self._in_flight: dict[str, CrossLoopEvent] = {}
         self._guard = threading.Lock()
         self._locks = locks
         self._users = 0
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """The flights of the journal at `path`, to be closed."""
+        """The shared instance for the journal at `path`; to be closed after use."""
         place = path.resolve()
         with cls._opening:
             found = cls._open.get(place)
@@ -136,7 +136,7 @@ class SingleFlight:
         return found  # type: ignore[return-value]
 
     def close(self) -> None:
-        """Let go of the file when nobody else in this process uses it."""
+        """Close the lock file if nobody else in this process uses it."""
         with self._opening:
             self._users -= 1
             if not self._users:
@@ -146,43 +146,43 @@ class SingleFlight:
 
     @asynccontextmanager
     async def claim(self, keys: Iterable[str]) -> AsyncIterator[None]:
-        """Be the one who may ask for `keys` for as long as this is open.
+        """Hold the exclusive right to request `keys` for the block.
 
-        Waits for equal calls under way; whoever comes next then finds their answers in the journal, or makes the
-        call when the other was cancelled, failed or was killed. Keys are claimed in their order, so that two
-        overlapping batches never wait for each other.
+        Waits for equal calls in flight; afterwards the caller finds their answers in the journal, or makes the call
+        itself if the other was cancelled, failed or was killed. Keys are claimed in sorted order, so that overlapping
+        batches never deadlock.
         """
         claimed: list[str] = []
         try:
             for key in sorted(set(keys)):
-                await self._claim(key)
+                await self._claim_in_process(key)
                 claimed.append(key)
-                await self._claim_of_others(key)
+                await self._claim_across_processes(key)
             yield
         finally:
             for key in claimed:
                 self._locks.give_back(key)
                 with self._guard:
-                    landing = self._under_way.pop(key)
-                landing.land()
+                    event = self._in_flight.pop(key)
+                event.land()
 
     def waiting_for(self, key: str) -> int:
-        """How many wait for `key` in this process."""
+        """The number of waiters for `key` in this process."""
         with self._guard:
-            landing = self._under_way.get(key)
-            return len(landing._waiting) if landing else 0
+            event = self._in_flight.get(key)
+            return len(event._waiting) if event else 0
 
-    async def _claim(self, key: str) -> None:
+    async def _claim_in_process(self, key: str) -> None:
         while True:
             with self._guard:
-                other = self._under_way.get(key)
+                other = self._in_flight.get(key)
                 if other is None:
-                    self._under_way[key] = CrossLoopEvent()
+                    self._in_flight[key] = CrossLoopEvent()
                     return
-                landing = other.join()
-            await landing
+                event = other.join()
+            await event
 
-    async def _claim_of_others(self, key: str) -> None:
+    async def _claim_across_processes(self, key: str) -> None:
         if self._locks.take(key):
             return
         now = asyncio.get_running_loop().time

@@ -1,8 +1,8 @@
-"""What runs have spent, by run and model, in the journal's own transactions.
+"""Tracks the spending of runs by model, in the journal's own transactions.
 
-Counted when it happens, not from the answers: those may be pruned, and a budget asks before every call. What is
-*held* was reserved for a request whose answer has not been committed: it is under way, its process was killed, or
-its answer was lost on the way. Such a request may have been paid for, so it counts against a budget.
+Spending is counted as it happens, not derived from answers: those may be pruned, and a budget needs it before every
+call. *Held* amounts are reserved for requests whose answer has not been committed: they are in flight, their process
+was killed, or the answer was lost. Such requests may have been paid for, so they count against a budget.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _COLUMNS: Final = (
 
 
 def note_paid(db: sqlite3.Connection, run: str, record: CallRecord, outcome: CallResult) -> None:
-    """Count an answer that is committed now; what was held for it is held no longer."""
+    """Count an answer committed in this transaction, and release its reservation."""
     _add(db, run, record, paid=1, input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
     if outcome.hold is not None:
         release(db, outcome.hold)
 
 
 def note_reused(db: sqlite3.Connection, run: str, record: CallRecord) -> None:
-    """Count an answer that the journal gave."""
+    """Count an answer replayed from the journal."""
     _add(db, run, record, reused=1)
 
 
@@ -46,7 +46,7 @@ def hold(db: sqlite3.Connection, held: Hold) -> None:
 
 
 def release(db: sqlite3.Connection, held: Hold) -> None:
-    """Take a reservation back, or the part of it that `held` names."""
+    """Release a reservation, or the part of it in `held`."""
     _add(
         db,
         held.run,
@@ -58,14 +58,14 @@ def release(db: sqlite3.Connection, held: Hold) -> None:
 
 
 def spent(db: sqlite3.Connection, runs: Sequence[str] | None = None) -> list[Spending]:
-    """What runs have spent so far, held requests included; all runs when none are named."""
+    """The spending of runs so far, with reservations; of all runs if none are named."""
     chosen = "" if runs is None else f" WHERE run IN ({', '.join('?' * len(runs))})"
     rows = db.execute(f"SELECT {_COLUMNS} FROM spending{chosen} ORDER BY run, kind, model", list(runs or ()))
     return [Spending(*row) for row in rows]
 
 
 def forget(db: sqlite3.Connection, run: str) -> None:
-    """Drop the count of a run."""
+    """Delete the spending of a run."""
     db.execute("DELETE FROM spending WHERE run = ?", (run,))
 
 
@@ -82,12 +82,12 @@ def _add(db: sqlite3.Connection, run: str, record: CallRecord, **more: int) -> N
 
 
 def kept_sizes(db: sqlite3.Connection, run: str) -> dict[tuple[str, str], int | None]:
-    """How much the servers of a run's models hold, by endpoint and model; None where that is not known."""
+    """The context sizes of a run's models, by endpoint and model; None if unknown."""
     rows = db.execute("SELECT endpoint, model, size FROM contexts WHERE run = ?", (run,)).fetchall()
     return {(str(endpoint), str(model)): int(size) or None for endpoint, model, size in rows}
 
 
 def keep_sizes(db: sqlite3.Connection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
-    """Keep with a run how much the servers of its models hold."""
+    """Store the context sizes of a run's models."""
     rows = [(run, *place, size or 0) for place, size in sizes.items()]
     db.executemany("INSERT OR REPLACE INTO contexts (run, endpoint, model, size) VALUES (?, ?, ?, ?)", rows)

@@ -1,7 +1,7 @@
-"""Hearing an answer while it is made: pieces as they come, and the same text in the end whatever happened meanwhile.
+"""Streams model output to subscribers; each ends up with the same text whatever happens meanwhile.
 
-What is heard is a draft of what the journal will hold: an answer whose connection breaks off is asked for again, and
-what was heard of it till then is void. Equal calls in flight are one call, and all who wait for it hear it.
+Streamed text is a draft of the journaled answer: if the connection breaks, the call is retried and the text streamed
+so far is void. Equal calls in flight are coalesced, and all callers receive the same stream.
 """
 
 from __future__ import annotations
@@ -14,74 +14,74 @@ from typing import Protocol
 
 
 class TextListener(Protocol):
-    """Hears a text piece by piece, in the event loop of the call it was given to; must not raise."""
+    """Receives a text piece by piece, in the event loop of its call; must not raise."""
 
     def piece(self, text: str) -> None:
-        """The text goes on with this."""
+        """Append this piece to the text."""
         ...
 
     def restart(self) -> None:
-        """What was heard is void: the text begins anew."""
+        """Discard the text received so far: it starts again."""
         ...
 
 
 class StreamSubscription:
-    """One who hears one answer, from a call of its own or from an equal one that is under way."""
+    """A subscription to one answer, from its own call or an equal one in flight."""
 
-    def __init__(self, listener: TextListener, spoken: _Spoken) -> None:
+    def __init__(self, listener: TextListener, stream: _Stream) -> None:
         self._listener = listener
-        self._spoken = spoken
+        self._stream = stream
         self._loop = asyncio.get_running_loop()
-        self._heard: list[str] = []
+        self._received: list[str] = []
         self._finished = False
 
     def begin(self) -> None:
-        """An answer begins here; what was said of an earlier one is void for all."""
-        with self._spoken.guard:
-            stale, self._spoken.pieces = bool(self._spoken.pieces), []
-            readers = list(self._spoken.readers)
+        """Start an answer; text of an earlier try becomes void for all subscribers."""
+        with self._stream.guard:
+            stale, self._stream.pieces = bool(self._stream.pieces), []
+            readers = list(self._stream.readers)
         for reader in readers if stale else ():
-            reader._told(self, reader._void)
+            reader._dispatch(self, reader._reset)
 
     def say(self, text: str) -> None:
-        """Hand out a piece to all who hear this answer."""
+        """Send a piece to all subscribers of this answer."""
         if not text:
             return
-        with self._spoken.guard:
-            self._spoken.pieces.append(text)
-            readers = list(self._spoken.readers)
+        with self._stream.guard:
+            self._stream.pieces.append(text)
+            readers = list(self._stream.readers)
         for reader in readers:
-            reader._told(self, reader._hear, text)
+            reader._dispatch(self, reader._receive, text)
 
     def finish(self, text: str) -> None:
-        """The answer is `text`: hand out what was not heard of it, all of it anew where something else was heard."""
-        heard = "".join(self._heard)
-        if not text.startswith(heard):
-            self._void()
-            heard = ""
-        self._hear(text[len(heard) :])
+        """Deliver the rest of the final `text`, or all of it again if something else was received."""
+        received = "".join(self._received)
+        if not text.startswith(received):
+            self._reset()
+            received = ""
+        self._receive(text[len(received) :])
         self._finished = True
 
-    def _told(self, by: StreamSubscription, tell: Callable[..., None], *said: str) -> None:
+    def _dispatch(self, by: StreamSubscription, deliver: Callable[..., None], *texts: str) -> None:
         if by is self:
-            tell(*said)
+            deliver(*texts)
             return
-        with suppress(RuntimeError):  # the loop is closed, and nobody listens any more
-            self._loop.call_soon_threadsafe(tell, *said)
+        with suppress(RuntimeError):  # the loop is closed and nobody listens any more
+            self._loop.call_soon_threadsafe(deliver, *texts)
 
-    def _hear(self, text: str) -> None:
+    def _receive(self, text: str) -> None:
         if text and not self._finished:
-            self._heard.append(text)
+            self._received.append(text)
             self._listener.piece(text)
 
-    def _void(self) -> None:
-        if self._heard and not self._finished:
-            self._heard = []
+    def _reset(self) -> None:
+        if self._received and not self._finished:
+            self._received = []
             self._listener.restart()
 
 
-class _Spoken:
-    """What was said so far of one answer, and who hears it."""
+class _Stream:
+    """The text streamed so far of one answer, and its subscribers."""
 
     def __init__(self, guard: threading.Lock) -> None:
         self.guard = guard
@@ -90,26 +90,26 @@ class _Spoken:
 
 
 class Streams:
-    """Which answers are heard right now; may be shared by tasks, threads and event loops."""
+    """The answers being streamed; may be shared by tasks, threads and event loops."""
 
     def __init__(self) -> None:
-        self._by_key: dict[str, _Spoken] = {}
+        self._by_key: dict[str, _Stream] = {}
         self._guard = threading.Lock()
 
     @contextmanager
     def reader(self, key: str, listener: TextListener) -> Iterator[StreamSubscription]:
-        """Hear the answer to `key` for as long as this is open; what was said of it already comes at once."""
+        """Subscribe to the answer to `key` for the block; text streamed so far is delivered at once."""
         with self._guard:
-            spoken = self._by_key.setdefault(key, _Spoken(self._guard))
-            reader = StreamSubscription(listener, spoken)
-            spoken.readers.append(reader)
-            so_far = "".join(spoken.pieces)
+            stream = self._by_key.setdefault(key, _Stream(self._guard))
+            reader = StreamSubscription(listener, stream)
+            stream.readers.append(reader)
+            streamed = "".join(stream.pieces)
         try:
-            reader._hear(so_far)
+            reader._receive(streamed)
             yield reader
         finally:
             reader._finished = True
             with self._guard:
-                spoken.readers.remove(reader)
-                if not spoken.readers:
+                stream.readers.remove(reader)
+                if not stream.readers:
                     del self._by_key[key]

@@ -28,7 +28,7 @@ from tests.support.word_embedding import WordEmbedding
 
 
 def main(home: str, papers: str, together: int, action: str, event: str, number: int) -> None:
-    indexing._IN_LINE = together
+    indexing._QUEUE_SIZE = together
     seen = 0
 
     def stop(name: str) -> None:

@@ -240,7 +240,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "suspicious": injection_patterns.suspicious,
     "flag_sources": lambda text: injection_flags.flag_sources([source("x", paper=paper(text))]),
     "plain_reference": lambda text: references.plain_reference(paper(text)),
-    "an entry for pandoc": lambda text: references._mended(f"@misc{{a,\n{text}\n}}"),
+    "an entry for pandoc": lambda text: references._corrected(f"@misc{{a,\n{text}\n}}"),
     "a reference of pandoc": lambda text: references._readable(text, paper("x"), own_style=True),
     "_escaped, for pandoc": pandoc_formats._escaped,
     "_escaped, a formula for pandoc": lambda text: pandoc_formats._escaped(f"${text.strip()}$"),

@@ -109,8 +109,8 @@ ROWS = [
     Row("a term of 200 kB", style(f'<locale><terms><term name="a">{"x" * 200_000}</term></terms></locale>'), "text of"),
     Row("nothing but a tag", "<style/>", "is no CSL style"),
     Row("a web page", "<html><body>x</body></html>", "is no CSL style"),
-    Row("cut off", style()[:100], "is no XML"),
-    Row("a file of passwords", SECRET, "is no XML (line 1"),
+    Row("cut off", style()[:100], "is not XML"),
+    Row("a file of passwords", SECRET, "is not XML (line 1"),
 ]
 
 
@@ -193,7 +193,7 @@ def test_a_parent_is_taken_from_the_extra_wherever_its_address_points(
 ) -> None:
     file = attack(parent("{net}/apa"))
     assert style_file(str(file)) == style_file("apa")
-    with pytest.raises(InputError, match="no style of its own"):
+    with pytest.raises(InputError, match="is a dependent style"):
         read_style(file)
     assert net[1] == []
 

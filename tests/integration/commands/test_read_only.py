@@ -68,7 +68,7 @@ def test_what_only_reads_works_and_says_how(
     done = citeloom(*command, "--home", denied)
     assert done.code == 0, done.err
     assert said in done.out
-    assert done.err.count(f"{denied} can only be read") == 1
+    assert done.err.count(f"{denied} is read-only") == 1
     assert "citeloom-read-only" not in done.out
     assert files_of(denied) == before
 

@@ -143,9 +143,9 @@ def test_searching_needs_a_library(citeloom: Citeloom, tmp_path: Path) -> None:
 def test_an_older_home_is_searched_at_once(citeloom: Citeloom, home: Path) -> None:
     shutil.rmtree(home / "fulltext")
     done = citeloom("--home", home, "search", "temperature", "--mode", "bm25", "--json")
-    assert done.json and "Making the full-text index" in done.err
+    assert done.json and "Building the full-text index" in done.err
     again = citeloom("--home", home, "search", "temperature", "--mode", "bm25", "--json")
-    assert again.json == done.json and "Making" not in again.err
+    assert again.json == done.json and "Building" not in again.err
 
 
 def test_a_broken_index_is_mended_by_doctor(citeloom: Citeloom, home: Path) -> None:
@@ -166,6 +166,6 @@ def test_vectors_that_cannot_be_read_are_named_and_mended(citeloom: Citeloom, ho
     named = citeloom("--home", home, "doctor")
     assert named.code == 1 and "problem: vectors: " in named.out
     mended = citeloom("--home", home, "doctor", "--mend")
-    assert mended.code == 0 and "indexed anew from their files" in mended.out, mended.err
+    assert mended.code == 0 and "reindexed from their files" in mended.out, mended.err
     assert (home / "chroma-damaged").is_dir()
     assert citeloom("--home", home, "search", "temperature scaling", "--json").json == before

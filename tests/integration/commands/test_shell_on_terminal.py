@@ -93,8 +93,8 @@ def test_a_library_that_cannot_be_opened_is_told_at_the_prompt(home: Path, tmp_p
         "--home", home, cwd=tmp_path, EMBEDDING_MODEL="another", EMBEDDING_BASE_URL="http://127.0.0.1:9"
     ) as person:
         person.sees(PROMPT)
-        person.sees("was made with the embedding model")
-        person.type("list", "was made with the embedding model")
+        person.sees("was created with the embedding model")
+        person.type("list", "was created with the embedding model")
         person.press("Ctrl-D")
         assert person.ends() == 0
 

@@ -96,7 +96,7 @@ def test_author_is_read_from_the_file(tmp_path: Path) -> None:
         ("b.docx", b"PK\x03\x04 cut", "cannot be read as docx"),
         ("a.epub", b"<html></html>", "cannot be read as epub"),
         ("a.tex", rb"\section{Part}", "no \\documentclass"),
-        ("a.xml", b"<?xml version='1.0'?><note>x</note>", "no JATS article"),
+        ("a.xml", b"<?xml version='1.0'?><note>x</note>", "not a JATS article"),
         ("a.html", b"  \n", "is empty"),
     ],
 )

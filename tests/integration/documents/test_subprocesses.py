@@ -145,7 +145,7 @@ def test_a_program_gets_no_key_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path
     [
         ("import sys; sys.stderr.write('first\\nsecond\\n' + 'x' * 10**7); sys.exit(3)", "first second xxx"),
         ("import sys; sys.exit(251)", "more than 100 MB of memory"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "more time or output"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "limits of time or output"),
         (
             "import os, sys\ntry:\n  while True: os.write(1, b'x' * 2**24)\nexcept OSError as e: sys.exit(e.strerror)",
             "File too large",

@@ -86,14 +86,14 @@ def cut_short(suffixes: set[str]) -> Damage:
 DAMAGE: dict[str, tuple[Damage, str]] = {
     "chunks without vectors": (
         lambda library: library.store.delete_chunks(["ada2020:00001", "grace2021:00000"]),
-        "vectors: chunks, summaries or notes without vector in: ada2020, grace2021",
+        "vectors: chunks, summaries or notes without a vector in: ada2020, grace2021",
     ),
     "a summary without": (lambda library: library.store.delete_summaries(["ada2020"]), "vectors: chunks, summaries or"),
     "a note without": (
         lambda library: library.store.delete_passages(["ada2020:00000"]),
         "vectors: chunks, summaries or",
     ),
-    "orphans in every store": (orphans, "vectors: 5 records of no paper: ada2020:00099, catalog ghost1999"),
+    "orphans in every store": (orphans, "vectors: 5 records without a paper: ada2020:00099, catalog ghost1999"),
     "stale words": (stale_words, "full text: differs for: ada2020"),
     "words lost": (lambda library: library.fulltext.put({"ada2020": []}), "full text: differs for: ada2020"),
     "words of no paper": (
@@ -201,5 +201,5 @@ async def test_what_cannot_be_mended_is_named_and_the_rest_is(
     done, refused = await repair_library(library)
     assert [item.path for item in refused] == [str(papers / "ada2020.md")] and "is gone" in refused[0].reason
     assert any("grace2021" in finding.message for finding in done)
-    assert problems(library) == ["vectors: chunks, summaries or notes without vector in: ada2020"]
+    assert problems(library) == ["vectors: chunks, summaries or notes without a vector in: ada2020"]
     assert library.chunks([chunk_id("grace2021", 1)])

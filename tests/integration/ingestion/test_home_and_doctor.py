@@ -63,7 +63,7 @@ def test_reading_needs_a_library(home: Home) -> None:
 
 def test_a_catalog_that_is_none_is_named(home: Home) -> None:
     home.prepare().catalog.write_bytes(b"not a database, but long enough to be looked at as one" * 30)
-    with pytest.raises(InputError, match=r"catalog\.sqlite: is no library catalog"):
+    with pytest.raises(InputError, match=r"catalog\.sqlite: is not a library catalog"):
         Library.open(home, WordEmbedding())
 
 
@@ -99,7 +99,7 @@ async def test_orphans_are_found_and_dropped(library: Library, papers: Path) -> 
         db.execute("DELETE FROM papers WHERE key = 'ada2020'")
         db.execute("DELETE FROM chunks WHERE key = 'ada2020'")
     db.close()
-    assert "records of no paper" in problems(library)[0]
+    assert "records without a paper" in problems(library)[0]
     query = await library.embedding.embed_query("loom outcome")
     assert {chunk.key for chunk, _ in nearest(library, query, 5)} == {"grace2021"}
     await mend(library)

@@ -124,13 +124,13 @@ ROWS = [
     Row("an object of Python", headed('title: !!python/object/apply:os.system ["false"]'), ("x",), warned="not YAML"),
     Row("a head of a megabyte", headed("title: " + "x" * 1_000_000), ("x",), warned="200,000 characters"),
     # Sizes and kinds
-    Row("6 GB of HTML", sparse("x.html"), refused={"x.html": "is 6000 MB, more than it may be (50 MB)"}),
+    Row("6 GB of HTML", sparse("x.html"), refused={"x.html": "is 6000 MB, more than the limit of 50 MB"}),
     Row("6 GB of markdown", sparse("x.md"), refused={"x.md": "is 6000 MB"}),
     Row("6 GB of PDF", sparse("x.pdf"), refused={"x.pdf": "is 6000 MB"}),
     Row("6 GB of Word", sparse("x.docx"), refused={"x.docx": "is 6000 MB"}),
     Row("a note of 6 GB", several(put("x.md", GOOD), sparse("x.notes.md")), ("x",), {"x.notes.md": "is 6000 MB"}),
-    Row("a pipe of HTML", lambda folder: os.mkfifo(folder / "x.html"), refused={"x.html": "no regular file"}),
-    Row("a pipe of PDF", lambda folder: os.mkfifo(folder / "x.pdf"), refused={"x.pdf": "no regular file"}),
+    Row("a pipe of HTML", lambda folder: os.mkfifo(folder / "x.html"), refused={"x.html": "not a regular file"}),
+    Row("a pipe of PDF", lambda folder: os.mkfifo(folder / "x.pdf"), refused={"x.pdf": "not a regular file"}),
     Row("a pipe for a note", several(put("x.md", GOOD), lambda folder: os.mkfifo(folder / "x.notes.md")), ("x",)),
     Row("a device", linked("x.html", "/dev/zero"), refused={"x.html": OUT}),
     # Links
@@ -285,9 +285,9 @@ async def test_a_file_that_became_too_large_keeps_its_paper_when_the_index_is_ma
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda folder: os.mkfifo(folder / "library.bib"), "is no regular file"),
-        (sparse("library.bib"), "is 6000 MB, more than it may be"),
-        (put("library.bib", b"@misc{x,\0}"), "is no text"),
+        (lambda folder: os.mkfifo(folder / "library.bib"), "is not a regular file"),
+        (sparse("library.bib"), "is 6000 MB, more than the limit"),
+        (put("library.bib", b"@misc{x,\0}"), "is not a text file"),
     ],
     ids=["a pipe", "6 GB", "no text"],
 )

@@ -148,7 +148,7 @@ async def test_an_entry_that_comes_later_gives_its_key(library: Library, papers:
     (papers / "library.bib").write_text(text, encoding="utf-8")
     report = await ingest(library, [papers])
     assert report.added == ("lovelace1843",)
-    assert any("ada2020: its file is now that of lovelace1843" in warning for warning in report.warnings)
+    assert any("ada2020: its file now belongs to lovelace1843" in warning for warning in report.warnings)
     assert (await ingest(library, [papers], prune=True)).removed == ("ada2020",)
     assert_sound(library)
 

@@ -22,8 +22,8 @@ REFUSED = {
     "empty": "is empty (0 bytes)",
     "francais": "without any text (scanned?)",
     "habibi": "written from right to left",
-    "html-named": "is no PDF but an HTML page",
-    "invalid": "nothing stands between its head and its end",
+    "html-named": "is not a PDF but an HTML page",
+    "invalid": "there is nothing between its head and its end",
     "kcs": "without any text (scanned?)",
     "le2020treeheatr-scanned": "without any text (scanned?)",
     "le2020treeheatr-truncated": "is cut off: its end is missing",
@@ -97,7 +97,7 @@ def test_markdown_is_taken_before_the_pdf_beside_it(shared_dir: Path, library: L
     report = asyncio.run(ingest(library, [folder]))
     assert report.added == ("le2020treeheatr",) and not report.refused
     assert library.paper("le2020treeheatr").source.endswith(".md")
-    assert any("le2020treeheatr.PDF: passed over" in warning for warning in report.warnings)
+    assert any("le2020treeheatr.PDF: skipped" in warning for warning in report.warnings)
     (folder / "le2020treeheatr.md").unlink()
     assert asyncio.run(ingest(library, [folder])).updated == ("le2020treeheatr",)
     assert library.paper("le2020treeheatr").pages == 7

@@ -82,7 +82,7 @@ ROWS = [
     # Files that are no files, and names
     Row("a folder named x.md", put("x.md/inside.md", GOOD), ("inside",)),
     Row("an empty folder named x.md", lambda folder: (folder / "x.md").mkdir()),
-    Row("a pipe named x.md", lambda folder: os.mkfifo(folder / "x.md"), refused={"x.md": "no regular file"}),
+    Row("a pipe named x.md", lambda folder: os.mkfifo(folder / "x.md"), refused={"x.md": "not a regular file"}),
     Row("a link to itself", link("x.md", "x.md"), refused={"x.md": "cannot be read"}),
     Row("a link to nothing", link("x.md", "gone.md"), refused={"x.md": "cannot be read"}),
     Row("links in a circle", several(put("sub/y.md", GOOD), link("sub/up", "..")), ("y",)),
@@ -95,7 +95,7 @@ ROWS = [
     Row(
         "a name that is no text",
         lambda folder: Path(os.fsdecode(bytes(folder) + b"/x\xff.md")).write_text(GOOD),
-        refused={"x\\udcff.md": "no text"},
+        refused={"x\\udcff.md": "not valid text"},
     ),
     Row("an ending in capitals", put("x.MARKDOWN", GOOD), ("x",)),
     Row("two files of one key", several(put("a/x.md", GOOD), put("b/x.md", GOOD)), ("x",), {"x.md": "same key, x, as"}),
@@ -216,7 +216,7 @@ async def test_it_is_taken_in_or_refused(row: Row, folder: Path, library: Librar
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"@misc{x,\0}", "is no text file"), ("@misc{x, title={A}}".encode("utf-16"), "is no text file")],
+    [(b"@misc{x,\0}", "is not a text file"), ("@misc{x, title={A}}".encode("utf-16"), "is not a text file")],
     ids=["NUL bytes", "UTF-16"],
 )
 async def test_a_bib_that_is_no_text_stops_before_anything_is_done(

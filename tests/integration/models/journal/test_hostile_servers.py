@@ -263,7 +263,7 @@ GIVEN_UP = [
         always(response(packed(300), "Content-Encoding: gzip")), False, 3, "more than 4 MB", id="300 MB in 300 kB"
     ),
     pytest.param(
-        always(response(packed(300, 2), "Content-Encoding: gzip, gzip")), False, 3, "not asked for", id="packed twice"
+        always(response(packed(300, 2), "Content-Encoding: gzip, gzip")), False, 3, "not requested", id="packed twice"
     ),
     pytest.param(
         always(response(packed(300), "Content-Encoding: gzip", content_type="text/event-stream")),
@@ -275,9 +275,9 @@ GIVEN_UP = [
     pytest.param(
         always(response(packed(300), "Content-Encoding: gzip", status=BUSY)), False, 4, "503", id="300 MB as refusal"
     ),
-    pytest.param(always(response(said(), "Content-Encoding: br")), False, 3, "not asked for", id="brotli"),
-    pytest.param(always(response(said(), "Content-Encoding: zstd")), False, 3, "not asked for", id="zstandard"),
-    pytest.param(always(response(said(), "Content-Encoding: gzip")), False, 3, "cannot be unpacked", id="no gzip"),
+    pytest.param(always(response(said(), "Content-Encoding: br")), False, 3, "not requested", id="brotli"),
+    pytest.param(always(response(said(), "Content-Encoding: zstd")), False, 3, "not requested", id="zstandard"),
+    pytest.param(always(response(said(), "Content-Encoding: gzip")), False, 3, "cannot be decompressed", id="no gzip"),
     pytest.param(
         lambda: _after(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65_536), False, 3, "more than 4 MB", id="a body without end"
     ),
@@ -425,15 +425,15 @@ async def test_vectors_are_kept_whatever_their_usage_says(journal: Journal, coun
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        pytest.param(TWO.replace('"index": 1', '"index": 5'), "places", id="a place that is none"),
-        pytest.param(TWO.replace('"index": 1', '"index": -1'), "places", id="a place below zero"),
+        pytest.param(TWO.replace('"index": 1', '"index": 5'), "indices", id="a place that is none"),
+        pytest.param(TWO.replace('"index": 1', '"index": -1'), "indices", id="a place below zero"),
         pytest.param(TWO.replace("2.0", "1e300"), "not finite", id="a number too large"),
         pytest.param(TWO.replace("2.0", "NaN"), "not finite", id="not a number"),
         pytest.param(TWO.replace("2.0", "Infinity"), "not finite", id="infinite"),
         pytest.param(TWO.replace("[0.0, 2.0]", "[1.0, 2.0, 3.0]"), "cannot be read", id="another length"),
         pytest.param(TWO.replace("[0.0, 2.0]", "[[0.0], [2.0]]"), "cannot be read", id="nested"),
         pytest.param(TWO.replace("[0.0, 2.0]", DEEP), "nested too deep", id="200,000 levels"),
-        pytest.param(f"{TWO}, {TWO}", "places", id="every vector twice"),
+        pytest.param(f"{TWO}, {TWO}", "indices", id="every vector twice"),
         pytest.param('{"index": 0, "embedding": [' + "1.5," * 9_000_000 + "1]}", "more than 32 MB", id="36 MB"),
     ],
 )
