@@ -1,4 +1,4 @@
-"""Which fields of an experiment a section is planned and written from, and how they are laid out for a prompt."""
+"""Selects the fields of an experiment that each section is planned and written from, and formats them for a prompt."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
 from .prompt_format import fenced, one_line, shortened, tokens_of
 
-# Approximate tokens of one field.
+# Approximate number of tokens of one field.
 WRITER_FIELD_TOKENS = 900
 PLANNER_FIELD_TOKENS = 250
 _LEAST_FIELD_TOKENS: Final = 12
 
 _CONCEPT = ("paper_concept.title", "paper_concept.description")
 _HYPOTHESIS = ("hypothesis.description", "hypothesis.method_combination")
-# What of the experiment each section is written from; the whole would drown the part that matters.
+# The fields that each section is written from; the whole experiment would drown the part that matters.
 EXPERIMENT_FIELDS: Mapping[SectionKind, tuple[str, ...]] = {
     "introduction": (*_CONCEPT, "paper_concept.open_questions", *_HYPOTHESIS, "summary"),
     "methods": (*_CONCEPT, *_HYPOTHESIS, "experimental_plan", "experiment_code", "metrics", "plots"),
@@ -64,9 +64,9 @@ EXPERIMENT_FIELDS: Mapping[SectionKind, tuple[str, ...]] = {
 
 
 def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
-    """The fields that a section of `kind` is written from, and what the user added, in one fence of `total` tokens.
+    """The fields for a section of `kind`, and what the user added, in one fence of `total` tokens.
 
-    Fields whose name begins with an underscore are the user's own notes and stay out.
+    Fields whose name begins with an underscore are the user's own notes and are left out.
     """
     fields = {path: _field_text(experiment, path) for path in EXPERIMENT_FIELDS[kind]}
     if experiment.failure:

@@ -87,7 +87,7 @@ def _whole_answer(text: str) -> None:
 def _judged(text: str) -> None:
     """A claim, laid out for the judge, and an answer about it."""
     claims = [CitedClaim(text, SOURCES[:2], text), CitedClaim(PLAIN, (source(text),), PLAIN)]
-    asked = judge._asked(claims, judge._TOKENS_AT_ONCE)
+    asked = judge._prepared(claims, judge._TOKENS_AT_ONCE)
     letters = judge._letters(asked)
     list(judge._lines(asked, letters))
     for item in asked:
