@@ -140,7 +140,7 @@ async def papers_by_summary(
 def papers_by_text(
     library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
 ) -> dict[str, Any]:
-    """The papers whose text has the words, as `find --fulltext` gives them; blocks, raises as `search_papers` does."""
+    """The papers whose text contains the words, as in `find --fulltext`; blocks, raises like `search_papers`."""
     answer = search_papers(library, query, from_year, to_year, page)
     return {
         "papers": [
