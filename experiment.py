@@ -12,15 +12,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InputError
-
-SectionKind = Literal["introduction", "methods", "results", "discussion", "conclusion", "abstract"]
-SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)
-
+from .section_kinds import SECTION_KINDS as SECTION_KINDS
+from .section_kinds import SECTIONS
+from .section_kinds import SectionKind as SectionKind
 
 PLOT_FILE = "_file"  # of a plot, where its image was found; set by whoever knows the folder of exp.json
 
@@ -175,19 +174,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _HALF = ("holds half a character (a lone surrogate)", "Write the character whole, or leave it out.")
 _FLATTER = "Put deep structures into a text field, or leave them out."
 
-# A section can be written when each group has at least one field with text.
-REQUIRED: dict[SectionKind, tuple[tuple[str, ...], ...]] = {
-    "introduction": (
-        ("paper_concept.description",),
-        ("hypothesis.description", "paper_concept.open_questions"),
-    ),
-    "methods": (("experimental_plan", "hypothesis.method_combination"),),
-    "results": (("results", "execution_result.stdout", "metrics"),),
-    "discussion": (("reasoning", "results", "summary"),),
-    "conclusion": (("paper_concept.description",), ("reasoning", "summary", "results")),
-    "abstract": (("paper_concept.description",), ("summary", "results", "reasoning")),
-}
-
 # What a section needs and a failed run does not give.
 OUTCOMES = frozenset({"results", "execution_result.stdout", "metrics", "reasoning", "summary"})
 
@@ -290,7 +276,7 @@ def require_fields(experiment: Experiment, kind: SectionKind, *, source: str = "
 
     That the run failed is an outcome too: it is what a section says in place of results.
     """
-    for group in REQUIRED[kind]:
+    for group in SECTIONS[kind].required:
         said = any(experiment.text_at(path).strip() for path in group)
         if not said and not (experiment.failure and OUTCOMES.intersection(group)):
             fields = " or ".join(group)

@@ -1,22 +1,36 @@
-"""Async calls for code without an event loop."""
+"""Blocking twins of async calls, for code without an event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError
 from ..models.concurrency import run_async
 
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def run_blocking(work: Coroutine[Any, Any, Result], twin: str) -> Result:
-    """What the coroutine gives; raises `ConfigurationError` where a loop runs, naming the twin to await."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run_async(work)
-    work.close()
-    raise ConfigurationError("An event loop is running here.", help=f"Use 'await citeloom.{twin}(...)'.")
+def blocking(call: Callable[Parameters, Coroutine[Any, Any, Result]]) -> Callable[Parameters, Result]:
+    """The call with the same parameters, which returns when the work is done.
+
+    It is named after `call` without the leading "a", and raises `ConfigurationError` where an event loop runs.
+    """
+
+    @functools.wraps(call)
+    def twin(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return run_async(call(*args, **options))
+        awaited = f"await citeloom.{call.__qualname__}(...)"
+        raise ConfigurationError("An event loop is running here.", help=f"Use '{awaited}'.")
+
+    owner, _, name = call.__qualname__.rpartition(".")
+    twin.__name__ = name.removeprefix("a")
+    twin.__qualname__ = f"{owner}.{twin.__name__}".lstrip(".")
+    twin.__doc__ = f"`{name}` for code without an event loop.\n\n    {call.__doc__}"
+    return twin

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Self
 
 from ..graph.conversation_state import TurnKind
 from ..graph.events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.conversation import TurnRequest, take_turn
+from ..runs.execution import ignore
 from ..runs.output_files import public_record
+from ..runs.result_record import ResultRecord
 from ..runs.transcript import turn_record, write_transcript
 from ..stores.conversation_registry import ConversationRegister, new_thread_id
 from .arguments import require_open, require_writable
-from .blocking import run_blocking
+from .blocking import blocking
 from .streaming import events_of
 
 __all__ = ["Conversation"]
-
-
-class ImproveOptions(TypedDict, total=False):
-    """How an answer is written anew; see `Conversation.aimprove`."""
-
-    on_event: OnEvent | None
-
-
-class AskOptions(ImproveOptions, total=False):
-    """How a question is taken; see `Conversation.aask`."""
-
-    alone: bool
 
 
 class Conversation:
@@ -69,7 +59,7 @@ class Conversation:
     async def __aexit__(self, *_: object) -> None:
         return None
 
-    async def aask(self, question: str, *, alone: bool = False, on_event: OnEvent | None = None) -> dict[str, Any]:
+    async def aask(self, question: str, *, alone: bool = False, on_event: OnEvent | None = None) -> ResultRecord:
         """Ask the next question; the result is the JSON of `research --json`, with what was `asked`.
 
         Args:
@@ -82,7 +72,7 @@ class Conversation:
         """
         return await self._take(question, "question" if alone else "follow-up", on_event)
 
-    async def aimprove(self, feedback: str, *, on_event: OnEvent | None = None) -> dict[str, Any]:
+    async def aimprove(self, feedback: str, *, on_event: OnEvent | None = None) -> ResultRecord:
         """Have the last answer written anew in the light of feedback, from its evidence and what is found for it.
 
         Raises `NothingToImproveError` before the first answer, and what `aask` raises.
@@ -96,16 +86,11 @@ class Conversation:
         """
         return events_of(lambda tell: self.aask(question, alone=alone, on_event=tell))
 
-    def ask(self, question: str, **options: Unpack[AskOptions]) -> dict[str, Any]:
-        """`aask` for code without an event loop; takes the same options."""
-        return run_blocking(self.aask(question, **options), "Conversation.aask")
-
-    def improve(self, feedback: str, **options: Unpack[ImproveOptions]) -> dict[str, Any]:
-        """`aimprove` for code without an event loop; takes the same options."""
-        return run_blocking(self.aimprove(feedback, **options), "Conversation.aimprove")
+    ask = blocking(aask)
+    improve = blocking(aimprove)
 
     @property
-    def turns(self) -> list[dict[str, Any]]:
+    def turns(self) -> list[ResultRecord]:
         """The finished turns in order: `number`, `asked`, and the JSON of each answer. Blocks for a moment."""
         return [turn_record(turn) for turn in self._register.turns(self.thread_id)]
 
@@ -118,10 +103,9 @@ class Conversation:
         turns, home = self._register.turns(self.thread_id), self._library.home
         return write_transcript(Path(path), self.thread_id, turns, home=home, force=force)[0]
 
-    async def _take(self, asked: str, kind: TurnKind, on_event: OnEvent | None) -> dict[str, Any]:
+    async def _take(self, asked: str, kind: TurnKind, on_event: OnEvent | None) -> ResultRecord:
         require_open(self._library)
         require_writable(self._library)
         request = TurnRequest(asked, kind)
-        told: dict[str, Any] = {} if on_event is None else {"on_event": on_event}
-        turn = await take_turn(self.thread_id, request, self._library, **told)
+        turn = await take_turn(self.thread_id, request, self._library, on_event=on_event or ignore)
         return {**public_record(turn.record), "number": turn.number}

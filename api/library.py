@@ -19,7 +19,7 @@ from ..tools.paper_search import year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import Scope, require_words
 from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more, require_writable
-from .blocking import run_blocking
+from .blocking import blocking
 
 if TYPE_CHECKING:
     from langchain_core.document_loaders import BaseLoader
@@ -232,38 +232,6 @@ def _documents(given: Sequence[Given]) -> list[Document]:
     return found
 
 
-@library_first
-def ingest(
-    library: Session,
-    paths: Given | Sequence[Given],
-    bib: Path | str | None = None,
-    *,
-    prune: bool = False,
-    follow_links: bool = False,
-) -> dict[str, Any]:
-    """`aingest` for code without an event loop."""
-    return run_blocking(aingest(library, paths, bib, prune=prune, follow_links=follow_links), "aingest")
-
-
-@library_first
-def search(
-    library: Session,
-    query: str,
-    k: int = 10,
-    mode: RetrievalMode = "hybrid",
-    papers: Sequence[str] | str | None = None,
-    categories: Sequence[str] | str | None = None,
-    years: tuple[int, int] | None = None,
-    venue: str = "",
-    rerank: float = 0.0,
-) -> list[dict[str, Any]]:
-    """`asearch` for code without an event loop."""
-    return run_blocking(asearch(library, query, k, mode, papers, categories, years, venue, rerank), "asearch")
-
-
-@library_first
-def contradictions(
-    library: Session, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
-) -> dict[str, Any]:
-    """`acontradictions` for code without an event loop."""
-    return run_blocking(acontradictions(library, topic, papers=papers, pairs=pairs), "acontradictions")
+ingest = library_first(blocking(aingest))
+search = library_first(blocking(asearch))
+contradictions = library_first(blocking(acontradictions))

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
 
-from ..citations.export.files import prepare_folder
 from ..citations.export.pandoc_formats import Format
 from ..graph.events import OnEvent
 from ..graph.session import Session
-from ..runs.output_files import public_record, save_section
-from ..runs.research import ResearchRequest, run_research
-from .arguments import formats_of, library_first, one_or_more, require_writable
-from .blocking import run_blocking
+from ..runs.research import ResearchRequest
+from ..runs.result_record import ResultRecord
+from .arguments import library_first, one_or_more, require_writable
+from .blocking import blocking
+from .running import RunOptions, output_to, run
 
 __all__ = ["ResearchOptions", "aresearch", "research"]
 
 
-class ResearchOptions(TypedDict, total=False):
+class ResearchOptions(RunOptions, total=False):
     """How a question is answered; see `aresearch`."""
 
     sources: int | None
@@ -29,17 +27,6 @@ class ResearchOptions(TypedDict, total=False):
     venue: str
     papers: Sequence[str] | str
     single_shot: bool
-    out: Path | str | None
-    formats: Sequence[Format] | Format
-    fresh: bool
-    force: bool
-    strict: bool | None
-
-
-class ResearchCallOptions(ResearchOptions, total=False):
-    """The same for a call that returns the answer: its events go to a callback."""
-
-    on_event: OnEvent | None
 
 
 @library_first
@@ -60,7 +47,7 @@ async def aresearch(
     force: bool = False,
     strict: bool | None = None,
     on_event: OnEvent | None = None,
-) -> dict[str, Any]:
+) -> ResultRecord:
     """Answer a question from the papers alone, or go on with it; the result is the JSON of `research --json`.
 
     Args:
@@ -87,18 +74,7 @@ async def aresearch(
     request = ResearchRequest(
         question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
     )
-    wanted = formats_of(formats, out)
-    if strict is not None:
-        library = library.with_settings(strict=strict)
-    if out is not None:
-        await asyncio.to_thread(prepare_folder, Path(out))
-    finished = await (run_research(request, library, on_event=on_event) if on_event else run_research(request, library))
-    if out is None:
-        return public_record(finished.record)
-    return await save_section(finished.record, Path(out), wanted, home=library.home, force=force)
+    return await run(request, library, output_to(out, formats, force=force), strict, on_event)
 
 
-@library_first
-def research(library: Session, question: str, **options: Unpack[ResearchCallOptions]) -> dict[str, Any]:
-    """`aresearch` for code without an event loop; takes the same options."""
-    return run_blocking(aresearch(library, question, **options), "aresearch")
+research = library_first(blocking(aresearch))

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -16,7 +16,8 @@ from ..graph.events import Event, EventRecorder, OnEvent
 from ..graph.session import Session
 from .arguments import library_first
 from .questions import ResearchOptions, aresearch
-from .writing import WritingOptions, awrite_paper, awrite_section
+from .running import RunOptions
+from .writing import awrite_paper, awrite_section
 
 __all__ = ["astream_paper", "astream_research", "astream_section"]
 
@@ -26,7 +27,7 @@ def astream_section(
     library: Session,
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
-    **options: Unpack[WritingOptions],
+    **options: Unpack[RunOptions],
 ) -> AsyncGenerator[Event, None]:
     """Write a section, or go on with it, as a stream of events; takes the options of `awrite_section`.
 
@@ -38,7 +39,7 @@ def astream_section(
 
 @library_first
 def astream_paper(
-    library: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[WritingOptions]
+    library: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[RunOptions]
 ) -> AsyncGenerator[Event, None]:
     """Write a paper, or go on with it, as a stream of events; takes the options of `awrite_paper`.
 
@@ -60,7 +61,7 @@ def astream_research(
     return events_of(lambda tell: aresearch(library, question, **options, on_event=tell))
 
 
-async def events_of(work: Callable[[OnEvent], Awaitable[dict[str, Any]]]) -> AsyncGenerator[Event, None]:
+async def events_of(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:
     """The events that `work` tells, and in the end `done` with what it returns; raises what `work` raises.
 
     When the stream is closed early `work` is cancelled, and has ended when the closing is over.

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from ..citations.export.figures import with_plot_files
-from ..citations.export.files import prepare_folder
 from ..citations.export.pandoc_formats import Format
 from ..experiment import Experiment, SectionKind, load_experiment, parse_experiment
 from ..graph.events import OnEvent
 from ..graph.session import Session
-from ..runs.execution import run_section
 from ..runs.fingerprint import RunKind
-from ..runs.output_files import public_record, save
+from ..runs.result_record import ResultRecord
 from ..runs.section_request import SectionRequest
-from .arguments import ArgumentError, formats_of, library_first, require_writable, section_kind
-from .blocking import run_blocking
+from .arguments import ArgumentError, library_first, require_writable, section_kind
+from .blocking import blocking
+from .running import output_to, run
 
-__all__ = ["WritingOptions", "awrite_paper", "awrite_section", "write_paper", "write_section"]
-
-
-class WritingOptions(TypedDict, total=False):
-    """How a section or a paper is written; see `awrite_section`."""
-
-    out: Path | str | None
-    formats: Sequence[Format] | Format
-    fresh: bool
-    force: bool
-    strict: bool | None
-
-
-class WritingCallOptions(WritingOptions, total=False):
-    """The same for a call that returns what was written: its events go to a callback."""
-
-    on_event: OnEvent | None
+__all__ = ["awrite_paper", "awrite_section", "write_paper", "write_section"]
 
 
 @library_first
@@ -51,7 +33,7 @@ async def awrite_section(
     force: bool = False,
     strict: bool | None = None,
     on_event: OnEvent | None = None,
-) -> dict[str, Any]:
+) -> ResultRecord:
     """Write a section, or go on with it; the result is the section's JSON.
 
     Args:
@@ -81,7 +63,7 @@ async def awrite_paper(
     force: bool = False,
     strict: bool | None = None,
     on_event: OnEvent | None = None,
-) -> dict[str, Any]:
+) -> ResultRecord:
     """Write all six sections of a paper as one run, or go on with it; the result is the JSON of `paper --json`.
 
     Args:
@@ -109,38 +91,15 @@ async def _written(
     force: bool,
     strict: bool | None,
     on_event: OnEvent | None,
-) -> dict[str, Any]:
+) -> ResultRecord:
     require_writable(library)
     given, source = _experiment(experiment)
-    wanted = formats_of(formats, out)
-    if out is not None:
-        await asyncio.to_thread(prepare_folder, Path(out))
-    if strict is not None:
-        library = library.with_settings(strict=strict)
-    request = SectionRequest(kind, given, source, fresh)
-    finished = await (run_section(request, library, on_event=on_event) if on_event else run_section(request, library))
-    if out is None:
-        return public_record(finished.record)
-    return await save(finished.record, Path(out), wanted, home=library.home, force=force)
+    output = output_to(out, formats, force=force)
+    return await run(SectionRequest(kind, given, source, fresh), library, output, strict, on_event)
 
 
-@library_first
-def write_section(
-    library: Session,
-    kind: SectionKind,
-    experiment: Experiment | dict[str, Any] | Path | str,
-    **options: Unpack[WritingCallOptions],
-) -> dict[str, Any]:
-    """`awrite_section` for code without an event loop; takes the same options."""
-    return run_blocking(awrite_section(library, kind, experiment, **options), "awrite_section")
-
-
-@library_first
-def write_paper(
-    library: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[WritingCallOptions]
-) -> dict[str, Any]:
-    """`awrite_paper` for code without an event loop; takes the same options."""
-    return run_blocking(awrite_paper(library, experiment, **options), "awrite_paper")
+write_section = library_first(blocking(awrite_section))
+write_paper = library_first(blocking(awrite_paper))
 
 
 def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:

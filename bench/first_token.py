@@ -18,7 +18,8 @@ from bench.server import serving, stages
 from citeloom.graph.events import Event
 from citeloom.graph.session import Session, open_session
 from citeloom.models.embeddings.local import LocalEmbedding
-from citeloom.runs.research import ResearchRequest, run_research
+from citeloom.runs.execution import run_request
+from citeloom.runs.research import ResearchRequest
 from citeloom.stores.home import Home
 
 TARGET = 1.3
@@ -50,7 +51,7 @@ async def first_token(bench: Session) -> float:
     if isinstance(embedding, LocalEmbedding):
         embedding.latest_queries.clear()  # a user asks a different question each time
     started = time.perf_counter()
-    result = await run_research(ResearchRequest(QUESTION, fresh=True), bench, on_event=note)
+    result = await run_request(ResearchRequest(QUESTION, fresh=True), bench, on_event=note)
     assert not result.finished_earlier
     assert result.record["answered"], "the answer cites nothing"
     return came[0] - started

@@ -19,7 +19,7 @@ from bench.server import serving, stages
 from citeloom.citations import references
 from citeloom.experiment import Experiment
 from citeloom.graph.session import Session, open_session
-from citeloom.runs.execution import run_section
+from citeloom.runs.execution import run_request
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 
@@ -56,7 +56,7 @@ async def run(bench: Session, experiment: Experiment) -> float:
     """Seconds of a new run; raises when it was not the section that the reference reproduces."""
     references._formatted_alike.cache_clear()  # a user's runs have different sources
     started = time.perf_counter()
-    result = await run_section(SectionRequest(KIND, experiment, fresh=True), bench)
+    result = await run_request(SectionRequest(KIND, experiment, fresh=True), bench)
     seconds = time.perf_counter() - started
     assert not result.finished_earlier
     assert result.record["citations"], "the section cites nothing"

@@ -19,26 +19,17 @@ from ..documents.marker_escaping import as_text, as_written
 from ..experiment import Experiment, SectionKind
 from ..plurals import counted
 from ..roles.extractive.section_outlines import failed_statement
+from ..section_kinds import SECTIONS
 from ..text.normalize import plain_wording
 from ..text.sentences import sentence_spans
 from .checks.author_year_patterns import NamedSource, name_patterns, split_authors, year_of
 from .checks.findings import shown
 from .checks.foreign_citations import find_foreign
 
-# Which fields a section is about: what is cited there belongs into it, whoever writes it.
-_FIELDS: Final[dict[SectionKind, tuple[str, ...]]] = {
-    "introduction": ("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
-    "methods": ("hypothesis.method_combination", "experimental_plan"),
-    "results": ("results",),
-    "discussion": ("reasoning", "verdict"),
-    "conclusion": ("summary",),
-    "abstract": (),
-}
 # What an abstract tells in short.
-_IN_SHORT: Final = frozenset({*_FIELDS["discussion"], *_FIELDS["results"], *_FIELDS["conclusion"]}) | {
-    "paper_concept.description",
-    "hypothesis.description",
-}
+_IN_SHORT: Final = frozenset(
+    field for kind in ("discussion", "results", "conclusion") for field in SECTIONS[kind].stated
+) | {"paper_concept.description", "hypothesis.description"}
 _KEYED = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?|\{([^{}]*)\}")
 # An address that names a work, and no repository or home page.
 _WORK = re.compile(r"\b10\.\d{4,9}/|arxiv|pmc?i?d|PMC\d|ISBN", re.IGNORECASE)
@@ -87,7 +78,7 @@ def with_own_statements(
     """
     said = plain_wording(as_written("\n\n".join([text, *earlier])))
     for item in citing_statements(experiment, known_keys):
-        here = any(item.field == field or item.field.startswith(f"{field}[") for field in _FIELDS[kind])
+        here = any(item.field == field or item.field.startswith(f"{field}[") for field in SECTIONS[kind].stated)
         if here and plain_wording(as_written(item.text)) not in said:
             text = _put_in(text, item)
     failed = failed_statement(kind, experiment)

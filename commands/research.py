@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +10,8 @@ import typer
 
 from ..errors import InputError
 from ..models.concurrency import run_async
-from ..plurals import counted
 from .answer_stream import AnswerStreamView, answer_progress
-from .answer_view import next_steps, outcome_words, show_answer
+from .answer_view import next_steps, show_answer
 from .options import (
     HomeOption,
     JsonOption,
@@ -25,6 +23,7 @@ from .options import (
     resolve,
 )
 from .output import notice, result_json
+from .run_report import end_unread, report_run
 from .search import names_given
 from .sections import (
     CslOption,
@@ -32,14 +31,13 @@ from .sections import (
     FormatOption,
     ModelOption,
     UrlOption,
-    end_unread,
-    prepared_folder,
-    priced,
+    output_to,
 )
 
 if TYPE_CHECKING:
     from ..graph.session import Session
     from ..runs.research import ResearchRequest
+    from ..runs.result_record import ResultRecord
 
 QuestionArgument = Annotated[str, typer.Argument(help="What to answer.", show_default=False)]
 SourcesOption = Annotated[
@@ -155,7 +153,7 @@ async def _ask(
     *,
     draft: bool,
     force: bool,
-) -> tuple[dict[str, Any], AnswerStreamView]:
+) -> tuple[ResultRecord, AnswerStreamView]:
     from ..tools.questions.validation import plain_question
 
     plain_question(request.question)  # before a home is made or named for nothing
@@ -175,36 +173,14 @@ async def answer_one(
     told: AnswerStreamView,
     *,
     force: bool = False,
-) -> dict[str, Any]:
-    """One answer, with its files where a folder is given; says what happened on stderr, and draws it on `told`."""
-    from ..citations.export.pandoc_formats import FORMATS
-    from ..graph.completeness import coverage_line
-    from ..runs.output_files import public_record, save_section
-    from ..runs.research import run_research
+) -> ResultRecord:
+    """One answer, with its files where a folder is given; reports on stderr, and draws it on `told`."""
+    from ..runs.service import run_and_save
 
     if session.answer_notice:
         notice(session.answer_notice)
-    with nullcontext() if out is None else prepared_folder(out):
-        finished = await run_research(request, session, on_event=told, on_notice=notice)
+    output = None if out is None else output_to(out, formats, force=force)
+    finished = await run_and_save(request, session, output, on_event=told, on_notice=notice)
     told.end()
-    if out is None:
-        record = public_record(finished.record)
-    else:
-        wanted = [known for known in FORMATS if known in formats]
-        record = await save_section(finished.record, out, wanted, home=session.home, force=force)
-    for warning in record["warnings"]:
-        notice(f"Note: {warning}")
-    papers = len({citation["key"] for citation in record["citations"]})
-    usage = record["usage"]
-    notice(
-        f"{outcome_words(record)}: {counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}; "
-        f"{counted(usage['llm_calls'], 'model call')}, {counted(usage['journal_hits'], 'answer')} from the journal, "
-        f"{counted(usage['input_tokens'] + usage['output_tokens'], 'token')}{priced(usage)}."
-    )
-    if coverage := coverage_line(record.get("coverage", {})):
-        notice(coverage)
-    if finished.finished_earlier:
-        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh answers anew.")
-    if record["files"]:
-        notice("Files: " + ", ".join(record["files"].values()))
-    return record
+    report_run(finished)
+    return finished.record

@@ -32,6 +32,7 @@ from .sections import ForceOption, OutOption, write_one
 if TYPE_CHECKING:
     from ..runs.fingerprint import RunKind
     from ..runs.research import ResearchRequest
+    from ..runs.result_record import ResultRecord
     from ..runs.section_request import SectionRequest
     from ..stores.home import Home
     from ..stores.run_registry import RunRecord, RunRegister
@@ -79,6 +80,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     """Show one run: how it stands, its searches, and its text once there is one."""
     from ..runs.execution import state_values
     from ..runs.output_files import public_record
+    from ..runs.result_record import stored
 
     found = records_of(resolve(home)[1])
     run = registered(found).get(run_id)
@@ -88,7 +90,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
         {key: record[key] for key in ("query", "origin", "evidence_ids")} for record in values.get("queries", [])
     ]
     if as_json:
-        shown = None if run.result is None else public_record(run.result)
+        shown = None if run.result is None else public_record(stored(run.result))
         result_json({**record, "queries": queries, "result": shown})
         return
     detail = f" ({record['detail']})" if record["detail"] else ""
@@ -123,7 +125,7 @@ def resume_run(
         result(f"\n{record['text']}")
 
 
-async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any], *, force: bool) -> dict[str, Any]:
+async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any], *, force: bool) -> ResultRecord:
     from ..errors import InputError
     from ..runs.execution import same_run
     from ..runs.research import ResearchRequest

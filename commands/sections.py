@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DONE_WITH_REFUSALS, InputError
 from ..models.concurrency import run_async
-from ..plurals import counted
+from ..section_kinds import SECTION_KINDS, SECTIONS, SectionKind
 from .escaping import one_line
 from .options import (
     HomeOption,
@@ -25,30 +23,14 @@ from .options import (
     resolve,
 )
 from .output import notice, result, result_json, section_progress
+from .run_report import end_unread, report_run
 
 if TYPE_CHECKING:
-    from ..experiment import SectionKind
     from ..graph.session import Session
     from ..runs.fingerprint import RunKind
+    from ..runs.result_record import ResultRecord
     from ..runs.section_request import SectionRequest
-
-# The kinds are spelled out here, so that `--help` needs no model of an experiment.
-PURPOSES: dict[str, str] = {
-    "introduction": "the problem, what is open, and the hypothesis, beside earlier work",
-    "methods": "what was done and how, beside comparable methods",
-    "results": "what came out, with the experiment's numbers",
-    "discussion": "what the results mean, beside earlier findings",
-    "conclusion": "the verdict and what follows from it",
-    "abstract": "the whole paper in one paragraph",
-}
-NEEDS: dict[str, str] = {
-    "introduction": "paper_concept.description; hypothesis.description or paper_concept.open_questions",
-    "methods": "experimental_plan or hypothesis.method_combination",
-    "results": "results, execution_result.stdout or metrics",
-    "discussion": "reasoning, results or summary",
-    "conclusion": "paper_concept.description; reasoning, summary or results",
-    "abstract": "paper_concept.description; summary, results or reasoning",
-}
+    from ..runs.service import Output
 
 ExpOption = Annotated[Path, typer.Option("--exp", help="The experiment, as JSON.", show_default=False)]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; made when it is not there.")]
@@ -109,18 +91,18 @@ SearchesOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the section commands to the command line."""
-    for kind in PURPOSES:
+    for kind in SECTION_KINDS:
         app.command(kind, help=_help(kind), rich_help_panel="Write")(_command(kind))
     app.command("paper", help=_PAPER_HELP, rich_help_panel="Write")(paper)
 
 
-def _help(kind: str) -> str:
+def _help(kind: SectionKind) -> str:
     return (
-        f"Write the {kind}: {PURPOSES[kind]}.\n\n"
+        f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
         f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its passage) "
         f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
         "goes on when the same command is given again; a finished one is not paid for twice.\n\n"
-        f"exp.json needs: {NEEDS[kind]}. {_FIELDS}\n\n"
+        f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
         f"Example: citeloom {kind} --exp exp.json --out paper/ --cite-style pandoc"
     )
 
@@ -135,12 +117,12 @@ _PAPER_HELP = (
     "Writes paper.md, paper.bib, paper.evidence.html and paper.json, and prints the text; --format adds others. A "
     "killed or paused run resumes when the same command is given again.\n\n"
     "exp.json needs what the sections need: "
-    + " ".join(f"{kind}: {needed}." for kind, needed in NEEDS.items())
+    + " ".join(f"{kind}: {spec.needs}." for kind, spec in SECTIONS.items())
     + f" {_FIELDS}\n\nExample: citeloom paper --exp exp.json --out paper/ --format docx"
 )
 
 
-def _command(kind: str) -> Any:
+def _command(kind: SectionKind) -> Any:
     def section(
         exp: ExpOption,
         out: OutOption = Path(),
@@ -206,7 +188,7 @@ def paper(
 
 
 async def _write(
-    kind: str,
+    kind: RunKind,
     exp: Path,
     out: Path,
     formats: Sequence[str] | None,
@@ -215,97 +197,45 @@ async def _write(
     overrides: dict[str, Any],
     *,
     force: bool,
-) -> dict[str, Any]:
+) -> ResultRecord:
     from ..citations.export.figures import with_plot_files
-    from ..experiment import SECTION_KINDS, load_experiment, require_fields
+    from ..experiment import load_experiment, require_fields
     from ..runs.section_request import SectionRequest
 
     settings, found = resolve(home, **overrides)
     experiment = with_plot_files(load_experiment(exp), exp.parent)
-    for needed in SECTION_KINDS if kind == "paper" else (_kind(kind),):
+    for needed in SECTION_KINDS if kind == "paper" else (kind,):
         require_fields(experiment, needed, source=str(exp))
     with command_session(settings, found, create=False) as session:
-        asked: RunKind = "paper" if kind == "paper" else _kind(kind)
-        request = SectionRequest(asked, experiment, str(exp), fresh)
+        request = SectionRequest(kind, experiment, str(exp), fresh)
         return await write_one(request, out, session, formats or (), force=force)
 
 
 async def write_one(
     request: SectionRequest, out: Path, session: Session, formats: Sequence[str] = (), *, force: bool = False
-) -> dict[str, Any]:
-    """A section or a paper with its files; says what happened on stderr."""
-    from ..citations.export.pandoc_formats import FORMATS
-    from ..graph.completeness import coverage_line
-    from ..runs.execution import run_section
-    from ..runs.output_files import save
+) -> ResultRecord:
+    """A section or a paper with its files; reports on stderr."""
+    from ..runs.service import run_and_save
 
     if session.notice:
         notice(session.notice)
-    with prepared_folder(out), section_progress(session.spent_now) as show:
-        finished = await run_section(request, session, on_event=show, on_notice=notice)
-    wanted = [known for known in FORMATS if known in formats]
-    record = await save(finished.record, out, wanted, home=session.home, force=force)
-    for warning in record["warnings"]:
-        notice(f"Note: {warning}")
-    usage = record["usage"]
-    papers = len({citation["key"] for citation in record["citations"]})
-    cost = (
-        f"{counted(usage['llm_calls'], 'model call')}, {counted(usage['journal_hits'], 'answer')} from the journal, "
-        f"{counted(usage['input_tokens'] + usage['output_tokens'], 'token')}{priced(usage)}"
-    )
-    notice(f"{request.kind}: {counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}; {cost}.")
-    if finished.finished_earlier:
-        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh writes anew.")
-    if coverage := coverage_line(record.get("coverage", {})):
-        notice(coverage)
-    if record["numbers"]:
-        found = sum(number["found"] is not None for number in record["numbers"])
-        notice(f"Numbers: {found} of {len(record['numbers'])} found in the experiment or in a cited passage.")
-    if record["left_out"]:
-        count = len(record["left_out"])
-        notice(
-            f"Left out (--strict): {count} sentence{'s' if count > 1 else ''} that failed a check, listed in the JSON."
+    with section_progress(session.spent_now) as show:
+        finished = await run_and_save(
+            request, session, output_to(out, formats, force=force), on_event=show, on_notice=notice
         )
-    notice("Files: " + ", ".join(record["files"].values()))
-    return record
+    report_run(finished)
+    return finished.record
 
 
-def end_unread(record: dict[str, Any]) -> None:
-    """End with exit code 4 where the model could read none of the passages that it was shown."""
-    from ..graph.completeness import all_unreadable
+def output_to(out: Path, formats: Sequence[str], *, force: bool) -> Output:
+    """The folder and the formats that a command was given, in the order of `FORMATS`."""
+    from ..citations.export.pandoc_formats import FORMATS
+    from ..runs.service import Output
 
-    if all_unreadable(record.get("coverage", {})):
-        notice("Warning: the model could read none of the passages; the result rests on none of them.")
-        raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def priced(usage: dict[str, Any]) -> str:
-    """The cost, to be put behind tokens; nothing where no prices are known."""
-    return f", cost {usage['cost']:.4f}" if usage["cost"] else ""
+    return Output(out, tuple(known for known in FORMATS if known in formats), force)
 
 
-@contextmanager
-def prepared_folder(out: Path) -> Iterator[None]:
-    """A folder that is proven to be writable before anything is paid for; taken away again when it was made here
-    and the input was then found to be wrong. Raises `InputError`."""
-    from ..runs.output_files import prepare_folder
-
-    made = [folder for folder in (out, *out.parents) if not folder.exists()]
-    prepare_folder(out)
-    try:
-        yield
-    except InputError:
-        for folder in made:
-            with suppress(OSError):  # somebody else has put something there
-                folder.rmdir()
-        raise
-
-
-def _kind(kind: str) -> SectionKind:
-    return kind  # type: ignore[return-value]  # the keys of PURPOSES are the kinds; a test holds them together
-
-
-def _show(record: dict[str, Any]) -> None:
+def _show(record: ResultRecord) -> None:
     title = one_line(record.get("title") or record["section"].capitalize())
     result(f"\n# {title}\n\n{record['text']}\n")
     if record["references"]:

@@ -11,22 +11,14 @@ import ast
 import re
 from collections.abc import Callable
 
-from ..experiment import REQUIRED, Experiment, SectionKind
+from ..experiment import Experiment, SectionKind
+from ..section_kinds import SECTIONS
 from ..text.normalize import plain_wording
 from ..text.sentences import sentence_spans
 
 QUERY_TOKENS = 300
 _LONGEST_WORD = 200  # characters
 _READ_CHARACTERS = 200_000  # of a field; a query only needs its subject
-
-FIELDS: dict[SectionKind, tuple[str, ...]] = {
-    "introduction": ("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
-    "methods": ("experimental_plan", "hypothesis.method_combination", "experiment_code"),
-    "results": ("execution_result.stdout", "metrics", "plots"),
-    "discussion": ("verdict", "reasoning", "results"),
-    "conclusion": ("verdict", "reasoning", "paper_concept.description"),
-    "abstract": ("paper_concept.description", "summary"),
-}
 
 _IDENTIFIER_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
 _WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
@@ -39,10 +31,11 @@ def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Cal
     ("supported") is nothing to search for, so it is joined to the hypothesis that it judges. When all fields of the
     section are empty, its fallback fields are used.
     """
-    instead = [path for group in REQUIRED[kind] for path in group]
-    filled = any(experiment.text_at(path).strip() for path in FIELDS[kind])
+    spec = SECTIONS[kind]
+    instead = [path for group in spec.required for path in group]
+    filled = any(experiment.text_at(path).strip() for path in spec.queried)
     queries: list[str] = []
-    for path in FIELDS[kind] if filled else instead:
+    for path in spec.queried if filled else instead:
         query = condense(path, experiment.text_at(path), count_tokens)
         if path == "verdict" and query:
             query = condense(path, f"{experiment.hypothesis.description} {query}", count_tokens)

@@ -94,7 +94,7 @@ class DoneEvent(TypedDict):
     text: str
     differs: bool
     answered: bool
-    result: dict[str, Any]
+    result: Mapping[str, Any]
 
 
 Event = ProgressEvent | EvidenceEvent | TokenEvent | CitationEvent | RestartedEvent | DoneEvent
@@ -154,7 +154,7 @@ class EventRecorder:
             self._tokens.clear()
         self._emit(event)
 
-    def done(self, result: dict[str, Any]) -> None:
+    def done(self, result: Mapping[str, Any]) -> None:
         """Emit the end of a run, whose JSON is `result`."""
         text = str(result["text"])
         self._emit(

@@ -28,6 +28,7 @@ from ..prompts import PromptLibrary
 from ..roles.chat import chat_roles
 from ..roles.chat.prompt_passages import show_passages
 from ..roles.extractive import ANSWER_NOTICE, extractive_roles
+from ..roles.inputs import Brief
 from ..roles.protocols import AnswerRoles, Roles
 from ..stores.home import Home
 from ..stores.library import Library
@@ -124,6 +125,14 @@ class Session:
     def answer_notice(self) -> str:
         """The same for an answer to a question."""
         return ANSWER_NOTICE if self.extractive else ""
+
+    def style_of(self, brief: Brief) -> CitationStyle:
+        """The citation style of a section or an answer."""
+        return self.answer_style if brief.kind == "answer" else self.settings.cite_style
+
+    def notice_of(self, brief: Brief) -> str:
+        """The notice of a section or an answer."""
+        return self.answer_notice if brief.kind == "answer" else self.notice
 
     def with_settings(self, **changes: Any) -> Session:
         """The same session with changed settings, and graphs of its own: graphs are bound to their session."""

@@ -78,6 +78,16 @@ class SectionBrief:
         """The evidence that the section may cite."""
         return self.sources
 
+    @property
+    def writable(self) -> bool:
+        """True when it is given to a writer: a section always is."""
+        return True
+
+    @property
+    def word_for_word(self) -> bool:
+        """True when citations of the user may appear only in the user's own sentences."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -134,6 +144,21 @@ class AnswerBrief:
     def citable(self) -> tuple[Source, ...]:
         """The evidence that an answer may cite."""
         return (*self.sources, *self.recalled)
+
+    @property
+    def earlier(self) -> None:
+        """None: an answer is not part of a paper."""
+        return None
+
+    @property
+    def writable(self) -> bool:
+        """True when it is given to a writer: some source must be relevant to the question."""
+        return bool(self.citable) and self.answerable
+
+    @property
+    def word_for_word(self) -> bool:
+        """False: citations in the question may appear in any sentence of the answer."""
+        return False
 
 
 Brief = SectionBrief | AnswerBrief

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
 from ..documents import Chunk, Paper
 from ..documents.windows import Window
@@ -19,6 +19,9 @@ from .needs import Need, Purpose
 if TYPE_CHECKING:
     # For type names only: importing the package takes a quarter of a second, which would slow down `--help`.
     from langchain_core.messages import AIMessage, BaseMessage
+
+AnyBrief = TypeVar("AnyBrief", bound=Brief)
+Told = TypeVar("Told", bound=Brief, contravariant=True)
 
 VerdictLabel = Literal["supported", "partly", "unsupported", "contradicted", "on-topic", "off-topic", "unjudged"]
 
@@ -172,52 +175,38 @@ class EvidenceReader(Protocol):
         ...
 
 
-class SearchPlanner(Protocol):
-    """Decides what to search for next."""
+class Planner(Protocol[Told]):
+    """Decides what to search for next, for a section or for a question with thin evidence."""
 
-    def open(self, brief: SectionBrief) -> list[BaseMessage]:
+    def open(self, brief: Told) -> list[BaseMessage]:
         """The messages that every later turn starts with, verbatim."""
         ...
 
-    async def plan(self, messages: Sequence[BaseMessage], brief: SectionBrief) -> AIMessage:
+    async def plan(self, messages: Sequence[BaseMessage], brief: Told) -> AIMessage:
         """The next turn: a message with tool calls, or one without when the evidence is sufficient."""
         ...
 
 
-class SectionWriter(Protocol):
-    """Writes a section from a brief, citing only by marker."""
+class Writer(Protocol[Told]):
+    """Writes a section or an answer from the evidence alone, citing only by marker."""
 
-    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
+    async def write(self, brief: Told, listener: TextListener | None = None) -> Draft:
         """The draft; `listener` receives it while it is written, if the writer streams."""
         ...
 
-    async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
+    async def repair(self, brief: Told, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft rewritten, for problems that concern the whole of it; `problems` are one line each."""
         ...
 
-    async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
+    async def repair_sentences(self, brief: Told, failing: Sequence[FailingSentence]) -> list[str | None]:
         """The replacement of each sentence: other words, "" to remove it, None to leave it unchanged."""
         ...
 
 
-class AnswerPlanner(Protocol):
-    """Decides what to search for next, for a question with thin evidence."""
-
-    def open(self, brief: AnswerBrief) -> list[BaseMessage]: ...
-
-    async def plan(self, messages: Sequence[BaseMessage], brief: AnswerBrief) -> AIMessage: ...
-
-
-class AnswerWriter(Protocol):
-    """Answers a question from the evidence alone, citing only by marker; a text that cites nothing is no answer."""
-
-    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
-        """The draft; `listener` receives it while it is written, if the writer streams."""
-        ...
-
-    async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft: ...
-
-    async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]: ...
+SearchPlanner = Planner[SectionBrief]
+AnswerPlanner = Planner[AnswerBrief]
+SectionWriter = Writer[SectionBrief]
+AnswerWriter = Writer[AnswerBrief]
 
 
 class SupportJudge(Protocol):
@@ -279,30 +268,12 @@ class Roles:
     notice: str = ""
     comparer: ContradictionJudge | None = None
 
-    def open(self, brief: Brief) -> list[BaseMessage]:
-        """The opening messages of the planner, for a section or a question."""
-        return self.answering.planner.open(brief) if isinstance(brief, AnswerBrief) else self.planner.open(brief)
+    def planner_of(self, brief: AnyBrief) -> Planner[AnyBrief]:
+        """The planner for a section or a question."""
+        planner = self.answering.planner if brief.kind == "answer" else self.planner
+        return cast("Planner[AnyBrief]", planner)
 
-    async def plan(self, messages: Sequence[BaseMessage], brief: Brief) -> AIMessage:
-        """The next turn of the planner, for a section or a question."""
-        if isinstance(brief, AnswerBrief):
-            return await self.answering.planner.plan(messages, brief)
-        return await self.planner.plan(messages, brief)
-
-    async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
-        """The draft of a section or an answer; `listener` receives it while it is written, if the writer streams."""
-        if isinstance(brief, AnswerBrief):
-            return await self.answering.writer.write(brief, listener)
-        return await self.writer.write(brief, listener)
-
-    async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft of a section or an answer, rewritten."""
-        if isinstance(brief, AnswerBrief):
-            return await self.answering.writer.repair(brief, draft, problems)
-        return await self.writer.repair(brief, draft, problems)
-
-    async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """The replacement of each sentence of a section or an answer; see `SectionWriter`."""
-        if isinstance(brief, AnswerBrief):
-            return await self.answering.writer.repair_sentences(brief, failing)
-        return await self.writer.repair_sentences(brief, failing)
+    def writer_of(self, brief: AnyBrief) -> Writer[AnyBrief]:
+        """The writer of a section or an answer."""
+        writer = self.answering.writer if brief.kind == "answer" else self.writer
+        return cast("Writer[AnyBrief]", writer)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..citations.csl_styles import style_file
 from ..graph.conversation_graph import build_conversation_graph
@@ -20,9 +20,11 @@ from ..stores.conversation_registry import ConversationEntry, ConversationRegist
 from ..stores.home import Home
 from ..stores.lock import run_lock, run_under_way
 from ..tools.questions.validation import plain_question
-from .execution import RunUnderWayError
+from .execution import RunUnderWayError, ignore
 from .provenance import provenance
 from .research import FOREIGN_SCRIPT, foreign_script
+from .result_record import StoredRecord, UsageRecord, stored
+from .section_request import OnNotice
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -44,7 +46,7 @@ class TurnResult:
     """A finished turn: its number from 1, and the answer's JSON record without files."""
 
     number: int
-    record: dict[str, Any]
+    record: StoredRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +57,13 @@ class PausedTurn:
     kind: TurnKind
 
 
-def _ignore(_: object) -> None:
-    return None
-
-
 async def take_turn(
     thread_id: str,
     request: TurnRequest,
     session: Session,
     *,
-    on_event: OnEvent = _ignore,
-    on_notice: Callable[[str], None] = _ignore,
+    on_event: OnEvent = ignore,
+    on_notice: OnNotice = ignore,
 ) -> TurnResult:
     """Answer the next question of a conversation, or resume the interrupted turn when its question is asked again.
 
@@ -128,7 +126,7 @@ async def _keep_what_is_over(
 
 
 async def _keep(
-    thread_id: str, values: Any, usage: dict[str, Any], session: Session, register: ConversationRegister
+    thread_id: str, values: Any, usage: UsageRecord, session: Session, register: ConversationRegister
 ) -> TurnResult:
     """Store a finished turn in the register; passages are added here and not in the checkpoints."""
     past, result = values["past"], values["result"]
@@ -141,15 +139,16 @@ async def _keep(
     }
     record = {**result, "asked": past[-1]["asked"], "thread_id": thread_id, "usage": usage, "report": report}
     await asyncio.to_thread(register.keep, thread_id, len(past), past[-1]["asked"], past[-1]["question"], record)
-    return TurnResult(len(past), record)
+    return TurnResult(len(past), stored(record))
 
 
-def _spent(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> UsageRecord:
     """The cost of one turn; None when a price is unknown."""
-    return {
+    spent = {
         name: None if name == "cost" and after.get(name) is None else (after.get(name) or 0) - (before.get(name) or 0)
         for name in _ADDED
     }
+    return cast(UsageRecord, spent)
 
 
 def _graph(saver: AsyncSqliteSaver, session: Session | None = None) -> Any:

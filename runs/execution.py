@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from ..citations.csl_styles import style_file
 from ..errors import CiteloomError, InputError, PausedError
-from ..experiment import SECTION_KINDS, require_fields
 from ..graph.events import Event, OnEvent
 from ..graph.nodes.paper import rendered_paper
 from ..graph.nodes.render import render_record
@@ -25,19 +23,18 @@ from ..stores.home import Home
 from ..stores.lock import run_lock, run_under_way
 from ..stores.run_registry import RunRecord, RunRegister
 from .provenance import provenance
-from .section_request import RunRequest, SectionRequest
+from .result_record import StoredRecord, stored
+from .section_request import OnNotice, RunRequest
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-OnNotice = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
-class SectionResult:
-    """A finished run: its JSON record without files, and whether an earlier command had finished it."""
+class RunResult:
+    """A finished run: its JSON record, and whether an earlier run had finished it."""
 
-    record: dict[str, Any]
+    record: StoredRecord
     finished_earlier: bool
 
 
@@ -47,27 +44,19 @@ class RunUnderWayError(InputError):
     default_help = "Wait for it to end, or end it with Ctrl-C."
 
 
-def _ignore(_: object) -> None:
-    return None
-
-
-async def run_section(
-    request: SectionRequest, session: Session, *, on_event: OnEvent = _ignore, on_notice: OnNotice = _ignore
-) -> SectionResult:
-    """Write a section or a paper, resume it, or return the finished one.
-
-    Raises `ExperimentError` or another `InputError` before anything was stored, `PausedError` when the run can be
-    resumed, and other `CiteloomError`s for failures that a retry cannot fix.
-    """
-    for kind in SECTION_KINDS if request.kind == "paper" else (request.kind,):
-        require_fields(request.experiment, kind, source=request.source)
-    return await run_request(request, session, on_event=on_event, on_notice=on_notice)
+def ignore(_: object) -> None:
+    """Listens to events and notices for callers that want none."""
 
 
 async def run_request(
-    request: RunRequest, session: Session, *, on_event: OnEvent = _ignore, on_notice: OnNotice = _ignore
-) -> SectionResult:
-    """Carry out a request, resume it, or return the finished result; raises as `run_section` does."""
+    request: RunRequest, session: Session, *, on_event: OnEvent = ignore, on_notice: OnNotice = ignore
+) -> RunResult:
+    """Carry out a request, resume it, or return the finished result.
+
+    Raises `InputError` before anything was stored, `PausedError` when the run can be resumed, and other
+    `CiteloomError`s for failures that a retry cannot fix.
+    """
+    await request.require_valid(session, on_notice)
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()
     register = await asyncio.to_thread(RunRegister, session.home.runs)
@@ -122,7 +111,7 @@ async def _go_on(
     saver: AsyncSqliteSaver,
     on_event: OnEvent,
     on_notice: OnNotice,
-) -> SectionResult:
+) -> RunResult:
     graph = _graph(request.kind, saver, session)
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
@@ -140,8 +129,8 @@ async def _go_on(
         await asyncio.shield(_note_stop(error, run, session, register, saver))
         raise
     record = await _complete(values["result"], values, run, session)
-    await asyncio.to_thread(register.mark, run.thread_id, "finished", result=record)
-    return SectionResult(record, finished_earlier=False)
+    await asyncio.to_thread(register.mark, run.thread_id, "finished", result=dict(record))
+    return RunResult(record, finished_earlier=False)
 
 
 def _graph(kind: str, saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
@@ -176,12 +165,12 @@ async def _note_stop(
     await asyncio.to_thread(register.mark, run.thread_id, "paused" if paused else "failed", detail=detail)
 
 
-async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqliteSaver) -> SectionResult:
+async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqliteSaver) -> RunResult:
     """The stored result, rendered again if necessary; makes no model call.
 
     Another citation style, a change of `strict`, or a run older than evidence reports requires rendering again.
     """
-    record = dict(run.result or {})
+    record = stored(run.result or {})
     settings = session.settings
     style = session.answer_style if run.section == "research" else settings.cite_style
     asked = {"cite_style": style, "csl": settings.csl, "strict": settings.strict}
@@ -190,13 +179,13 @@ async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqlite
         values = cast(Any, state.values)
         again = await (rendered_paper if run.section == "paper" else render_record)(values, session)
         record = await _complete(again, values, run, session)
-    return SectionResult(record, finished_earlier=True)
+    return RunResult(record, finished_earlier=True)
 
 
-async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> dict[str, Any]:
+async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> StoredRecord:
     """The record to store. Passages are added here and not in the graph's state, whose checkpoints hold no texts."""
     sections = [{**section, "thread_id": run.thread_id} for section in result.get("sections", ())]
-    return {
+    record = {
         **result,
         **({"sections": sections} if sections else {}),
         "thread_id": run.thread_id,
@@ -208,6 +197,7 @@ async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session
             **await asyncio.to_thread(provenance, result, values, session.library),
         },
     }
+    return stored(record)
 
 
 def _given(session: Session) -> Any:

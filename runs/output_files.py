@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..citations.csl_styles import style_file
 from ..citations.export.evidence_report import evidence_report
@@ -18,28 +18,29 @@ from ..documents.subprocesses import in_thread
 from ..errors import InputError
 from ..stores.home import Home
 from ..stores.written_files import WrittenFiles
+from .result_record import CitationRecord, ResultRecord, StoredRecord, stored
 
-__all__ = ["prepare_folder", "public_record", "save", "save_section", "write_own_file"]
+__all__ = ["public_record", "save", "save_section", "write_own_file"]
 
 _ALWAYS = ("md", "bib", "evidence.html", "json")
 _FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "with_markers", "numbering")
 
 
 def public_record(
-    record: dict[str, Any], files: Mapping[str, str] | None = None, *, passages: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+    record: StoredRecord, files: Mapping[str, str] | None = None, *, passages: Mapping[str, str] | None = None
+) -> ResultRecord:
     """The JSON of a section or a paper: the record without the contents of the other files and without live HTML."""
-    public = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
+    public: dict[str, Any] = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
     texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
     if "citations" in record:
         public["citations"] = [_with_chunk(citation, texts) for citation in record["citations"]]
     public["files"] = dict(files or record.get("files") or {})
     if "sections" in record:
         public["sections"] = [public_record(section, passages=texts) for section in record["sections"]]
-    return inert_record(public)
+    return cast(ResultRecord, inert_record(public))
 
 
-def _with_chunk(citation: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+def _with_chunk(citation: CitationRecord, texts: Mapping[str, str]) -> CitationRecord:
     """The citation with the text of its chunk, to check `chunk_text[start:end] == quote` without the library.
 
     None when the paper had left the library before the run was finished.
@@ -48,13 +49,13 @@ def _with_chunk(citation: Mapping[str, Any], texts: Mapping[str, str]) -> dict[s
 
 
 async def save(
-    record: dict[str, Any],
+    record: StoredRecord,
     out: Path,
     formats: Sequence[Format] = (),
     *,
     home: Home | None = None,
     force: bool = False,
-) -> dict[str, Any]:
+) -> ResultRecord:
     """Write the files of a section, or those of a paper and each of its sections; returns the JSON.
 
     For a paper only the whole is written in `formats`. Raises as `save_section` does.
@@ -69,25 +70,25 @@ async def save(
         own = {inert(line) for line in section["warnings"]}
         told += [line for line in saved["warnings"] if line not in own]
         sections.append(saved)
-    whole = {**record, "sections": sections, "warnings": [*told, *record["warnings"]]}
+    whole = stored({**record, "sections": sections, "warnings": [*told, *record["warnings"]]})
     return await save_section(whole, out, formats, home=home, force=force)
 
 
-def _with_sources(section: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+def _with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
     """A paper's section with the data of its own report; texts and papers are stored once, with the paper."""
     searches = [search for search in whole["searches"] if search["section"] == section["section"]]
     return {**section, "report": {**whole, **section["report"], "searches": searches}}
 
 
 async def save_section(
-    record: dict[str, Any],
+    record: StoredRecord,
     out: Path,
     formats: Sequence[Format] = (),
     *,
     stem: str = "",
     home: Home | None = None,
     force: bool = False,
-) -> dict[str, Any]:
+) -> ResultRecord:
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
 
     Files not written by Citeloom from `home`, or edited since, are kept unless `force` is given: all new files then get
@@ -101,7 +102,7 @@ async def save_section(
     wanted = tuple(dict.fromkeys(formats))
     name = file_stem(stem or name_of(record))
 
-    def write() -> dict[str, Any]:
+    def write() -> ResultRecord:
         written = WrittenFiles(None if home is None else home.runs)
         suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record.get("figures", ()))]
         while True:
@@ -120,12 +121,12 @@ async def save_section(
             *_named_as_old([file for file in old if there(out / file)]),
             *unshown_figures(figures, free.stem, ["md", *made]),
         ]
-        whole = {**named, "warnings": [*told, *record["warnings"]]}
+        whole: StoredRecord = {**named, "warnings": [*told, *record["warnings"]]}
 
         def as_json(files: Mapping[str, str]) -> str:
             return json.dumps(public_record(whole, files), ensure_ascii=False, indent=2) + "\n"
 
-        contents = {
+        contents: dict[str, str | bytes] = {
             **{file.removeprefix(f"{free.stem}."): image for file, image in images.items()},
             "md": named["markdown"],
             "bib": record["bibliography"],
@@ -140,7 +141,7 @@ async def save_section(
     return await in_thread(write)
 
 
-def _with_figures_called(record: Mapping[str, Any], name: str, stem: str) -> Mapping[str, Any]:
+def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRecord:
     """The record with its figure files renamed from `name` to the `stem` of its files."""
     if name == stem or not record.get("figures"):
         return record
@@ -183,13 +184,13 @@ def _named_as_old(files: Sequence[str]) -> list[str]:
     return [f"{', '.join(files)} {is_old}: kept as before."]
 
 
-def name_of(record: Mapping[str, Any]) -> str:
+def name_of(record: StoredRecord) -> str:
     """The file name of a record: the section, or the first words of the question."""
     return str(record["section"]) if "section" in record else slug(record["question"])
 
 
 def _converted(
-    record: Mapping[str, Any], formats: Sequence[Format], name: str, images: Mapping[str, bytes]
+    record: StoredRecord, formats: Sequence[Format], name: str, images: Mapping[str, bytes]
 ) -> tuple[dict[str, bytes], dict[str, ExportError]]:
     """The contents by format, and the errors of formats that could not be made."""
     made: dict[str, bytes] = {}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..graph.events import OnEvent
 from ..graph.session import Session
 from ..graph.state import TurnRecord
 from ..models.embeddings.local import LocalEmbedding
@@ -15,8 +13,8 @@ from ..text.normalize import is_latin
 from ..tools.paper_search import year_range
 from ..tools.questions.validation import plain_question
 from ..tools.scope import Scope
-from .execution import run_request
 from .fingerprint import research_fingerprint, research_question_of, settings_of_run
+from .section_request import OnNotice
 
 _TITLE: int = 80
 
@@ -24,10 +22,6 @@ FOREIGN_SCRIPT = (
     "The question is in a script that the bundled embedding does not read; it knows English alone. Set "
     "CITELOOM_EMBEDDING_MODEL to a multilingual model and rebuild the library with it, or ask in English."
 )
-
-
-def _ignore(_: object) -> None:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +81,15 @@ class ResearchRequest:
         }
         return {"question": plain_question(self.question)} | {name: value for name, value in asked.items() if value}
 
+    async def require_valid(self, session: Session, on_notice: OnNotice) -> None:
+        """Raise `QuestionError`, or another `InputError` for years, papers and a venue that fit nothing."""
+        plain_question(self.question)
+        years = year_range(self.min_year, self.max_year)
+        await session.require_papers()
+        await asyncio.to_thread(Scope.within, session.library, self.papers, (), years, self.venue)
+        if foreign_script(self.question, session):
+            on_notice(f"Note: {FOREIGN_SCRIPT}")
+
     def about(self) -> str:
         """Identifies the request regardless of library and settings."""
         return research_question_of(self.given())
@@ -117,36 +120,6 @@ class ResearchRequest:
         return cls(**asked, **listed, fresh=fresh, thread_id=thread_id)
 
 
-@dataclass(frozen=True, slots=True)
-class ResearchResult:
-    """An answer: its JSON record without files, and whether an earlier command had finished it."""
-
-    record: dict[str, Any]
-    finished_earlier: bool
-
-
 def foreign_script(question: str, session: Session) -> bool:
     """True when the question is in a script that the library's embedding does not read."""
     return not is_latin(question) and isinstance(session.library.embedding, LocalEmbedding)
-
-
-async def run_research(
-    request: ResearchRequest,
-    session: Session,
-    *,
-    on_event: OnEvent = _ignore,
-    on_notice: Callable[[str], None] = _ignore,
-) -> ResearchResult:
-    """Answer a question, resume it, or return the existing answer.
-
-    Raises `QuestionError` or another `InputError` before anything was stored, `PausedError` when the run can be
-    resumed, and other `CiteloomError`s for failures that a retry cannot fix.
-    """
-    plain_question(request.question)
-    years = year_range(request.min_year, request.max_year)
-    await session.require_papers()
-    await asyncio.to_thread(Scope.within, session.library, request.papers, (), years, request.venue)
-    if foreign_script(request.question, session):
-        on_notice(f"Note: {FOREIGN_SCRIPT}")
-    finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
-    return ResearchResult(finished.record, finished.finished_earlier)

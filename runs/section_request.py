@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..experiment import Experiment
+from ..experiment import SECTION_KINDS, Experiment, require_fields
 from ..graph.session import Session
 from .fingerprint import RunKind, fingerprint, question_of, settings_of_run
+
+OnNotice = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,11 @@ class SectionRequest:
     def title(self) -> str:
         """The title of the run in the register."""
         return self.experiment.paper_concept.title
+
+    async def require_valid(self, session: Session, on_notice: OnNotice) -> None:
+        """Raise `ExperimentError` where the experiment lacks a field that what is asked for needs."""
+        for kind in SECTION_KINDS if self.kind == "paper" else (self.kind,):
+            require_fields(self.experiment, kind, source=self.source)
 
     def about(self) -> str:
         """Identifies the request regardless of library and settings."""
@@ -69,6 +77,7 @@ class RunRequest(Protocol):
     def fresh(self) -> bool: ...
     @property
     def thread_id(self) -> str | None: ...
+    async def require_valid(self, session: Session, on_notice: OnNotice) -> None: ...
     def about(self) -> str: ...
     def mark(self, session: Session) -> str: ...
     def kept(self, session: Session) -> dict[str, Any]: ...

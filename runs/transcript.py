@@ -13,11 +13,12 @@ from ..errors import InputError
 from ..stores.conversation_registry import KeptTurn
 from ..stores.home import Home
 from .output_files import public_record, write_own_file
+from .result_record import ResultRecord, stored
 
 
-def turn_record(turn: KeptTurn) -> dict[str, Any]:
+def turn_record(turn: KeptTurn) -> ResultRecord:
     """A finished turn as plain data: its number, the question, and the answer's JSON."""
-    return {"number": turn.number, **public_record(turn.record), "asked": inert(turn.asked)}
+    return {"number": turn.number, **public_record(stored(turn.record)), "asked": inert(turn.asked)}
 
 
 def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:

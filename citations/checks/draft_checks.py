@@ -15,6 +15,7 @@ from typing import Literal
 from ...experiment import Experiment, SectionKind
 from ...roles.inputs import Source
 from ...roles.protocols import Draft
+from ...section_kinds import SECTIONS
 from ..markers import MARKER, marker_ids, normalise_markers, sentences
 from ..spans import SpanSet
 from .author_year_patterns import NamedSource
@@ -28,7 +29,7 @@ from .unicode_folding import fold
 
 # What a draft is of: a section, or the answer to a question, each of whose statements rests on a source.
 DraftKind = SectionKind | Literal["answer"]
-CITING_KINDS: frozenset[DraftKind] = frozenset({"introduction", "discussion", "answer"})
+CITING_KINDS: frozenset[DraftKind] = frozenset({"answer", *(kind for kind, spec in SECTIONS.items() if spec.must_cite)})
 
 # Brackets that begin like a marker, in the folded view: `[E99]`, `[E3x]`, `[Evidence 3]`, `(E9)`.
 _MARKER_LIKE = re.compile(

@@ -7,11 +7,10 @@ import difflib
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import cast
 
 from ...plurals import counted
+from ...section_kinds import SECTION_KINDS
 from ..output import ingest_progress, notice, result, section_progress, warnings_and_refusals
-from ..sections import PURPOSES
 from . import display
 from .research_commands import keyed_references
 from .shell import Shell
@@ -26,6 +25,7 @@ async def save(shell: Shell, argument: str) -> Outcome:
     """Write the last result: markdown, and beside it what belongs to an answer or a section."""
     from ...citations.html_escaping import inert
     from ...runs.output_files import save_section, write_own_file
+    from ...runs.result_record import stored
 
     draft = shell.state.draft
     assert draft is not None  # `require` has seen to it
@@ -34,7 +34,7 @@ async def save(shell: Shell, argument: str) -> Outcome:
     home = (await shell.session()).home
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
-        saved = await save_section(dict(draft.record), folder, stem=path.stem, home=home)
+        saved = await save_section(stored(draft.record), folder, stem=path.stem, home=home)
         own = {inert(line) for line in draft.record["warnings"]}
         for line in saved["warnings"]:
             if line not in own:
@@ -76,14 +76,14 @@ def _target(argument: str, name: str) -> Path:
 
 async def section(shell: Shell, argument: str) -> Outcome:
     """Write a section of the paper on an experiment."""
-    from ...experiment import SectionKind, load_experiment
-    from ...runs.execution import run_section
+    from ...experiment import load_experiment
+    from ...runs.execution import run_request
     from ...runs.section_request import SectionRequest
 
     kind, _, given = argument.partition(" ")
-    if kind not in PURPOSES:
-        near = difflib.get_close_matches(kind, PURPOSES, n=1)
-        hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(PURPOSES)}."
+    if kind not in SECTION_KINDS:
+        near = difflib.get_close_matches(kind, SECTION_KINDS, n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(SECTION_KINDS)}."
         raise NotNowError(f"There is no section '{kind}'.", help=hint)
     source = Path(given) if given else shell.experiment
     if source is None:
@@ -95,8 +95,8 @@ async def section(shell: Shell, argument: str) -> Outcome:
     shell.experiment = source
     session = await shell.session()
     with section_progress(session.spent_now) as show:
-        request = SectionRequest(cast(SectionKind, kind), experiment, str(source))
-        finished = await run_section(request, session, on_event=show, on_notice=notice)
+        request = SectionRequest(kind, experiment, str(source))
+        finished = await run_request(request, session, on_event=show, on_notice=notice)
     record = finished.record
     if finished.finished_earlier:
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now.")

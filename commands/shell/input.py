@@ -116,9 +116,9 @@ def suggestions(typed: str, listed: Sequence[Listed], keys: Sequence[str]) -> li
             if rest.casefold() in key.casefold()
         ]
     if takes == "section":
-        from ..sections import PURPOSES
+        from ...section_kinds import SECTIONS
 
-        return [(kind, purpose) for kind, purpose in PURPOSES.items() if kind.startswith(rest.casefold())]
+        return [(kind, spec.purpose) for kind, spec in SECTIONS.items() if kind.startswith(rest.casefold())]
     return _files(rest) if takes == "file" else []
 
 

@@ -13,6 +13,7 @@ from ..answer_stream import AnswerStreamView
 from ..answer_view import references_markdown
 from ..live_view import RunProgress
 from ..output import notice, result
+from ..run_report import usage_words
 from . import display
 from .shell import Shell
 from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
@@ -20,6 +21,7 @@ from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
 if TYPE_CHECKING:
     from ...graph.conversation_state import TurnKind
     from ...graph.events import ProgressEvent
+    from ...runs.result_record import UsageRecord
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
@@ -161,12 +163,9 @@ def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:
     result(str(record["text"]))
 
 
-def _tell_cost(usage: Mapping[str, Any]) -> None:
+def _tell_cost(usage: UsageRecord) -> None:
     if usage["llm_calls"] or usage["journal_hits"]:
-        cost = f", cost {usage['cost']:.4f}" if usage["cost"] else ""
-        tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
-        hits = f"{counted(usage['journal_hits'], 'answer')} from the journal"
-        notice(f"{counted(usage['llm_calls'], 'model call')}, {hits}, {tokens}{cost}.")
+        notice(f"{usage_words(usage)}.")
 
 
 def _capital(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
@@ -12,6 +12,7 @@ from ...citations.export.whole_paper import whole_paper
 from ...citations.references import References
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
+from ...section_kinds import PAPER_ORDER, WRITING_ORDER
 from ..completeness import coverage_in_all
 from ..events import progress
 from ..input_check import require_given
@@ -19,24 +20,6 @@ from ..role_inputs import chunks_shown
 from ..session import Session
 from ..state import PaperInput, SectionState, Update, WrittenSection
 from .render import FinishedText, RenderedPage, finished_text, layout_page, page_record, references_of
-
-# A section is written after the sections that it sums up.
-WRITING_ORDER: Final[tuple[SectionKind, ...]] = (
-    "methods",
-    "results",
-    "discussion",
-    "conclusion",
-    "introduction",
-    "abstract",
-)
-PAPER_ORDER: Final[tuple[SectionKind, ...]] = (
-    "abstract",
-    "introduction",
-    "methods",
-    "results",
-    "discussion",
-    "conclusion",
-)
 
 
 async def begin(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:

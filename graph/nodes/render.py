@@ -136,7 +136,7 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
         sources,
         brief.experiment.words(),
         known_keys=keys,
-        word_for_word=not isinstance(brief, AnswerBrief),
+        word_for_word=brief.word_for_word,
     )
     if isinstance(brief, SectionBrief):
         own = (brief.kind, brief.experiment, list((earlier or {}).values()), keys)
@@ -172,7 +172,7 @@ async def layout_page(
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     beside = await asyncio.to_thread(load_read_chunks, session.library, read)
     flags = await asyncio.to_thread(flag_sources, sources, beside)
-    style = session.answer_style if isinstance(brief, AnswerBrief) else session.settings.cite_style
+    style = session.style_of(brief)
     shown = await asyncio.to_thread(
         render_text, text, sources, style, verdicts=final.verdicts, marks=marks, before=before
     )
@@ -209,7 +209,7 @@ def page_record(page: RenderedPage, references: References, session: Session) ->
     """
     final, shown, papers = page.final, page.shown, page.papers
     state, brief, draft, strict = final.state, final.brief, final.draft, session.settings.strict
-    notice = session.answer_notice if isinstance(brief, AnswerBrief) else session.notice
+    notice = session.notice_of(brief)
     flagged = flag_findings(page.flags)
     places = cited_places(shown.citations) if isinstance(brief, AnswerBrief) else {}
     of_input = experiment_warnings(brief.experiment) if isinstance(brief, SectionBrief) else []

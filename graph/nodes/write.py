@@ -39,17 +39,17 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
     """
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
-    nothing = isinstance(brief, AnswerBrief) and not (brief.citable and brief.answerable)
+    nothing = not brief.writable
     said = f"writing the {brief.kind} from {counted(len(brief.citable), 'passage')}"
     if isinstance(brief, AnswerBrief):
         said = "stage 4, no answer: too little was found" if nothing else f"stage 4, {said}"
     runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))
     if nothing:
         return {"draft": record_of(Draft("")), "warnings": warnings}
-    style = session.answer_style if isinstance(brief, AnswerBrief) else session.settings.cite_style
+    style = session.style_of(brief)
     before = cast(ResearchState, state).get("numbering", ())
     told = DraftEventStream(brief.citable, style, runtime.stream_writer, before)
-    draft = await roles.write(brief, told)
+    draft = await roles.writer_of(brief).write(brief, told)
     told.finish(draft)
     return {"draft": record_of(await asyncio.to_thread(_normalised, draft, brief, session)), "warnings": warnings}
 
@@ -99,14 +99,12 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
 
 def _check_findings(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
     """Findings of the checks; an answer may be empty, which says that the sources give none."""
-    if isinstance(brief, AnswerBrief):
-        if not draft.text:
-            return ()
-        return check_draft(draft, brief.citable, kind=brief.kind, experiment=brief.experiment)
+    if not draft.text and brief.kind == "answer":
+        return ()
     earlier: dict[str, str] | None = None
     if brief.earlier is not None:
         earlier = {section.kind: section.text for section in brief.earlier}
-    return check_draft(draft, brief.sources, kind=brief.kind, experiment=brief.experiment, earlier=earlier)
+    return check_draft(draft, brief.citable, kind=brief.kind, experiment=brief.experiment, earlier=earlier)
 
 
 def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
@@ -123,12 +121,12 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     runtime.stream_writer(progress("repairing", f"repairing {_plural(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
-        draft = await roles.repair(brief, draft_of(state), _repair_messages(before))
+        draft = await roles.writer_of(brief).repair(brief, draft_of(state), _repair_messages(before))
         return {**again, "draft": record_of(_normalised(draft, brief, session)), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
     asked = [item.shown for item in failing if item.shown.problems]
-    answers = iter(await roles.repair_sentences(brief, asked) if asked else [])
+    answers = iter(await roles.writer_of(brief).repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
     given = [answer and _with_literals(answer, brief, session) for answer in given]
     edits = await asyncio.to_thread(edits_of, text, failing, given, brief.experiment.words())
@@ -143,9 +141,8 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
 def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
     """The text as the reader will see it, without foreign citations: this is what is judged."""
     sources = with_chosen_quotes(brief.citable, draft)
-    verbatim = not isinstance(brief, AnswerBrief)
     return replace_invalid_citations(
-        draft.text, sources, brief.experiment.words(), known_keys=keys, word_for_word=verbatim
+        draft.text, sources, brief.experiment.words(), known_keys=keys, word_for_word=brief.word_for_word
     )[0]
 
 
@@ -156,10 +153,10 @@ async def _judged(
     roles = await session.roles(runtime)
     sources = with_chosen_quotes(brief.citable, draft)
     text = await asyncio.to_thread(_as_shown, draft, brief, keys)
-    style = session.answer_style if isinstance(brief, AnswerBrief) else session.settings.cite_style
+    style = session.style_of(brief)
     # pandoc takes as long as a model's answer, so it makes the references while the judge works.
     # The references of a paper are made once, at its end.
-    alone = isinstance(brief, AnswerBrief) or brief.earlier is None
+    alone = brief.earlier is None
     references = asyncio.ensure_future(_prefetch_references(draft, sources if alone else [], style, session))
     try:
         new = await judged(roles.judge, text, sources, verdicts_of(state))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Final
 
 from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
+from ...section_kinds import SECTIONS
 from .prompt_format import fenced, one_line, shortened, tokens_of
 
 # Approximate number of tokens of one field.
@@ -15,60 +15,13 @@ WRITER_FIELD_TOKENS = 900
 PLANNER_FIELD_TOKENS = 250
 _LEAST_FIELD_TOKENS: Final = 12
 
-_CONCEPT = ("paper_concept.title", "paper_concept.description")
-_HYPOTHESIS = ("hypothesis.description", "hypothesis.method_combination")
-# The fields that each section is written from; the whole experiment would drown the part that matters.
-EXPERIMENT_FIELDS: Mapping[SectionKind, tuple[str, ...]] = {
-    "introduction": (*_CONCEPT, "paper_concept.open_questions", *_HYPOTHESIS, "summary"),
-    "methods": (*_CONCEPT, *_HYPOTHESIS, "experimental_plan", "experiment_code", "metrics", "plots"),
-    "results": (
-        *_CONCEPT,
-        *_HYPOTHESIS,
-        "experimental_plan",
-        "results",
-        "metrics",
-        "execution_result.stdout",
-        "plots",
-        "verdict",
-    ),
-    "discussion": (
-        *_CONCEPT,
-        "paper_concept.open_questions",
-        *_HYPOTHESIS,
-        "verdict",
-        "reasoning",
-        "results",
-        "metrics",
-        "summary",
-    ),
-    "conclusion": (
-        *_CONCEPT,
-        "paper_concept.open_questions",
-        "hypothesis.description",
-        "verdict",
-        "reasoning",
-        "results",
-        "summary",
-    ),
-    "abstract": (
-        *_CONCEPT,
-        *_HYPOTHESIS,
-        "experimental_plan",
-        "verdict",
-        "reasoning",
-        "results",
-        "metrics",
-        "summary",
-    ),
-}
-
 
 def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
     """The fields for a section of `kind`, and what the user added, in one fence of `total` tokens.
 
     Fields whose name begins with an underscore are the user's own notes and are left out.
     """
-    fields = {path: _field_text(experiment, path) for path in EXPERIMENT_FIELDS[kind]}
+    fields = {path: _field_text(experiment, path) for path in SECTIONS[kind].prompted}
     if experiment.failure:
         fields["execution_result"] = f"The run failed ({experiment.failure}). It has no results and decides nothing."
     for name, value in (experiment.model_extra or {}).items():

@@ -19,6 +19,7 @@ from ...documents.marker_escaping import as_written
 from ...experiment import SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted
+from ...section_kinds import SECTIONS
 from ..inputs import EarlierSection, Source
 from ..needs import NeedCoverage
 
@@ -35,16 +36,6 @@ PAPER_TOKENS = 2_500
 _CHARACTERS_PER_TOKEN = 4
 _BACKTICKS = re.compile(r"`+")
 _MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
-
-# The finished sections of a paper that the writer of another section is shown: those that it sums up.
-SUMMED_UP: Mapping[SectionKind, tuple[SectionKind, ...]] = {
-    "introduction": ("methods", "results", "discussion", "conclusion"),
-    "methods": (),
-    "results": (),
-    "discussion": (),
-    "conclusion": ("results", "discussion"),
-    "abstract": ("introduction", "methods", "results", "discussion", "conclusion"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +93,7 @@ def without_markers(sentence: str) -> str:
 
 def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, tokens: int = EARLIER_TOKENS) -> str:
     """The finished sections that one of `kind` sums up, each in its own fence; empty when there are none."""
-    shown = [section for section in sections if section.kind in SUMMED_UP[kind]]
+    shown = [section for section in sections if section.kind in SECTIONS[kind].sums_up]
     return "\n\n".join(
         fenced(shortened(without_markers(section.text), tokens // len(shown)), section.kind) for section in shown
     )

@@ -6,9 +6,10 @@ An outline holds statements only; which source goes with which statement is deci
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Final
 
 from ...documents import Category
 from ...documents.field_blocks import FieldBlock, blocks
@@ -37,29 +38,6 @@ class OutlineStatement:
 Paragraph = tuple[OutlineStatement, ...]
 
 
-LIMITS: Mapping[SectionKind, MatchLimits] = {
-    "introduction": MatchLimits(section=7),
-    "methods": MatchLimits(section=4),
-    "results": MatchLimits(section=4),
-    "discussion": MatchLimits(section=7),
-    "conclusion": MatchLimits(section=3, fact=1),
-    "abstract": MatchLimits(section=0),  # an abstract stands alone; journals allow no citations in it
-}
-
-WANTED_PAPERS: Mapping[SectionKind, int] = {"introduction": 4, "discussion": 4}
-
-PREFERRED: Mapping[SectionKind, Mapping[Category, float]] = {
-    "introduction": {Category.INTRODUCTION: 0.02, Category.RELATED_WORK: 0.02, Category.ABSTRACT: 0.01},
-    "methods": {Category.METHOD: 0.03},
-    "results": {Category.EVALUATION: 0.03},
-    "discussion": {Category.CONCLUSION: 0.02, Category.EVALUATION: 0.02, Category.ABSTRACT: 0.01},
-    "conclusion": {Category.CONCLUSION: 0.02, Category.ABSTRACT: 0.01},
-    "abstract": {Category.ABSTRACT: 0.01, Category.INTRODUCTION: 0.01},
-}
-
-# A step of a plan or a line of results is about this work; a source for it must be nearer than usual.
-STRICTER: Mapping[SectionKind, float] = {"methods": 0.06, "results": 0.06}
-
 EXPECTED, APPROACH, OUTCOME = LEADS = (
     "We put forward this hypothesis:",
     "In outline, the approach is:",
@@ -76,17 +54,10 @@ _VERDICTS = (
     (("supported", "confirmed", "true", "accepted", "yes"), "The hypothesis is supported"),
 )
 
-_FAILED: Mapping[SectionKind, str] = {
-    "results": "The run of the experiment failed ({reason}), so there are no results to report.",
-    "discussion": "The run of the experiment failed ({reason}), so the hypothesis is neither supported nor refuted.",
-    "conclusion": "The hypothesis stays untested, since the run of the experiment failed ({reason}).",
-    "abstract": "No result is reported, as the run of the experiment failed ({reason}).",
-}
-
 
 def paragraphs(kind: SectionKind, experiment: Experiment) -> list[Paragraph]:
     """The paragraphs of a section; those without text in the experiment are left out."""
-    made = _PLANS[kind](experiment)
+    made = OUTLINES[kind].plan(experiment)
     return [paragraph for paragraph in made if paragraph]
 
 
@@ -205,7 +176,7 @@ def failed(kind: SectionKind, experiment: Experiment) -> Paragraph:
 
 def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
     """The sentence by which a section says that the run failed; empty when it says nothing."""
-    return _FAILED[kind].format(reason=experiment.failure) if experiment.failure and kind in _FAILED else ""
+    return OUTLINES[kind].failed.format(reason=experiment.failure) if experiment.failure else ""
 
 
 def metrics(experiment: Experiment) -> Paragraph:
@@ -274,11 +245,60 @@ def _abstract(experiment: Experiment) -> list[Paragraph]:
     ]
 
 
-_PLANS = {
-    "introduction": _introduction,
-    "methods": _methods,
-    "results": _results,
-    "discussion": _discussion,
-    "conclusion": _conclusion,
-    "abstract": _abstract,
+@dataclass(frozen=True, slots=True)
+class SectionOutline:
+    """How a kind of section is composed without a model.
+
+    Args:
+        plan: its paragraphs for an experiment.
+        limits: how many sources are matched at most.
+        preferred: what is added to the score of a source by the category of its passage.
+        wanted_papers: papers that it should cite; fewer are noted.
+        stricter: how much nearer than usual a source must be: a step of a plan or a line of results is about the work
+            at hand.
+        failed: the sentence that says that the run of the experiment failed; empty where none is due.
+    """
+
+    plan: Callable[[Experiment], list[Paragraph]]
+    limits: MatchLimits
+    preferred: Mapping[Category, float]
+    wanted_papers: int = 0
+    stricter: float = 0.0
+    failed: str = ""
+
+
+OUTLINES: Final[Mapping[SectionKind, SectionOutline]] = {
+    "introduction": SectionOutline(
+        _introduction,
+        MatchLimits(section=7),
+        {Category.INTRODUCTION: 0.02, Category.RELATED_WORK: 0.02, Category.ABSTRACT: 0.01},
+        wanted_papers=4,
+    ),
+    "methods": SectionOutline(_methods, MatchLimits(section=4), {Category.METHOD: 0.03}, stricter=0.06),
+    "results": SectionOutline(
+        _results,
+        MatchLimits(section=4),
+        {Category.EVALUATION: 0.03},
+        stricter=0.06,
+        failed="The run of the experiment failed ({reason}), so there are no results to report.",
+    ),
+    "discussion": SectionOutline(
+        _discussion,
+        MatchLimits(section=7),
+        {Category.CONCLUSION: 0.02, Category.EVALUATION: 0.02, Category.ABSTRACT: 0.01},
+        wanted_papers=4,
+        failed="The run of the experiment failed ({reason}), so the hypothesis is neither supported nor refuted.",
+    ),
+    "conclusion": SectionOutline(
+        _conclusion,
+        MatchLimits(section=3, fact=1),
+        {Category.CONCLUSION: 0.02, Category.ABSTRACT: 0.01},
+        failed="The hypothesis stays untested, since the run of the experiment failed ({reason}).",
+    ),
+    "abstract": SectionOutline(
+        _abstract,
+        MatchLimits(section=0),  # an abstract stands alone; journals allow no citations in it
+        {Category.ABSTRACT: 0.01, Category.INTRODUCTION: 0.01},
+        failed="No result is reported, as the run of the experiment failed ({reason}).",
+    ),
 }

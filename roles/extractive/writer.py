@@ -17,7 +17,7 @@ from ..inputs import SectionBrief, Source
 from ..protocols import Draft, FailingSentence, QuoteSpan
 from .paper_outline import share_of
 from .quotable_sentences import QuotablePassage, quotable_passages
-from .section_outlines import LIMITS, PREFERRED, STRICTER, WANTED_PAPERS, Paragraph, paragraphs
+from .section_outlines import OUTLINES, Paragraph, paragraphs
 from .sentence_vectors import SentenceVectors
 from .source_matching import Match, Quotable, candidate_matches, choose
 from .templates import source_sentences
@@ -35,7 +35,7 @@ class ExtractiveWriter:
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section, with a note when fewer papers fit than the section should cite."""
-        plan = _plan(brief)
+        outline, plan = OUTLINES[brief.kind], _plan(brief)
         statements = [statement for paragraph in plan for statement in paragraph]
         themes = await asyncio.to_thread(_themes, brief)
         said = _flat(" ".join(section.text for section in brief.earlier or ()))
@@ -50,11 +50,11 @@ class ExtractiveWriter:
                 quotables,
                 cosines,
                 themes,
-                PREFERRED[brief.kind],
+                outline.preferred,
                 brief.experiment.model_dump_json(),
-                STRICTER.get(brief.kind, 0.0),
+                outline.stricter,
             )
-            chosen = choose(found, LIMITS[brief.kind], wanted_papers=WANTED_PAPERS.get(brief.kind, 1))
+            chosen = choose(found, outline.limits, wanted_papers=max(1, outline.wanted_papers))
         placed = [(matched[match.fact], match) for match in chosen]
         return Draft(
             _compose(plan, placed),
@@ -164,7 +164,7 @@ def _lines(paragraph: str) -> list[str]:
 
 def _shortfall(kind: SectionKind, chosen: Sequence[Match]) -> tuple[str, ...]:
     papers = {match.quotable.source.paper.key for match in chosen}
-    wanted = WANTED_PAPERS.get(kind, 0)
+    wanted = OUTLINES[kind].wanted_papers
     if len(papers) >= wanted:
         return ()
     count = (

@@ -26,7 +26,7 @@ from citeloom.graph.session import Session
 from citeloom.models.http.client import close_connections
 from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
-from citeloom.runs.execution import run_section
+from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.library import Library
@@ -119,7 +119,7 @@ async def all_runs(library: Library, journal: Journal, base_url: str, folder: Pa
         request = SectionRequest(SECTION_KINDS[seed % len(SECTION_KINDS)], experiment)
         async with turn:
             try:
-                finished = await run_section(request, session)
+                finished = await run_request(request, session)
                 return Ended(seed, await save_section(finished.record, folder / str(seed)), None)
             except Exception as error:  # noqa: BLE001  # which error it is, is for the test to judge
                 return Ended(seed, None, error)

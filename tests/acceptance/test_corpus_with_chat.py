@@ -16,7 +16,7 @@ from citeloom.graph.session import Session
 from citeloom.models.concurrency import run_async
 from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
-from citeloom.runs.execution import run_section, state_values
+from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.output_files import save_section
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
@@ -48,7 +48,7 @@ def test_all_sections_with_an_agent_that_searches(
         session = Session(settings, home, corpus_library, journal, PromptLibrary())
 
         async def write(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-            finished = await run_section(SectionRequest(kind, exp), session)
+            finished = await run_request(SectionRequest(kind, exp), session)
             record = await save_section(finished.record, tmp_path)
             return record, await state_values(home, record["thread_id"])
 
@@ -88,7 +88,7 @@ def test_the_agent_may_look_at_everything(
     with Journal.open(home.journal) as journal:
         session = Session(settings, home, corpus_library, journal, PromptLibrary())
         request = SectionRequest("introduction", exp)
-        record = run_async(run_section(request, session)).record
+        record = run_async(run_request(request, session)).record
     check_section({**record, "files": {}}, corpus_library, written_by_models=True)
     state = asyncio.run(state_values(home, record["thread_id"]))
     (custom,) = [query for query in state["queries"] if query["origin"] == "custom"]

@@ -12,7 +12,8 @@ import pytest
 from citeloom.config import Settings
 from citeloom.documents.quote_display import shown_quote
 from citeloom.graph.session import open_session
-from citeloom.runs.research import ResearchRequest, run_research
+from citeloom.runs.execution import run_request
+from citeloom.runs.research import ResearchRequest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.questions import LabelledQuestion, labelled_questions
@@ -31,7 +32,7 @@ def answers(corpus_library: Library, tmp_path_factory: pytest.TempPathFactory) -
     async def ask() -> Answers:
         with open_session(Settings(), Home(Path(home)), create=False) as session:
             return [
-                (item, (await run_research(ResearchRequest(item.question), session)).record)
+                (item, (await run_request(ResearchRequest(item.question), session)).record)
                 for item in labelled_questions()
             ]
 

@@ -22,7 +22,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.models.http.failures import EndpointRefusedError
 from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
-from citeloom.runs.execution import run_section
+from citeloom.runs.execution import run_request
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
@@ -122,7 +122,7 @@ async def _each(runs: list[Run], library: Library, journal: Journal, server: Fau
         request = SectionRequest(SECTION_KINDS[seed % len(SECTION_KINDS)], experiment)
         async with turn:
             try:
-                run.record = (await run_section(request, session)).record
+                run.record = (await run_request(request, session)).record
                 run.ends.append(None)
             except Exception as error:  # noqa: BLE001  # the test decides which errors are acceptable
                 run.ends.append(error)

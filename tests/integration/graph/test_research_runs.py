@@ -18,8 +18,8 @@ from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.graph.research_graph import build_research_graph, research_graph
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
-from citeloom.runs.execution import state_values
-from citeloom.runs.research import ResearchRequest, run_research
+from citeloom.runs.execution import run_request, state_values
+from citeloom.runs.research import ResearchRequest
 from citeloom.stores.home import Home
 from citeloom.stores.run_registry import RunRegister
 from tests.support.judging_model import failing_sentences
@@ -98,7 +98,7 @@ async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
 
 
 async def answered(session: Session, question: str = QUESTION, **limits: Any) -> dict[str, Any]:
-    return (await run_research(ResearchRequest(question, **limits), session)).record
+    return (await run_request(ResearchRequest(question, **limits), session)).record
 
 
 def shown(body: Json) -> str:
@@ -333,12 +333,12 @@ async def test_the_same_question_again_costs_nothing_and_another_limit_is_anothe
 ) -> None:
     server.behaviour = Librarian()
     opened = session()
-    first = await run_research(ResearchRequest(QUESTION), opened)
+    first = await run_request(ResearchRequest(QUESTION), opened)
     calls = server.calls()
-    again = await run_research(ResearchRequest(f"  {QUESTION}\n"), opened)
+    again = await run_request(ResearchRequest(f"  {QUESTION}\n"), opened)
     assert again.finished_earlier and not first.finished_earlier
     assert again.record == first.record and server.calls() == calls
-    other = await run_research(ResearchRequest(QUESTION, words=80), opened)
+    other = await run_request(ResearchRequest(QUESTION, words=80), opened)
     assert other.record["thread_id"] != first.record["thread_id"]
 
 
@@ -377,14 +377,14 @@ async def test_a_question_that_was_killed_while_it_was_answered_goes_on(session:
         if event.get("stage") == "writing":
             reached.set()
 
-    running = asyncio.create_task(run_research(ResearchRequest(QUESTION), session(), on_event=show))
+    running = asyncio.create_task(run_request(ResearchRequest(QUESTION), session(), on_event=show))
     await reached.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     read = len(model.reading)
     told: list[str] = []
-    again = await run_research(ResearchRequest(QUESTION), session(), on_notice=told.append)
+    again = await run_request(ResearchRequest(QUESTION), session(), on_notice=told.append)
     assert again.record["answered"] and not again.finished_earlier
     assert len(model.reading) == read and any("Going on with run" in line for line in told)
 
@@ -399,8 +399,8 @@ async def test_a_listener_that_fails_does_not_leave_a_run_that_cannot_be_gone_on
             raise RuntimeError("nobody listens")
 
     with pytest.raises(RuntimeError):
-        await run_research(ResearchRequest(QUESTION), session(), on_event=fail)
-    again = await run_research(ResearchRequest(QUESTION), session())
+        await run_request(ResearchRequest(QUESTION), session(), on_event=fail)
+    again = await run_request(ResearchRequest(QUESTION), session())
     assert again.record["answered"] and again.record["citations"]
 
 

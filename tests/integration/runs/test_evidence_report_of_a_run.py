@@ -14,7 +14,7 @@ from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
-from citeloom.runs.execution import run_section
+from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import public_record, save_section
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
@@ -60,15 +60,15 @@ async def test_given_again_it_is_the_same_file_and_another_style_changes_the_cit
 ) -> None:
     request = SectionRequest("discussion", parse_experiment(experiment))
     with open_session(Settings(), Home(home)) as session:
-        first = await run_section(request, session)
-        again = await run_section(request, session)
+        first = await run_request(request, session)
+        again = await run_request(request, session)
         assert again.finished_earlier
         files = [await save_section(done.record, tmp_path / name) for done, name in ((first, "a"), (again, "b"))]
         texts = [Path(record["files"]["evidence.html"]).read_bytes() for record in files]
         assert texts[0] == texts[1]
         other = open_session(Settings(cite_style="numeric"), Home(home))
     with other as session:
-        numbered = await run_section(request, session)
+        numbered = await run_request(request, session)
         assert numbered.finished_earlier and "[1]" in numbered.record["text"]
         saved = await save_section(numbered.record, tmp_path / "c")
         report = Path(saved["files"]["evidence.html"]).read_text("utf-8")
@@ -82,7 +82,7 @@ async def test_passages_are_kept_with_the_run_and_not_in_its_checkpoints(
     from citeloom.runs.execution import state_values
 
     with open_session(Settings(), Home(home)) as session:
-        finished = await run_section(SectionRequest("discussion", parse_experiment(experiment)), session)
+        finished = await run_request(SectionRequest("discussion", parse_experiment(experiment)), session)
         values = await state_values(session.home, finished.record["thread_id"])
     passages = finished.record["report"]["passages"]
     assert passages.keys() == {citation["evidence_id"] for citation in finished.record["citations"]}

@@ -15,7 +15,7 @@ from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
-from citeloom.runs.execution import run_section
+from citeloom.runs.execution import run_request
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 from tests.support.judging_model import answer_fields, failing_sentences
@@ -70,7 +70,7 @@ def opened(stack: ExitStack, home: Path, server: FakeOpenAI) -> Session:
 async def record_of(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> dict[str, Any]:
     with ExitStack() as stack:
         session = opened(stack, home, server)
-        finished = await run_section(SectionRequest("discussion", parse_experiment(experiment)), session)
+        finished = await run_request(SectionRequest("discussion", parse_experiment(experiment)), session)
         check_section({**finished.record, "files": {}}, session.library, written_by_models=True)
     await close_connections()
     return finished.record

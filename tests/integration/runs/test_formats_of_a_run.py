@@ -16,7 +16,7 @@ from citeloom.config import Settings
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
-from citeloom.runs.execution import run_section
+from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
@@ -41,7 +41,7 @@ async def test_another_style_needs_no_new_run(home: Path, experiment: dict[str, 
     texts = []
     for csl in ("", "ieee", "apa", "ieee"):
         with open_session(Settings(csl=csl), Home(home)) as session:
-            finished = await run_section(request, session)
+            finished = await run_request(request, session)
         saved = await save_section(finished.record, tmp_path, ["html"])
         texts.append([Path(saved["files"][name]).read_bytes() for name in ("md", "evidence.html", "html")])
         assert finished.finished_earlier == (len(texts) > 1)

@@ -14,7 +14,7 @@ from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
-from citeloom.runs.execution import run_section
+from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
@@ -70,7 +70,7 @@ async def test_orders_of_papers_are_told_and_not_obeyed(
     events: list[Any] = []
     with open_session(settings, Home(hostile_home)) as session:
         request = SectionRequest("discussion", parse_experiment(experiment))
-        finished = await run_section(request, session, on_event=events.append)
+        finished = await run_request(request, session, on_event=events.append)
         keys = {paper.key for paper in session.library.papers()}
         check_section({**finished.record, "files": {}}, session.library, written_by_models=True)
     await close_connections()

@@ -17,7 +17,7 @@ from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
-from citeloom.runs.execution import delete_run, run_section, state_values
+from citeloom.runs.execution import delete_run, run_request, state_values
 from citeloom.runs.output_files import save
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
@@ -59,7 +59,7 @@ def session(home: Path, server: FakeOpenAI) -> Opened:
 
 
 async def written(session: Session, experiment: dict[str, Any]) -> dict[str, Any]:
-    finished = await run_section(SectionRequest("paper", parse_experiment(experiment)), session)
+    finished = await run_request(SectionRequest("paper", parse_experiment(experiment)), session)
     record = {**finished.record, "files": {}}
     check_paper(record, session.library, written_by_models=True)
     return record
@@ -129,7 +129,7 @@ def test_the_files_of_the_whole_and_of_its_sections_say_the_same(
 
 async def test_numbers_follow_the_whole_paper(session: Opened, experiment: dict[str, Any]) -> None:
     request = SectionRequest("paper", parse_experiment(experiment))
-    record = (await run_section(request, session(cite_style="numeric"))).record
+    record = (await run_request(request, session(cite_style="numeric"))).record
     groups = re.findall(r"\[(\d+(?:, \d+)*)\]", record["text"])
     shown = [int(number) for group in groups for number in group.split(", ")]
     first = list(dict.fromkeys(shown))
@@ -257,8 +257,8 @@ async def test_killed_in_any_section_it_ends_as_it_would_have(
                 raise Killed
 
         with pytest.raises(Killed):
-            await run_section(request, opened, on_event=until, on_notice=told.append)
-    finished = await run_section(request, opened, on_notice=told.append)
+            await run_request(request, opened, on_event=until, on_notice=told.append)
+    finished = await run_request(request, opened, on_notice=told.append)
     assert [line.split(" at the ")[1].split(",")[0] for line in told if "Going on" in line] == list(WRITTEN)
     assert server.calls() <= calls + len(WRITTEN), "more than what was under way at each kill was asked for again"
     mine, theirs = finished.record, undisturbed
@@ -274,7 +274,7 @@ async def test_another_style_is_rendered_anew_without_a_call(
     calls = server.calls()
     texts = set()
     for style in ("pandoc", "numeric", "latex"):
-        finished = await run_section(SectionRequest("paper", parse_experiment(experiment)), session(cite_style=style))
+        finished = await run_request(SectionRequest("paper", parse_experiment(experiment)), session(cite_style=style))
         assert finished.finished_earlier
         await save(finished.record, tmp_path / style)
         texts.add((tmp_path / style / "paper.md").read_text("utf-8"))

@@ -15,7 +15,7 @@ from citeloom.errors import PausedError
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
-from citeloom.runs.execution import RunUnderWayError, delete_run, run_section
+from citeloom.runs.execution import RunUnderWayError, delete_run, run_request
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 from citeloom.stores.lock import run_lock
@@ -48,11 +48,11 @@ async def test_a_run_killed_between_its_last_step_and_its_register_is_only_noted
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, Home(home)) as session:
-        first = await run_section(request_, session)
+        first = await run_request(request_, session)
         calls = server.calls()
         RunRegister(home / "runs.sqlite").mark(first.record["thread_id"], "running")
     with open_session(settings, Home(home)) as session:
-        again = await run_section(request_, session)
+        again = await run_request(request_, session)
     assert server.calls() == calls
     assert again.record == first.record
     assert status(home, first.record["thread_id"]) == "finished"
@@ -67,9 +67,9 @@ async def test_a_run_killed_before_its_first_step_begins(
     with monkeypatch.context() as patch:
         patch.setattr("citeloom.runs.execution.build_section_graph", killed)
         with open_session(settings, Home(home)) as session, pytest.raises(KeyboardInterrupt):
-            await run_section(request_, session)
+            await run_request(request_, session)
     with open_session(settings, Home(home)) as session:
-        finished = await run_section(request_, session)
+        finished = await run_request(request_, session)
     assert not finished.finished_earlier and finished.record["citations"]
 
 
@@ -83,7 +83,7 @@ async def test_a_cancelled_run_is_paused_and_gone_on_with(
             if event.get("stage") == "writing":
                 reached.set()
 
-        running = asyncio.create_task(run_section(request_, session, on_event=show))
+        running = asyncio.create_task(run_request(request_, session, on_event=show))
         await reached.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -92,7 +92,7 @@ async def test_a_cancelled_run_is_paused_and_gone_on_with(
         assert run.status == "paused"
         calls = server.calls()
         said: list[str] = []
-        finished = await run_section(request_, session, on_notice=said.append)
+        finished = await run_request(request_, session, on_notice=said.append)
         assert [line for line in said if "Going on with run" in line and run.thread_id in line]
         assert server.calls() - calls < calls, "what was answered before is not asked again"
         assert finished.record["thread_id"] == run.thread_id
@@ -114,9 +114,9 @@ async def test_a_pause_is_raised_on_and_not_handed_to_the_model(
     server.behaviour = busy_after_the_first_turn
     with open_session(settings, Home(home)) as session:
         with pytest.raises(PausedError, match="503"):
-            await run_section(request_, session)
+            await run_request(request_, session)
         server.behaviour = None
-        finished = await run_section(request_, session)
+        finished = await run_request(request_, session)
     assert finished.record["citations"]
     said = [str(message) for body in server.requests for message in body["messages"]]
     assert not [line for line in said if "overloaded" in line]
@@ -126,10 +126,10 @@ async def test_a_deleted_run_can_be_written_fresh_in_the_same_process(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, Home(home)) as session:
-        first = await run_section(request_, session)
+        first = await run_request(request_, session)
         calls = server.calls()
         await delete_run(session.home, first.record["thread_id"])
-        fresh = await run_section(SectionRequest("discussion", request_.experiment, fresh=True), session)
+        fresh = await run_request(SectionRequest("discussion", request_.experiment, fresh=True), session)
         assert server.calls() == 2 * calls
         assert fresh.record["usage"]["llm_calls"] == calls
 
@@ -138,12 +138,12 @@ async def test_a_run_under_way_is_not_deleted(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, Home(home)) as session:
-        first = await run_section(request_, session)
+        first = await run_request(request_, session)
         thread_id = first.record["thread_id"]
         async with run_lock(session.home, thread_id):
             with pytest.raises(RunUnderWayError, match=thread_id):
                 await delete_run(session.home, thread_id)
-        assert (await run_section(request_, session)).finished_earlier
+        assert (await run_request(request_, session)).finished_earlier
 
 
 async def test_settings_that_change_no_text_change_no_run(
@@ -154,7 +154,7 @@ async def test_settings_that_change_no_text_change_no_run(
 
     async def thread_of(given: Settings) -> str:
         with open_session(given, Home(home)) as session:
-            record = (await run_section(request_, session)).record
+            record = (await run_request(request_, session)).record
             return str(record["thread_id"])
 
     first = await thread_of(settings)

@@ -24,7 +24,7 @@ from citeloom.graph.section_graph import build_section_graph
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.prompts.loader import PROMPT_NAMES, load_prompt
-from citeloom.runs.execution import run_section, state_values
+from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.checkpoints import open_checkpoints
 from citeloom.stores.home import Home
@@ -64,7 +64,7 @@ async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
 
 
 async def written(session: Session, experiment: dict[str, Any], kind: Any = "discussion") -> dict[str, Any]:
-    finished = await run_section(SectionRequest(kind, parse_experiment(experiment)), session)
+    finished = await run_request(SectionRequest(kind, parse_experiment(experiment)), session)
     check_section({**finished.record, "files": {}}, session.library, written_by_models=True)
     return finished.record
 
@@ -401,7 +401,7 @@ async def test_two_equal_runs_in_one_process_pay_once(
 ) -> None:
     opened = session()
     request = SectionRequest("discussion", parse_experiment(experiment))
-    one, other = await asyncio.gather(run_section(request, opened), run_section(request, opened))
+    one, other = await asyncio.gather(run_request(request, opened), run_request(request, opened))
     assert {one.finished_earlier, other.finished_earlier} == {False, True}
     assert one.record == other.record
     assert one.record["usage"]["llm_calls"] == server.calls()

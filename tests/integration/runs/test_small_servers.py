@@ -15,8 +15,8 @@ from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
-from citeloom.runs.execution import run_section
-from citeloom.runs.research import ResearchRequest, run_research
+from citeloom.runs.execution import run_request
+from citeloom.runs.research import ResearchRequest
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 from tests.support.openai_server import FakeOpenAI, Json, Status
@@ -63,7 +63,7 @@ async def test_a_question_is_answered_by_a_server_that_holds_little(
     session: Opened, server: FakeOpenAI, small: SmallServer, listed: Json, settings: Json
 ) -> None:
     server.listed = listed
-    record = (await run_research(ResearchRequest(QUESTION), session(**settings))).record
+    record = (await run_request(ResearchRequest(QUESTION), session(**settings))).record
     assert record["answered"] and record["citations"] and "](" not in record["text"]
     _nothing_was_lost(small, record, learned=not (listed or settings))
 
@@ -79,7 +79,7 @@ async def test_a_discussion_is_written_by_a_server_that_holds_little(
 ) -> None:
     server.listed = listed
     request = SectionRequest("discussion", parse_experiment(experiment))
-    record = (await run_section(request, session(**settings))).record
+    record = (await run_request(request, session(**settings))).record
     assert record["citations"] and record["text"].strip()
     assert any("findings were left out of the writer's prompt" in note for note in record["warnings"])
     _nothing_was_lost(small, record, learned=not (listed or settings))
@@ -102,7 +102,7 @@ async def test_a_refusal_in_the_middle_of_a_run_is_learned_from_too(
 ) -> None:
     small.size, small.kind = size, "llama.cpp"
     opened = session(window_tokens=2_000, section_words=2_000)
-    record = (await run_section(SectionRequest("discussion", parse_experiment(experiment)), opened)).record
+    record = (await run_request(SectionRequest("discussion", parse_experiment(experiment)), opened)).record
     assert small.refused and len(small.answered) > len(small.refused)
     assert record["citations"] and small.invalid == 0 and max(small.held) <= size
     assert any(note.startswith(f"The server holds {size:,} tokens: ") for note in record["warnings"])
@@ -113,7 +113,7 @@ async def test_a_server_that_does_not_say_what_it_left_out_is_given_less(
     session: Opened, small: SmallServer, experiment: Json, kind: Kind, size: int, answer: int
 ) -> None:
     small.size, small.kind, small.answer_tokens = size, kind, answer
-    record = (await run_section(SectionRequest("discussion", parse_experiment(experiment)), session())).record
+    record = (await run_request(SectionRequest("discussion", parse_experiment(experiment)), session())).record
     assert small.cut + small.unread == 1, "it is learned from at once"
     assert record["citations"] and small.invalid == 0 and not small.refused
     assert any(note.startswith(f"The server holds {size:,} tokens: ") for note in record["warnings"])
@@ -124,12 +124,12 @@ async def test_a_resumed_run_makes_the_prompts_again_though_the_server_now_says_
 ) -> None:
     small.busy_after = 6
     with pytest.raises(Exception, match="could not answer"):
-        await run_research(ResearchRequest(QUESTION), session())
+        await run_request(ResearchRequest(QUESTION), session())
     small.busy_after = None
     server.listed = {"max_model_len": 3_000}
     answered = {json.dumps(body["messages"]) for body in small.answered}
     count = len(small.answered)
-    record = (await run_research(ResearchRequest(QUESTION), session())).record
+    record = (await run_request(ResearchRequest(QUESTION), session())).record
     again = {json.dumps(body["messages"]) for body in small.answered[count:]}
     assert record["answered"] and not answered & again, "nothing is paid for twice"
     assert any(note.startswith(f"The server holds {HELD:,} tokens") for note in record["warnings"])
@@ -146,7 +146,7 @@ async def test_the_prompts_of_a_server_that_says_nothing_or_holds_much_are_those
             given: Any = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0}
             copy = shutil.copytree(home, tmp_path / f"copy{number}")
             with open_session(Settings(**given), Home(copy)) as opened:
-                await run_section(SectionRequest("discussion", parse_experiment(experiment)), opened)
+                await run_request(SectionRequest("discussion", parse_experiment(experiment)), opened)
             await close_connections()
             asked.append(sorted(json.dumps([body["messages"], body["max_tokens"]]) for body in server.requests))
     assert asked[0] == asked[1]
@@ -163,10 +163,10 @@ async def test_a_server_whose_list_of_models_is_no_good_is_asked_all_the_same(
     monkeypatch.setattr("citeloom.models.context_size._PATIENCE", 0.3)
     server.behaviour, server.models_answer = None, answer
     opened = session()
-    record = (await run_research(ResearchRequest(QUESTION, single_shot=True), opened)).record
+    record = (await run_request(ResearchRequest(QUESTION, single_shot=True), opened)).record
     assert record["usage"]["llm_calls"] and server.models_asked == 1
 
 
 async def test_without_a_chat_model_no_server_is_asked(session: Opened, server: FakeOpenAI) -> None:
-    await run_research(ResearchRequest(QUESTION), session(chat_model="extractive"))
+    await run_request(ResearchRequest(QUESTION), session(chat_model="extractive"))
     assert server.models_asked == 0

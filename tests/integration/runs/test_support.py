@@ -13,7 +13,7 @@ from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
-from citeloom.runs.execution import SectionResult, run_section
+from citeloom.runs.execution import RunResult, run_request
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, WEAK, JudgingModel
@@ -31,7 +31,7 @@ def server() -> Iterator[FakeOpenAI]:
 def write(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> Callable[..., Any]:
     """Writes the discussion with a model, checked as any section is."""
 
-    async def run(model: JudgingModel, **settings: Any) -> SectionResult:
+    async def run(model: JudgingModel, **settings: Any) -> RunResult:
         server.behaviour = model
         given = Settings(
             chat_model="fake",
@@ -43,7 +43,7 @@ def write(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> Callabl
             **settings,
         )
         with open_session(given, Home(home)) as session:
-            finished = await run_section(SectionRequest("discussion", parse_experiment(experiment)), session)
+            finished = await run_request(SectionRequest("discussion", parse_experiment(experiment)), session)
             check_section({**finished.record, "files": {}}, session.library, written_by_models=True)
         await close_connections()
         return finished

@@ -16,8 +16,8 @@ from citeloom.experiment import (
     parse_experiment,
     require_fields,
 )
-from citeloom.graph.nodes.paper import WRITING_ORDER
 from citeloom.roles.extractive.paper_outline import share_of
+from citeloom.section_kinds import WRITING_ORDER
 from citeloom.text.normalize import plain_wording
 
 ROOT = Path(__file__).resolve().parents[4]

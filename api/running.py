@@ -1,0 +1,41 @@
+"""Runs a request of the API: the options that sections, papers and questions share, and the call of the run service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from ..citations.export.pandoc_formats import Format
+from ..graph.events import OnEvent
+from ..graph.session import Session
+from ..runs.execution import ignore
+from ..runs.result_record import ResultRecord
+from ..runs.section_request import RunRequest
+from ..runs.service import Output, run_and_save
+from .arguments import formats_of
+
+
+class RunOptions(TypedDict, total=False):
+    """How a run is made and saved; see `awrite_section`."""
+
+    out: Path | str | None
+    formats: Sequence[Format] | Format
+    fresh: bool
+    force: bool
+    strict: bool | None
+
+
+def output_to(out: Path | str | None, formats: Sequence[Format] | Format, *, force: bool) -> Output | None:
+    """Where the files go; None when no folder is given. Raises `ArgumentError`."""
+    wanted = formats_of(formats, out)
+    return None if out is None else Output(Path(out), wanted, force)
+
+
+async def run(
+    request: RunRequest, library: Session, output: Output | None, strict: bool | None, on_event: OnEvent | None
+) -> ResultRecord:
+    """The public record of the request; raises as `run_and_save` does."""
+    if strict is not None:
+        library = library.with_settings(strict=strict)
+    return (await run_and_save(request, library, output, on_event=on_event or ignore)).record

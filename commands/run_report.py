@@ -1,0 +1,66 @@
+"""What a command says on stderr of a finished run: its warnings, citations, cost, coverage and files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from ..errors import DONE_WITH_REFUSALS
+from ..plurals import counted
+from .answer_view import outcome_words
+from .output import notice
+
+if TYPE_CHECKING:
+    from ..runs.result_record import ResultRecord, UsageRecord
+    from ..runs.service import SavedRun
+
+
+def report_run(finished: SavedRun) -> None:
+    """Report on a section, a paper or an answer."""
+    from ..graph.completeness import coverage_line
+
+    record = finished.record
+    is_answer = "question" in record
+    for warning in record["warnings"]:
+        notice(f"Note: {warning}")
+    made = outcome_words(record) if is_answer else record["section"]
+    papers = len({citation["key"] for citation in record["citations"]})
+    cited = f"{counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}"
+    notice(f"{made}: {cited}; {usage_words(record['usage'])}.")
+    if finished.finished_earlier:
+        anew = "answers" if is_answer else "writes"
+        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {anew} anew.")
+    if coverage := coverage_line(record.get("coverage", {})):
+        notice(coverage)
+    if not is_answer:
+        _report_checks(record)
+    if record["files"]:
+        notice("Files: " + ", ".join(record["files"].values()))
+
+
+def _report_checks(record: ResultRecord) -> None:
+    if numbers := record["numbers"]:
+        found = sum(number["found"] is not None for number in numbers)
+        notice(f"Numbers: {found} of {len(numbers)} found in the experiment or in a cited passage.")
+    if record["left_out"]:
+        sentences = counted(len(record["left_out"]), "sentence")
+        notice(f"Left out (--strict): {sentences} that failed a check, listed in the JSON.")
+
+
+def usage_words(usage: UsageRecord) -> str:
+    """Calls, answers from the journal, tokens, and the cost where prices are known."""
+    calls = counted(usage["llm_calls"], "model call")
+    hits = counted(usage["journal_hits"], "answer")
+    tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
+    cost = f", cost {usage['cost']:.4f}" if usage["cost"] else ""
+    return f"{calls}, {hits} from the journal, {tokens}{cost}"
+
+
+def end_unread(record: ResultRecord) -> None:
+    """End with exit code 4 where the model could read none of the passages that it was shown."""
+    from ..graph.completeness import all_unreadable
+
+    if all_unreadable(record.get("coverage", {})):
+        notice("Warning: the model could read none of the passages; the result rests on none of them.")
+        raise typer.Exit(DONE_WITH_REFUSALS)

@@ -1,0 +1,112 @@
+"""The record of a finished run: the JSON that is published, and what the register stores in addition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+from ..citations.checks.findings import FindingRecord
+from ..config import CitationStyle
+from ..experiment import SectionKind
+from ..graph.answer_record import Outcome
+from ..graph.completeness import Coverage
+
+
+class UsageRecord(TypedDict):
+    """The cost of a run; `cost` is None while a price is unknown."""
+
+    llm_calls: int
+    journal_hits: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    embedded_texts: NotRequired[int]
+
+
+class CitationRecord(TypedDict):
+    """A citation in the text: `chunk_text[start:end] == quote`."""
+
+    key: str
+    page: int | None
+    section: str
+    evidence_id: str
+    chunk_id: str
+    quote: str
+    start: int
+    end: int
+    sentence: str
+    verdict: str
+    reason: str
+    number: NotRequired[int | None]
+    chunk_text: NotRequired[str | None]
+
+
+class ReferenceRecord(TypedDict):
+    """An entry of the reference list."""
+
+    key: str
+    label: str
+    text: str
+    title: str
+    authors: list[str]
+    year: int | None
+    doi: str
+    url: str
+    places: NotRequired[list[dict[str, Any]]]
+
+
+class _Record(TypedDict):
+    """The common fields; records of earlier versions may lack those that are not required."""
+
+    thread_id: str
+    text: str
+    citations: list[CitationRecord]
+    evidence: list[dict[str, Any]]
+    references: list[ReferenceRecord]
+    findings: list[FindingRecord]
+    numbers: list[dict[str, Any]]
+    left_out: list[dict[str, Any]]
+    own_citations: NotRequired[list[dict[str, Any]]]
+    figures: NotRequired[list[dict[str, Any]]]
+    usage: UsageRecord
+    warnings: list[str]
+    files: dict[str, str]
+    suspicious: NotRequired[list[dict[str, Any]]]
+    coverage: NotRequired[Coverage]
+    cite_style: CitationStyle
+    csl: str
+    strict: bool
+    # of a section or a paper
+    section: NotRequired[SectionKind | Literal["paper"]]
+    title: NotRequired[str]
+    # of an answer
+    question: NotRequired[str]
+    route: NotRequired[dict[str, Any]]
+    answered: NotRequired[bool]
+    outcome: NotRequired[Outcome]
+    # of an answer in a conversation
+    asked: NotRequired[str]
+    number: NotRequired[int]
+
+
+class ResultRecord(_Record):
+    """The public JSON of a section, a paper or an answer."""
+
+    sections: NotRequired[list[ResultRecord]]
+
+
+class StoredRecord(_Record):
+    """A record with the contents of its files, from which they are written again without the library."""
+
+    sections: NotRequired[list[StoredRecord]]
+    markdown: str
+    bibliography: str
+    manuscript: str
+    with_markers: NotRequired[str]
+    numbering: NotRequired[list[str]]
+    report: dict[str, Any]
+
+
+def stored(record: Mapping[str, Any]) -> StoredRecord:
+    """The plain data that the registers keep, as the record that it is."""
+    return cast(StoredRecord, record)

@@ -1,0 +1,78 @@
+"""The run service: prepares the output folder, runs a request and saves its files, for the CLI and the Python API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..citations.export.files import prepare_folder
+from ..citations.export.pandoc_formats import Format
+from ..errors import InputError
+from ..graph.events import OnEvent
+from ..graph.session import Session
+from .execution import ignore, run_request
+from .output_files import public_record, save
+from .result_record import ResultRecord
+from .section_request import OnNotice, RunRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output folder of a run, the formats besides markdown, and whether edited files are replaced."""
+
+    folder: Path
+    formats: tuple[Format, ...] = ()
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """A finished run whose files are written: its public JSON, and whether an earlier run had finished it."""
+
+    record: ResultRecord
+    finished_earlier: bool
+
+
+async def run_and_save(
+    request: RunRequest,
+    session: Session,
+    output: Output | None = None,
+    *,
+    on_event: OnEvent = ignore,
+    on_notice: OnNotice = ignore,
+) -> SavedRun:
+    """Run a request, resume it, or return what an earlier run finished.
+
+    Files are written when there is an `output`. Raises as `run_request` and `save_section` do.
+    """
+    if output is None:
+        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+        return SavedRun(public_record(finished.record), finished.finished_earlier)
+    async with _prepared(output.folder):
+        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+    saved = await save(finished.record, output.folder, output.formats, home=session.home, force=output.force)
+    return SavedRun(saved, finished.finished_earlier)
+
+
+@asynccontextmanager
+async def _prepared(folder: Path) -> AsyncIterator[None]:
+    """A folder that is proven writable before anything is paid for; what was made of it here is removed again when
+    the input turns out to be wrong."""
+    made = await asyncio.to_thread(_make, folder)
+    try:
+        yield
+    except InputError:
+        for path in made:
+            with suppress(OSError):  # somebody else has put something there
+                path.rmdir()
+        raise
+
+
+def _make(folder: Path) -> list[Path]:
+    """Create the folder; returns the folders that did not exist, innermost first. Raises `InputError`."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    prepare_folder(folder)
+    return missing

@@ -1,0 +1,141 @@
+"""The kinds of sections and what sets each apart: the one table from which commands, prompts and checks are derived.
+
+Fields are paths of an experiment (`paper_concept.description`). Only the standard library is imported: `--help` reads
+this too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+SectionKind = Literal["introduction", "methods", "results", "discussion", "conclusion", "abstract"]
+SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)
+
+# A section is written after the sections that it sums up.
+WRITING_ORDER: tuple[SectionKind, ...] = (
+    "methods",
+    "results",
+    "discussion",
+    "conclusion",
+    "introduction",
+    "abstract",
+)
+PAPER_ORDER: tuple[SectionKind, ...] = ("abstract", "introduction", "methods", "results", "discussion", "conclusion")
+
+
+@dataclass(frozen=True, slots=True)
+class SectionSpec:
+    """What sets a kind of section apart.
+
+    Args:
+        purpose: what it says, for `--help` and completion.
+        required: the section can be written when each group has at least one field with text.
+        queried: fields that the default queries are made of, one each.
+        prompted: fields that it is planned and written from; the whole experiment would drown the part that matters.
+        stated: fields that it is about; the user's own citations in them belong into it.
+        sums_up: sections of the same paper that its writer is shown.
+        must_cite: whether a draft without citations is a fault where there are sources.
+    """
+
+    purpose: str
+    required: tuple[tuple[str, ...], ...]
+    queried: tuple[str, ...]
+    prompted: tuple[str, ...]
+    stated: tuple[str, ...] = ()
+    sums_up: tuple[SectionKind, ...] = ()
+    must_cite: bool = False
+
+    @property
+    def needs(self) -> str:
+        """The required fields as a message names them: "a; b, c or d"."""
+        return "; ".join(" or ".join(filter(None, (", ".join(group[:-1]), group[-1]))) for group in self.required)
+
+
+_CONCEPT = ("paper_concept.title", "paper_concept.description")
+_HYPOTHESIS = ("hypothesis.description", "hypothesis.method_combination")
+
+SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
+    "introduction": SectionSpec(
+        purpose="the problem, what is open, and the hypothesis, beside earlier work",
+        required=(("paper_concept.description",), ("hypothesis.description", "paper_concept.open_questions")),
+        queried=("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
+        prompted=(*_CONCEPT, "paper_concept.open_questions", *_HYPOTHESIS, "summary"),
+        stated=("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
+        sums_up=("methods", "results", "discussion", "conclusion"),
+        must_cite=True,
+    ),
+    "methods": SectionSpec(
+        purpose="what was done and how, beside comparable methods",
+        required=(("experimental_plan", "hypothesis.method_combination"),),
+        queried=("experimental_plan", "hypothesis.method_combination", "experiment_code"),
+        prompted=(*_CONCEPT, *_HYPOTHESIS, "experimental_plan", "experiment_code", "metrics", "plots"),
+        stated=("hypothesis.method_combination", "experimental_plan"),
+    ),
+    "results": SectionSpec(
+        purpose="what came out, with the experiment's numbers",
+        required=(("results", "execution_result.stdout", "metrics"),),
+        queried=("execution_result.stdout", "metrics", "plots"),
+        prompted=(
+            *_CONCEPT,
+            *_HYPOTHESIS,
+            "experimental_plan",
+            "results",
+            "metrics",
+            "execution_result.stdout",
+            "plots",
+            "verdict",
+        ),
+        stated=("results",),
+    ),
+    "discussion": SectionSpec(
+        purpose="what the results mean, beside earlier findings",
+        required=(("reasoning", "results", "summary"),),
+        queried=("verdict", "reasoning", "results"),
+        prompted=(
+            *_CONCEPT,
+            "paper_concept.open_questions",
+            *_HYPOTHESIS,
+            "verdict",
+            "reasoning",
+            "results",
+            "metrics",
+            "summary",
+        ),
+        stated=("reasoning", "verdict"),
+        must_cite=True,
+    ),
+    "conclusion": SectionSpec(
+        purpose="the verdict and what follows from it",
+        required=(("paper_concept.description",), ("reasoning", "summary", "results")),
+        queried=("verdict", "reasoning", "paper_concept.description"),
+        prompted=(
+            *_CONCEPT,
+            "paper_concept.open_questions",
+            "hypothesis.description",
+            "verdict",
+            "reasoning",
+            "results",
+            "summary",
+        ),
+        stated=("summary",),
+        sums_up=("results", "discussion"),
+    ),
+    "abstract": SectionSpec(
+        purpose="the whole paper in one paragraph",
+        required=(("paper_concept.description",), ("summary", "results", "reasoning")),
+        queried=("paper_concept.description", "summary"),
+        prompted=(
+            *_CONCEPT,
+            *_HYPOTHESIS,
+            "experimental_plan",
+            "verdict",
+            "reasoning",
+            "results",
+            "metrics",
+            "summary",
+        ),
+        sums_up=("introduction", "methods", "results", "discussion", "conclusion"),
+    ),
+}
