@@ -219,8 +219,8 @@ class ResearchInput(TypedDict):
     """
 
     question: Annotated[str, Field(description="The question to answer from your papers.")]
-    sources: NotRequired[Annotated[int, Field(description="Papers that the answer may cite at most.")]]
-    words: NotRequired[Annotated[int, Field(description="Length asked of the answer.")]]
+    sources: NotRequired[Annotated[int, Field(description="Maximum number of papers that the answer may cite.")]]
+    words: NotRequired[Annotated[int, Field(description="Requested length of the answer in words.")]]
     min_year: NotRequired[Annotated[int | None, Field(description="First year of publication.")]]
     max_year: NotRequired[Annotated[int | None, Field(description="Last year of publication.")]]
     venue: NotRequired[Annotated[str, Field(description="A part of the venue's name.")]]

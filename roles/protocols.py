@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
 AnyBrief = TypeVar("AnyBrief", bound=Brief)
-Told = TypeVar("Told", bound=Brief, contravariant=True)
+BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 
 VerdictLabel = Literal["supported", "partly", "unsupported", "contradicted", "on-topic", "off-topic", "unjudged"]
 
@@ -175,30 +175,30 @@ class EvidenceReader(Protocol):
         ...
 
 
-class Planner(Protocol[Told]):
+class Planner(Protocol[BriefT]):
     """Decides what to search for next, for a section or for a question with thin evidence."""
 
-    def open(self, brief: Told) -> list[BaseMessage]:
+    def open(self, brief: BriefT) -> list[BaseMessage]:
         """The messages that every later turn starts with, verbatim."""
         ...
 
-    async def plan(self, messages: Sequence[BaseMessage], brief: Told) -> AIMessage:
+    async def plan(self, messages: Sequence[BaseMessage], brief: BriefT) -> AIMessage:
         """The next turn: a message with tool calls, or one without when the evidence is sufficient."""
         ...
 
 
-class Writer(Protocol[Told]):
+class Writer(Protocol[BriefT]):
     """Writes a section or an answer from the evidence alone, citing only by marker."""
 
-    async def write(self, brief: Told, listener: TextListener | None = None) -> Draft:
+    async def write(self, brief: BriefT, listener: TextListener | None = None) -> Draft:
         """The draft; `listener` receives it while it is written, if the writer streams."""
         ...
 
-    async def repair(self, brief: Told, draft: Draft, problems: Sequence[str]) -> Draft:
+    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
         """The draft rewritten, for problems that concern the whole of it; `problems` are one line each."""
         ...
 
-    async def repair_sentences(self, brief: Told, failing: Sequence[FailingSentence]) -> list[str | None]:
+    async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:
         """The replacement of each sentence: other words, "" to remove it, None to leave it unchanged."""
         ...
 

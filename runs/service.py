@@ -59,8 +59,7 @@ async def run_and_save(
 
 @asynccontextmanager
 async def _prepared(folder: Path) -> AsyncIterator[None]:
-    """A folder that is proven writable before anything is paid for; what was made of it here is removed again when
-    the input turns out to be wrong."""
+    """Check that the folder is writable before anything is paid for; removes new folders again on wrong input."""
     made = await asyncio.to_thread(_make, folder)
     try:
         yield

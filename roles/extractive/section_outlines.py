@@ -251,12 +251,12 @@ class SectionOutline:
 
     Args:
         plan: its paragraphs for an experiment.
-        limits: how many sources are matched at most.
-        preferred: what is added to the score of a source by the category of its passage.
+        limits: the maximum number of sources.
+        preferred: added to the score of a source by the category of its passage.
         wanted_papers: papers that it should cite; fewer are noted.
-        stricter: how much nearer than usual a source must be: a step of a plan or a line of results is about the work
-            at hand.
-        failed: the sentence that says that the run of the experiment failed; empty where none is due.
+        stricter: how much nearer than usual a source must be, since a step of a plan or a line of results is about this
+            work.
+        failed: the sentence that says that the run of the experiment failed; empty when it says nothing.
     """
 
     plan: Callable[[Experiment], list[Paragraph]]
