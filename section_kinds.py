@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 SectionKind = Literal["introduction", "methods", "results", "discussion", "conclusion", "abstract"]
 SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)
 
-# What a section sums up is written before it.
+# A section is written after the sections that it sums up.
 WRITING_ORDER: tuple[SectionKind, ...] = (
     "methods",
     "results",

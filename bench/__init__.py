@@ -1,1 +1,1 @@
-"""How fast Citeloom is, as ratios taken in one run: `python -m bench`, or `make bench`."""
+"""Measures the speed of Citeloom as ratios taken in one run: `python -m bench`, or `make bench`."""

@@ -1,6 +1,6 @@
-"""Runs the parts and prints the table: `python -m bench [PART...]`, or `make bench`.
+"""Runs the benchmarks and prints the table: `python -m bench [PART...]`, or `make bench`.
 
-Ends with 0 whatever the figures are: times depend on the machine, and a target that is missed is a line to read.
+Exits with 0 whatever the results: times depend on the machine, and a missed target is reported as a line.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
     *("pdf", "embedder", "retrieval", "checks", "cases"),
 )
-ASKED_FOR = ("coverage", "judge", "questions", "rerank")  # take minutes
+ASKED_FOR = ("coverage", "judge", "questions", "rerank")  # take minutes, so only on request
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the speed of Citeloom, as ratios.")
     every = (*PARTS, *ASKED_FOR)
-    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; those up to {PARTS[-1]} when left out")
-    parser.add_argument("--rounds", type=int, default=7, help="pairs of each row")
-    parser.add_argument("--questions", default="", help="coverage: ids of the only questions, with commas")
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(every)}; default: those up to {PARTS[-1]}")
+    parser.add_argument("--rounds", type=int, default=7, help="number of pairs per row")
+    parser.add_argument("--questions", default="", help="coverage: only these question ids, comma-separated")
     parser.add_argument(
         "--home", type=Path, default=os.environ.get("CITELOOM_BENCH_HOME"), help="coverage: its library"
     )
-    parser.add_argument("--needs", type=Path, help="coverage: needs that a model planned, a JSON file")
+    parser.add_argument("--needs", type=Path, help="coverage: JSON file with needs that a model planned")
     parser.add_argument("--single-shot", action="store_true", help="coverage: without the agent")
     parser.add_argument("--json", action="store_true", help="coverage: one JSON object instead of the table")
     given = parser.parse_args()
     if unknown := set(given.parts).difference(every):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+        parser.error(f"unknown part: {', '.join(sorted(unknown))}")
     parts = given.parts or list(PARTS)
     for name in [name for name in os.environ if name.startswith("CITELOOM_") and name != "CITELOOM_SHARED"]:
         del os.environ[name]
@@ -70,84 +70,84 @@ def main() -> None:
     if "embedder" in parts:
         _embedder()
     if "retrieval" in parts:
-        _tell("retrieval: what each stage finds ...")
+        _log("retrieval: quality of each stage ...")
         retrieval.measure()
     if "rerank" in parts:
-        _tell("rerank: what the cross-encoder changes ...")
+        _log("rerank: effect of the cross-encoder ...")
         retrieval.measure(retrieval.RERANKED, retrieval.RERANKED_QUERIES)
     if "questions" in parts:
-        _tell("questions: which of them a library takes for its own ...")
+        _log("questions: which ones a library accepts as its own ...")
         questions.measure()
     if "coverage" in parts:
-        _tell("coverage: which facts are found, read and shown to the writer ...")
+        _log("coverage: facts found, read and shown to the writer ...")
         names = [name for name in given.questions.split(",") if name]
         coverage.measure(given.home, names, single_shot=given.single_shot, as_json=given.json, needs=given.needs)
     if "judge" in parts:
-        _tell("judge: on-topic and off-topic on pairs of real papers ...")
+        _log("judge: on-topic and off-topic on pairs of real papers ...")
         judging.measure()
     if "checks" in parts:
-        _tell("checks: the labelled cases ...")
+        _log("checks: labelled cases ...")
         checks.measure()
         checks_on_papers.measure()
     if "cases" in parts:
-        _tell("cases: numbers in words, passages with markup ...")
+        _log("cases: number words, passages with markup ...")
         cases.measure()
-    _tell(f"{time.perf_counter() - began:.0f} s in all; load at the end: {_load()}")
+    _log(f"{time.perf_counter() - began:.0f} s in total; load at the end: {_load()}")
 
 
 async def _rows(parts: list[str], rounds: int) -> list[Row]:
     chosen = material()
-    _tell(f"Python {platform.python_version()}, {os.cpu_count()} cores, load at the start: {_load()}; {chosen.note}")
+    _log(f"Python {platform.python_version()}, {os.cpu_count()} cores, load at the start: {_load()}; {chosen.note}")
     rows: list[Row] = []
     if "startup" in parts:
-        _tell("startup: whole processes ...")
+        _log("startup: whole processes ...")
         rows += await startup.measure(rounds)
     if "journal" in parts:
-        _tell("journal: what a call costs in it ...")
+        _log("journal: overhead per call ...")
         rows += await journal.measure(rounds)
     if "endpoint" in parts:
-        _tell("endpoint: ingest where the vectors come at once ...")
+        _log("endpoint: ingest with immediate vectors ...")
         rows += await endpoint_ingest.measure(chosen, max(1, rounds // 3))
     if "pdf" in parts:
-        _tell("pdf: reading against the parser alone ...")
+        _log("pdf: reading, against the parser alone ...")
         rows += await pdf.measure(chosen.pdfs, max(1, rounds // 2))
     if not {"ingest", "evidence", "section", "first-token", "conversation"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
         home = Home(Path(folder) / ".citeloom")
-        _tell("ingest: against the embedder alone ...")
+        _log("ingest: against the embedder alone ...")
         taken_in = await ingest.measure(home, chosen)
         if "ingest" in parts:
             rows += taken_in
         if "evidence" in parts:
-            _tell("evidence: one query against a bare client ...")
+            _log("evidence: one query, against a bare client ...")
             rows += await evidence.measure(home, experiment, rounds)
         if "section" in parts:
-            _tell("section: a whole run against its critical path ...")
+            _log("section: a whole run, against its critical path ...")
             rows += await section.measure(home, experiment, rounds)
         if "first-token" in parts:
-            _tell("first-token: a question against its critical path ...")
+            _log("first-token: a question, against its critical path ...")
             rows += await first_token.measure(home, rounds)
         if "conversation" in parts:
-            _tell("conversation: its twelfth turn against its second, and the prompt of chat ...")
+            _log("conversation: the twelfth turn against the second, and the prompt of chat ...")
             rows += await conversation.measure(home, rounds)
     return rows
 
 
 def _embedder() -> None:
-    """The table of the embedder's settings, where the real papers are."""
-    _tell("embedder: what else could be set ...")
+    """Print the table of embedder settings, if the real papers are available."""
+    _log("embedder: alternative settings ...")
     done = subprocess.run([sys.executable, "bench/embedder.py", "--chunks", "12", "--rounds", "2"], cwd=ROOT)
     if done.returncode:
-        _tell("embedder: left out, see the line above")
+        _log("embedder: skipped, see the line above")
 
 
 def _load() -> str:
     return " ".join(f"{value:.1f}" for value in os.getloadavg()) if hasattr(os, "getloadavg") else "unknown"
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,7 +1,7 @@
-"""A bare HTTP client: what the same requests cost when nothing is done but send them and read the JSON.
+"""A bare HTTP client: the cost of the same requests when they are only sent and their JSON is read.
 
-It is made as fast as it can be: the pool of one httpx client looks at all its connections for every request,
-which makes 60 at a time slower than 20, so connections beyond 20 go to further clients of 15 each.
+It is as fast as possible: the pool of one httpx client checks all its connections for every request, which makes 60
+concurrent requests slower than 20, so connections beyond 20 go to further clients of 15 each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Stage = Sequence[dict[str, Any]]
 
 
 class BareClient:
-    """Sends stages of requests to an endpoint, each stage at once, `at_once` requests at most."""
+    """Sends stages of requests to an endpoint, each stage concurrently, at most `at_once` requests at a time."""
 
     def __init__(self, base_url: str, at_once: int) -> None:
         self._url = f"{base_url}/chat/completions"
@@ -39,14 +39,14 @@ class BareClient:
             await client.aclose()
 
     async def walk(self, stages: Sequence[Stage]) -> float:
-        """Seconds for the stages one after the other."""
+        """Seconds for all stages in sequence."""
         started = time.perf_counter()
         for stage in stages:
             await asyncio.gather(*(self._post(place, body) for place, body in enumerate(stage)))
         return time.perf_counter() - started
 
     async def until_first_word(self, stages: Sequence[Stage]) -> float:
-        """Seconds for the stages but the last, and for that one, a streamed request, till its first word."""
+        """Seconds for all stages, of which the last, a streamed request, ends at its first word."""
         started = time.perf_counter()
         await self.walk(stages[:-1])
         seconds = 0.0
@@ -54,7 +54,7 @@ class BareClient:
             async for line in response.aiter_lines():
                 if not seconds and line.startswith("data: {") and _says_something(json.loads(line[6:])):
                     seconds = time.perf_counter() - started
-        assert seconds, "no word came"
+        assert seconds, "no word was received"
         return seconds
 
     async def _post(self, place: int, body: dict[str, Any]) -> Any:

@@ -1,6 +1,6 @@
-"""How today's code does on the cases of `tests/unit/cases`, as far as that takes no model: `python -m bench cases`.
+"""Scores the current code on the cases of `tests/unit/cases` that need no model: `python -m bench cases`.
 
-The sentences with several markers need a judge: `support_cases` gives them, and `score_support` counts its verdicts.
+The sentences with several markers need a judge: `support_cases` provides them, and `score_support` scores verdicts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SAME = Decimal("0.001")
 
 @dataclass(frozen=True, slots=True)
 class JudgedSentence:
-    """What a judge says of a sentence with several markers: a label, and the markers at fault."""
+    """A judge's verdict on a sentence with several markers: a label, and the markers at fault."""
 
     label: str
     idle: frozenset[str] = frozenset()
@@ -35,12 +35,12 @@ class JudgedSentence:
 
 
 def support_cases() -> list[dict[str, Any]]:
-    """Sentences with two or three markers, as README.md beside them says."""
+    """Sentences with two or three markers, as described in the README.md next to them."""
     return _cases("support_cases.json")
 
 
 def score_support(judged: Mapping[str, JudgedSentence]) -> dict[str, Score]:
-    """Labels, idle and contradicting markers, of the verdicts by the ids of the cases."""
+    """Labels, idle markers and contradicting markers, for verdicts by case id."""
     labels, idle, contradicting = [], [], []
     for case in support_cases():
         said = judged.get(case["id"], JudgedSentence("unjudged"))
@@ -55,7 +55,7 @@ def score_support(judged: Mapping[str, JudgedSentence]) -> dict[str, Score]:
 
 
 def score_counting() -> dict[str, Score]:
-    """Words that must be traced against those that only count, and whether their values are read rightly."""
+    """Number words that must be traced versus those that only count, and whether their values are read correctly."""
     right, missed, false, values, misread = 0, [], [], 0, []
     for case in _cases("counting_cases.json"):
         text = case["text"]
@@ -77,13 +77,13 @@ def score_counting() -> dict[str, Score]:
 
 
 def shown_today(passage: str) -> list[str]:
-    """What a reader is shown of a passage, one line each: the same rule as in `roles/chat/reader.py`."""
+    """What a reader is shown of a passage, a sentence per line: the same rule as in `roles/chat/prompt_passages.py`."""
     spans = [(start, end) for start, end in sentence_spans(passage) if any(map(str.isalpha, passage[start:end]))]
     return [" ".join(passage[start:end].split()) for start, end in spans]
 
 
 def score_number_forms() -> tuple[Score, Score]:
-    """Claims whose numbers stand in their source in some form, and hints to another source that has them."""
+    """Claims whose numbers occur in their source in another form, and hints to another source that has them."""
     found, hinted = [], []
     for case in _cases("number_form_cases.json"):
         cited, other = make_source("E1"), replace(make_source("E2"), text=case["source"])
@@ -97,7 +97,7 @@ def score_number_forms() -> tuple[Score, Score]:
 
 
 def score_markup() -> dict[str, Score]:
-    """Units that are shown as they should be, by kind of markup and together; `false` are units beside them."""
+    """Units that are shown as they should be, by kind of markup and in total; `false` are additional units."""
     found: dict[str, list[tuple[str, list[str], list[str]]]] = {"all": []}
     for case in _cases("markup_cases.json"):
         row = (
@@ -111,7 +111,7 @@ def score_markup() -> dict[str, Score]:
 
 
 def score_citation() -> Score:
-    """Sentences of answers and sections that need a citation, among leads, transitions and words of the text's own."""
+    """Sentences of answers and sections that need a citation, among leads, transitions and other own words."""
     data = json.loads((CASES / "citation_cases.json").read_text(encoding="utf-8"))
     rows = []
     for case in data["cases"]:
@@ -125,7 +125,7 @@ def score_citation() -> Score:
 
 
 def whole_passages() -> tuple[int, int]:
-    """How many passages are shown exactly as they should be, of how many."""
+    """How many passages are shown exactly as they should be, and how many there are."""
     cases = _cases("markup_cases.json")
     return sum(
         list(map(_plain, shown_today(case["passage"]))) == list(map(_plain, case["shown"])) for case in cases
@@ -133,7 +133,7 @@ def whole_passages() -> tuple[int, int]:
 
 
 def noise_shown() -> float:
-    """The part of the shown letters and digits that should have been cut."""
+    """The fraction of shown letters and digits that should have been removed."""
     shown = wanted = 0
     for case in _cases("markup_cases.json"):
         shown += sum(len(_plain(unit)) for unit in shown_today(case["passage"]))

@@ -1,6 +1,6 @@
 """Precision and recall of the checks after writing, on cases labelled by hand before the checks were written.
 
-`python -m bench checks`. A find counts when it is, to the character, what the label says.
+`python -m bench checks`. A hit counts when it matches the label to the character.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEYS = ("himmelstein2017systematic", "lee2022ten", "Zotero_Key-7")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How many of the labelled words were found, and what was missed or found beside them."""
+    """How many of the labelled words were found, with those missed and false hits."""
 
     right: int
     missed: tuple[str, ...]
@@ -49,7 +49,7 @@ class Score:
 
 
 def score_numbers() -> Score:
-    """Numbers that are found nowhere."""
+    """Numbers that occur nowhere."""
     data, sources = _case_file("number_cases.json", "sources")
     experiment = Experiment.model_validate(data["experiment"])
 
@@ -60,7 +60,7 @@ def score_numbers() -> Score:
 
 
 def score_origins() -> Score:
-    """Where numbers that are found come from: `number = path`, where several hold it the one that was given."""
+    """The origins of found numbers: `number = path`, the one reported when there are several."""
     data, sources = _case_file("number_cases.json", "sources")
     experiment = Experiment.model_validate(data["experiment"])
     right, missed = 0, []
@@ -80,7 +80,7 @@ def score_origins() -> Score:
 
 
 def score_copied() -> Score:
-    """Runs copied from a source."""
+    """Text copied from a source."""
     data, sources = _case_file("copied_cases.json", "passages")
 
     def found(text: str) -> list[str]:
@@ -90,7 +90,7 @@ def score_copied() -> Score:
 
 
 def score_uncited() -> Score:
-    """Sentences in need of a citation."""
+    """Sentences that need a citation."""
     data = _json("uncited_cases.json")
 
     def found(text: str) -> list[str]:
@@ -100,7 +100,7 @@ def score_uncited() -> Score:
 
 
 def score_instructions() -> Score:
-    """Words that give orders to a model: a find counts when it overlaps what is labelled."""
+    """Words that give orders to a model: a hit counts when it overlaps the label."""
     right, missed, false = 0, [], []
     for case in _json("instruction_cases.json")["cases"]:
         text = case["text"]
@@ -139,7 +139,7 @@ def score_foreign(table: str) -> Score:
 
 
 def measure() -> None:
-    """Print the table of `docs/benchmarks.md`, and what was missed or found wrongly."""
+    """Print the table of `docs/benchmarks.md`, and all misses and false hits."""
     scores = {
         "numbers found nowhere": score_numbers(),
         "origins of numbers": score_origins(),
@@ -178,7 +178,7 @@ def _case_file(name: str, texts: str) -> tuple[dict[str, Any], list[Source]]:
 
 
 def source_of(identifier: str, text: str) -> Source:
-    """A source whose chunk is `text`, under a marker."""
+    """A source whose chunk is `text`, with a marker."""
     key = f"paper{identifier}"
     chunk = Chunk(f"{key}:00004", key, 4, text, "Results", "", Category.EVALUATION, 1, None, 0, len(text), 99)
     scores = {"vector_score": 0.7, "llm_score": 0.8, "combined_score": 0.76}

@@ -1,6 +1,6 @@
-"""The checks on material that nobody wrote for them: experiments with a digit changed, sentences of real papers.
+"""The checks on material not written for them: experiments with a changed digit, sentences of real papers.
 
-Part of `python -m bench checks`, where CITELOOM_SHARED (or ../shared) has the papers.
+Part of `python -m bench checks`, when CITELOOM_SHARED (or ../shared) has the papers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FEWEST_CITATIONS = 20
 
 
 def measure() -> None:
-    """Print the three tables; says so where there are no papers."""
+    """Print the three tables, or a message when there are no papers."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
     experiments = [load_experiment(path) for path in sorted((shared / "experiments").glob("*.json"))]
     papers = {path.stem: path.read_text(encoding="utf-8") for path in sorted((shared / "corpus/papers").glob("*.md"))}
@@ -48,7 +48,7 @@ def measure() -> None:
 
 
 def _changed_digits(experiments: list[Experiment]) -> None:
-    """Every digit of an experiment's own statements changed to every other: how many are noticed."""
+    """Change every digit in an experiment's own statements to every other: how many changes are noticed."""
     said = false = 0
     changed: Counter[int] = Counter()
     noticed: Counter[int] = Counter()
@@ -79,7 +79,7 @@ def _mutants(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _copied_sentences(papers: dict[str, str]) -> None:
-    """Sentences of each paper as a draft's own, against the passage they stand in; and papers against others."""
+    """Sentences of each paper as a draft's own, against their passage; and papers against each other."""
     dice = random.Random(1)
     caught = made = runs = pairs = 0
     for key, text in papers.items():
@@ -101,7 +101,7 @@ def _copied_sentences(papers: dict[str, str]) -> None:
 
 
 def _citations_taken_out(papers: dict[str, str]) -> None:
-    """Sentences of manuscripts with their citations taken out: those that had one, and those that had none."""
+    """Sentences of manuscripts without their citations: those that had one, and those that had none."""
     flagged: Counter[bool] = Counter()
     all_: Counter[bool] = Counter()
     for text in papers.values():

@@ -1,8 +1,8 @@
-"""A conversation's 12th turn against its 2nd, and how soon `chat` can be typed into.
+"""A conversation's 12th turn against its 2nd, and the time until `chat` accepts input.
 
-The model answers at once, so that what is timed is all but the model: searching, journal, checkpoints, checks,
-references, and what the turns before have left behind. The questions go round, so that each is asked early and late.
-For `chat` the reference is the second and a half that it may take, from the start of the process to the prompt.
+The model answers at once, so everything except the model is timed: search, journal, checkpoints, checks, references,
+and the effect of earlier turns. The questions rotate, so that each is asked early and late. For `chat` the reference is
+its limit of one and a half seconds, from the start of the process to the prompt.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ async def measure(home: Home, rounds: int) -> list[Row]:
     ready = [(seconds, READY) for seconds in (until_prompt(home) for _ in range(rounds + 1))][1:]
     pairs: list[tuple[float, float]] = []
     with serving(0, librarian=True) as url, open_session(settings_for(url, AT_ONCE), home) as bench:
-        await talk(bench, SUBJECTS[:1])  # loads what is loaded on first use
+        await talk(bench, SUBJECTS[:1])  # triggers lazy loading
         for number in range(rounds):
             first = number % len(SUBJECTS)
             seconds = await talk(bench, [*SUBJECTS[first:], *SUBJECTS[:first]])
             pairs.append((seconds[LATE - 1], seconds[EARLY - 1]))
     return [
-        row_of("chat can be typed into : 1.5 s", ready, target=1.0),
+        row_of("chat accepts input : 1.5 s", ready, target=1.0),
         row_of(f"turn {LATE} of a conversation : turn {EARLY}", pairs, target=LATER),
     ]
 
@@ -63,7 +63,7 @@ async def talk(bench: Session, subjects: Sequence[str]) -> list[float]:
     thread = new_thread_id()
     seconds: list[float] = []
     for subject in subjects:
-        # Another conversation's answers must not be taken from the journal.
+        # Unique, so that answers of another conversation are not taken from the journal.
         question = f"What is reported on {subject}, seen from {thread}?"
         started = time.perf_counter()
         turn = await take_turn(thread, TurnRequest(question), bench)

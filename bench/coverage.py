@@ -1,16 +1,16 @@
-"""How many of the facts that an answer should hold are found, read and shown to the writer; no model is asked.
+"""How many facts that an answer should contain are found, read and shown to the writer; calls no model.
 
 `python -m bench coverage [--questions d01,d04] [--single-shot] [--needs FILE] [--home FOLDER] [--json]`. The questions
 and their weighted facts are those of `../shared/standin/rubrics.json`, over the papers of `../shared/corpus/papers`. A
-fact counts for a stage when the words that stand near it in its paper are in what that stage was handed:
+fact counts for a stage when the words near it in its paper are in the input of that stage:
 
-- searched: what any search of the indexes gave, before a choice was made: the most that any choice could have read;
+- searched: everything that any search of the indexes returned, an upper bound for what could be read;
 - proposed: the candidates for reading;
 - read: what a reader was shown;
-- shown: what stands in the writer's prompt.
+- shown: the contents of the writer's prompt.
 
-With `--needs` the searches are those of a file, as a model planned them, and not those of the rules. The library is
-made once in the home, which takes minutes since the bundled model embeds it, and used again: FOLDER, else
+With `--needs` the searches come from a file, as a model planned them, instead of from the rules. The library is built
+once in the home, which takes minutes since the bundled model embeds it, and then reused: FOLDER, else
 CITELOOM_BENCH_HOME, else a folder of the user's cache.
 """
 
@@ -43,7 +43,7 @@ _USUAL_HOME: Final = Path("~/.cache/citeloom-bench/corpus")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact with its weight, and its places: the words near it, and the papers in which they may stand."""
+    """A fact with its weight and places: the words near it, and the papers that may contain them."""
 
     text: str
     weight: float
@@ -61,7 +61,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What became of one question: for each fact the stages it reached, and how much was read and shown."""
+    """The result for one question: for each fact the stages it reached, and how much was read and shown."""
 
     question: Question
     reached: tuple[frozenset[str], ...]
@@ -76,7 +76,7 @@ class Covered:
         return sum(fact.weight for fact in self.question.facts)
 
     def covered(self, stage: str) -> float:
-        """The weight of the facts that reached a stage."""
+        """The total weight of the facts that reached a stage."""
         facts = zip(self.question.facts, self.reached, strict=True)
         return sum(fact.weight for fact, stages in facts if stage in stages)
 
@@ -107,14 +107,14 @@ def measure(
     as_json: bool = False,
     needs: Path | None = None,
 ) -> None:
-    """Print the table, or one JSON object; says so where there are no rubrics or no papers."""
+    """Print the table or one JSON object, or a message when there are no rubrics or papers."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
     if not (shared / "standin/rubrics.json").is_file() or not (shared / "corpus/papers").is_dir():
-        print(f"left out, since {shared} does not hold the rubrics and the papers (set CITELOOM_SHARED)")
+        print(f"skipped, since {shared} does not have the rubrics and the papers (set CITELOOM_SHARED)")
         return
     given = rubrics(shared / "standin/rubrics.json")
     if unknown := set(questions) - {question.id for question in given}:
-        raise SystemExit(f"coverage: no such question: {', '.join(sorted(unknown))}")
+        raise SystemExit(f"coverage: unknown question: {', '.join(sorted(unknown))}")
     asked = [question for question in given if not questions or question.id in questions]
     missing = misplaced(asked, shared / "corpus/papers")
     place = (home or _USUAL_HOME).expanduser()
@@ -124,7 +124,7 @@ def measure(
 
 
 def rubrics(path: Path) -> list[Question]:
-    """The questions of a rubrics file; a fact that is said at several places is covered by any of them."""
+    """The questions of a rubrics file; a fact stated at several places is covered by any of them."""
     return [
         Question(
             record["id"],
@@ -146,13 +146,13 @@ def rubrics(path: Path) -> list[Question]:
 
 
 def plain(text: str) -> str:
-    """The words and numbers of a text alone, so that line breaks, emphasis, dashes and capitals make no difference."""
+    """The words and numbers of a text, so that line breaks, emphasis, dashes and capitals make no difference."""
     words = re.findall(r"[^\W_]+", text.casefold())
     return f" {' '.join(words)} "
 
 
 def misplaced(questions: Iterable[Question], papers: Path) -> list[str]:
-    """A line for each place of a fact that is in none of its papers: it cannot be counted."""
+    """A line for each place of a fact that is in none of its papers and so cannot be counted."""
     texts = {path.stem: plain(path.read_text(encoding="utf-8")) for path in papers.glob("*.md")}
     return [
         f"{question.id}: {near!r} is not in {' or '.join(keys)}"
@@ -164,7 +164,7 @@ def misplaced(questions: Iterable[Question], papers: Path) -> list[str]:
 
 
 def reached(facts: Sequence[Fact], handed: dict[str, Collection[Passage]]) -> tuple[frozenset[str], ...]:
-    """For each fact the stages of `handed` that were given one of its places, in one of its papers."""
+    """For each fact the stages of `handed` whose input contained one of its places, in one of its papers."""
     texts = {stage: [(passage.key, plain(passage.text)) for passage in passages] for stage, passages in handed.items()}
 
     def holds(near: str, keys: tuple[str, ...], stage: str) -> bool:
@@ -197,7 +197,7 @@ async def _covered(
     *,
     single_shot: bool,
 ) -> list[Covered]:
-    library = RecordingLibrary.open(Home(home), LocalEmbedding(), on_notice=_tell)
+    library = RecordingLibrary.open(Home(home), LocalEmbedding(), on_notice=_log)
     try:
         await _complete(library, corpus)
         with Journal.open(library.home.journal) as journal:
@@ -206,7 +206,7 @@ async def _covered(
             for question in questions:
                 seen, result = await ask(question.text, bench, single_shot=single_shot)
                 found.append(_of(question, seen, library, answered=result["answered"]))
-                _tell(f"coverage: {question.id}, {len(seen.read)} passages read")
+                _log(f"coverage: {question.id}, {len(seen.read)} passages read")
             return found
     finally:
         library.close()
@@ -216,7 +216,7 @@ async def _complete(library: Library, corpus: Path) -> None:
     """Index the papers that the home lacks."""
     have = {paper.key for paper in library.papers()}
     if missing := [path for path in sorted((corpus / "papers").glob("*.md")) if path.stem not in have]:
-        _tell(f"coverage: {len(missing)} papers to index in {library.home.root}, which takes minutes once ...")
+        _log(f"coverage: indexing {len(missing)} papers in {library.home.root}; takes minutes, but only once ...")
         await ingest(library, missing, bib=corpus / "library.bib")
 
 
@@ -274,5 +274,5 @@ def _table(covered: Sequence[Covered], missing: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"not found: {line}" for line in missing)])
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
 """Which onnxruntime setting embeds fastest here: `python bench/embedder.py [--chunks N] [--rounds N]`.
 
-Takes passages of about 400 tokens from the real papers (CITELOOM_SHARED, else ../shared), embeds the same
-ones under each setting and prints chunks a second, and the ratio to the slowest. The last column says whether
-the vectors are bit for bit those of one text alone on one thread; one that changes them is out, however fast.
+Takes passages of about 400 tokens from the real papers (CITELOOM_SHARED, else ../shared), embeds the same ones with
+each setting and prints chunks per second and the ratio to the slowest. The last column says whether the vectors are
+bit for bit those of a single text on one thread; a setting that changes them is ruled out, however fast.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Setting:
-    """`threads` within a run, `workers` runs at once, over one session or one each."""
+    """`threads` within a run, `workers` concurrent runs, over one shared session or one each."""
 
     threads: int = 1
     workers: int = 2
@@ -88,7 +88,7 @@ def passages(count: int) -> list[list[int]]:
 
 
 def batches(texts: list[list[int]], size: int) -> Iterator[list[int]]:
-    """Positions of `texts` in batches of neighbours by length."""
+    """Indices of `texts` in batches of similar length."""
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
     for start in range(0, len(order), size):
         yield order[start : start + size]
@@ -106,7 +106,7 @@ def open_session(content: bytes, setting: Setting) -> onnxruntime.InferenceSessi
 
 
 def embedder(content: bytes, setting: Setting) -> Callable[[list[list[int]]], Floats]:
-    """What embeds token ids under `setting`, its sessions already open."""
+    """A function that embeds token ids with `setting`, its sessions already open."""
     count = setting.workers if setting.own_sessions else 1
     sessions = [open_session(content, setting) for _ in range(count)]
 

@@ -1,8 +1,8 @@
-"""Ingest with an embedding endpoint that answers at once: what all but the embedding costs.
+"""Ingest with an embedding endpoint that answers at once: the cost of everything except embedding.
 
-200 markdown papers of 5,000 words, made from paragraphs of the real ones in seeded order. The reference does the
-least that could be done for the same chunks: count their tokens, send them in the same batches with a bare
-client, and upsert them to Chroma with the same metadata. Both start with an empty folder.
+200 markdown papers of 5,000 words are made from paragraphs of real ones in seeded order. The reference does the minimum
+for the same chunks: counts their tokens, sends them in the same batches with a bare client, and upserts them to Chroma
+with the same metadata. Both start with an empty folder.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from citeloom.stores.home import Home
 PAPERS, WORDS, SECTIONS = 200, 5_000, 8
 TARGET = 1.3
 UNCHANGED_TARGET = 1.0  # seconds
-PAGE = 5_000  # chunks in an upsert
+PAGE = 5_000  # chunks per upsert
 
 
 def write_papers(folder: Path, material: Material) -> None:
-    """`PAPERS` markdown papers with titles, `SECTIONS` sections each, and paragraphs of real text."""
+    """Write `PAPERS` markdown papers with titles, `SECTIONS` sections each, and paragraphs of real text."""
     texts = [path.read_text(encoding="utf-8") for group in material.groups for path in group]
     parts = [part for text in texts for part in text.split("\n\n")]
     paragraphs = [part for part in parts if len(part) > 200 and part[0].isalpha() and "```" not in part]
@@ -53,7 +53,7 @@ def write_papers(folder: Path, material: Material) -> None:
 
 
 async def measure(material: Material, rounds: int) -> list[Row]:
-    """Rows for 200 new papers and for the same again, unchanged."""
+    """Rows for 200 new papers, and for the same papers again, unchanged."""
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as place, serving(0) as url:
         papers = Path(place) / "papers"
         papers.mkdir()
@@ -88,7 +88,7 @@ def _settings(url: str) -> Settings:
 
 
 async def take_in(home: Home, papers: Path, url: str, *, changed: bool = True) -> float:
-    """Seconds of an ingest, with the opening of the library."""
+    """Seconds for an ingest, including the opening of the library."""
     started = time.perf_counter()
     with open_session(_settings(url), home.prepare()) as bench:
         report = await ingest(bench.library, [papers], bib=None)

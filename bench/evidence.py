@@ -1,7 +1,8 @@
 """Evidence for all needs of a section, and for one query of the agent; the endpoint answers after 100 ms.
 
-Ours is all of it: embedding the queries, searching, windows, prompts, journal (each answer on disk before it is
-used), limiter, ChatOpenAI, validation and choice. The bare client sends the same requests in the same waves.
+Our side does everything: embeds the queries, searches, builds windows and prompts, commits each answer to the journal
+before it is used, limits the rate, calls ChatOpenAI, validates and selects. The bare client sends the same requests in
+the same waves.
 """
 
 from __future__ import annotations
@@ -38,13 +39,15 @@ _number = itertools.count()
 
 
 def settings_for(base_url: str, at_once: int) -> Settings:
-    """Settings of a run against the fake endpoint; nothing is taken from the environment."""
+    """Settings of a run against the fake endpoint; the environment is ignored."""
     return Settings(chat_model="fake", chat_base_url=base_url, max_concurrency=at_once)
 
 
 async def search(bench: Session, queries: Sequence[str]) -> float:
-    """Seconds of the first search for several needs, or of an agent's for one query; as a run of its own, so that the
-    journal holds no answer for it."""
+    """Seconds for the first search for several needs, or for an agent's search for one query.
+
+    Each is a run of its own, so that the journal holds no answer for it.
+    """
     needs = section_needs(queries)
     purpose = Purpose("The discussion of a paper.", needs)
     limits = bench.limits
@@ -90,7 +93,7 @@ async def measure(home: Home, experiment: Experiment, rounds: int) -> list[Row]:
 
 
 async def _cold(home: Home, url: str, queries: Sequence[str], walk: Sequence[Stage], rounds: int) -> Row:
-    """The first search of a process, each in a new one; no target is set for it."""
+    """The first search of a process, each in a new process; it has no target."""
     with tempfile.TemporaryDirectory() as folder:
         asked = Path(folder) / "asked.json"
         asked.write_text(json.dumps({"queries": queries, "stages": walk}), encoding="utf-8")
@@ -108,7 +111,7 @@ async def _cold(home: Home, url: str, queries: Sequence[str], walk: Sequence[Sta
 
 
 async def requests_of(home: Home, queries: Sequence[str]) -> list[Stage]:
-    """The requests that a search makes, in stages."""
+    """The requests of a search, in stages."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
         with serving(DELAY, log=log) as url, open_session(settings_for(url, AT_ONCE), home) as bench:

@@ -1,7 +1,7 @@
-"""The first search of a process, in seconds, on stdout: `python -m bench.first_search ours|bare ...`.
+"""Prints the seconds of the first search of a process: `python -m bench.first_search ours|bare ...`.
 
-Ours loads what it needs on the way: Chroma, the embedder's weights, LangChain and the OpenAI SDK. The bare
-client has its 20 connections to make.
+Our side loads what it needs on the way: Chroma, the embedder's weights, LangChain and the OpenAI SDK. The bare client
+opens its 20 connections.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("who", choices=("ours", "bare"))
     parser.add_argument("--url", required=True)
     parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--asked", type=Path, required=True, help="JSON with the queries and the requests")
+    parser.add_argument("--asked", type=Path, required=True, help="JSON file with the queries and the requests")
     given = parser.parse_args()
     asked = json.loads(given.asked.read_text(encoding="utf-8"))
 

@@ -1,8 +1,8 @@
-"""The first token of an answer: a fresh question over the library, until the first word of the draft can be shown.
+"""The time to the first token of an answer: a new question, until the first word of the draft can be shown.
 
-The reference is the critical path: the same requests, sent by the bare client in the same stages, the last of them
-streamed and left at its first word. The model answers after 100 ms. A run that is taken to its end afterwards is not
-counted; what is counted holds routing, shortlisting, searching, reading, the journal and a checkpoint after every step.
+The reference is the critical path: the same requests, sent by the bare client in the same stages, the last one streamed
+and stopped at its first word. The model answers after 100 ms. The time includes routing, shortlisting, searching,
+reading, the journal and a checkpoint after every step, but not the rest of the run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUESTION = "Which methods have been compared on the same kind of task, and on ho
 
 
 async def measure(home: Home, rounds: int) -> list[Row]:
-    """The row for a question whose evidence suffices at once."""
+    """The row for a question whose evidence is sufficient at once."""
     walk = await requests_of(home)
     with serving(DELAY) as url, open_session(settings_for(url, AT_ONCE), home) as bench:
         async with BareClient(url, AT_ONCE) as bare:
@@ -40,7 +40,7 @@ async def measure(home: Home, rounds: int) -> list[Row]:
 
 
 async def first_token(bench: Session) -> float:
-    """Seconds until the first token of a fresh run."""
+    """Seconds until the first token of a new run."""
     came: list[float] = []
 
     def note(event: Event) -> None:
@@ -49,7 +49,7 @@ async def first_token(bench: Session) -> float:
 
     embedding = bench.library.embedding
     if isinstance(embedding, LocalEmbedding):
-        embedding.latest_queries.clear()  # a user's question is another one each time
+        embedding.latest_queries.clear()  # a user asks a different question each time
     started = time.perf_counter()
     result = await run_request(ResearchRequest(QUESTION, fresh=True), bench, on_event=note)
     assert not result.finished_earlier

@@ -1,9 +1,8 @@
-"""How a library grows: writing, searching, memory and disk at several sizes; real texts, made vectors, no model.
+"""The growth of a library: writing, searching, memory and disk at several sizes.
 
-Texts are halves of real passages put together; vectors are those of a few hundred centres with noise. The library is
-filled straight through the stores, 50 chunks a paper, so that the figures are those of storing and searching; the time
-of embedding is left out. Each library is filled in one process and searched in another, whose memory is then that of a
-reader.
+Texts are halves of real passages joined together; vectors are synthetic: those of a few hundred centres with noise. The
+library is filled directly through the stores, 50 chunks per paper, so the figures are those of storing and searching
+without embedding. Each library is filled in one process and searched in another, whose memory is then that of a reader.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope
 
 PER_PAPER: Final = 50
-AT_ONCE: Final = 40  # papers that are written together, as an ingest does when embedding is fast
+AT_ONCE: Final = 40  # papers written together, as an ingest does when embedding is fast
 K: Final = 20
 QUERIES: Final = 60
 _DIMENSIONS: Final = 384
@@ -49,7 +48,7 @@ _LIMITS: Final = {  # ms at the largest size
 
 
 class GivenVectors:
-    """Implements `EmbeddingModel` for queries whose vectors are there."""
+    """Implements `EmbeddingModel` for queries with known vectors."""
 
     name = "bench:given"
     dimensions = _DIMENSIONS
@@ -65,7 +64,7 @@ class GivenVectors:
         return [self.count_tokens(text) for text in texts]
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
-        raise NotImplementedError("the vectors of documents are made here, not embedded")
+        raise NotImplementedError("document vectors are synthetic, not embedded")
 
     async def embed_query(self, text: str) -> Vector:
         return self.vectors[text]
@@ -81,7 +80,7 @@ def texts_of(papers: Sequence[Path]) -> list[list[str]]:
 
 
 def fill(library: Library, passages: Sequence[Sequence[str]], chunks: int) -> None:
-    """Have the library hold so many chunks."""
+    """Fill the library up to this number of chunks."""
     random = np.random.default_rng(5)
     centres = _centres(passages)
     library.finish_staged()
@@ -105,7 +104,7 @@ def fill(library: Library, passages: Sequence[Sequence[str]], chunks: int) -> No
 
 
 async def search(library: Library, embedding: GivenVectors, passages: Sequence[Sequence[str]]) -> dict[str, float]:
-    """The medians of each kind of search, in ms: for the first time, when its passages come from disk, and again."""
+    """The medians of each kind of search in ms: the first time, when passages come from disk, and again."""
     random = np.random.default_rng(4)
     queries = [" ".join(passages[place][10:25]) for place in random.integers(0, len(passages), QUERIES)]
     centres = _centres(passages)[random.integers(0, len(passages), QUERIES)]
@@ -163,7 +162,7 @@ def _unit(rows: np.ndarray) -> Vectors:  # type: ignore[type-arg]
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description="Measures libraries of several sizes.")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="in chunks")
-    parser.add_argument("--keep", type=Path, help="folder to keep the libraries in; what is there is not filled again")
+    parser.add_argument("--keep", type=Path, help="folder to keep the libraries in; existing ones are reused")
     parser.add_argument("--child", choices=("fill", "search"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:

@@ -1,7 +1,7 @@
-"""Ingest against the embedder alone on the same texts, a group of papers at a time, in turn.
+"""Ingest against the embedder alone on the same texts, alternating, one group of papers at a time.
 
-Ingest is all of it: reading, parsing, cutting into chunks, embedding, Chroma and the catalog; the first group
-also opens Chroma. The embedder's weights are loaded before either is timed.
+Ingest does everything: reading, parsing, chunking, embedding, Chroma and the catalog; the first group also opens
+Chroma. The embedder's weights are loaded before either is timed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHUNKING = (400, 100)
 
 
 async def measure(home: Home, material: Material) -> list[Row]:
-    """One row, in texts a second; `home` holds the library afterwards."""
+    """One row, in texts per second; `home` contains the library afterwards."""
     embedding = LocalEmbedding()
     library = Library.open(home, embedding)
     await embedding.embed_query("warm")
@@ -52,7 +52,7 @@ async def measure(home: Home, material: Material) -> list[Row]:
             pairs.append((await take_in(number), second))
     library.close()
     counts = [len(group) for group in texts]
-    # All of it against all of it is what a user waits for; it holds the opening of Chroma once.
+    # The totals are what a user waits for; they include opening Chroma once.
     rates = [sum(counts) / sum(times) for times in zip(*pairs, strict=True)]
     ratios = tuple(alone / whole for whole, alone in pairs)
     what = f"ingest, {sum(map(len, material.groups))} papers, {sum(counts)} texts in {len(pairs)} groups"
@@ -68,7 +68,7 @@ def _median_rates(counts: Sequence[int], pairs: Sequence[tuple[float, float]]) -
 
 
 def _texts(library: Library, papers: Sequence[Path], bib: Path) -> list[str]:
-    """The texts that an ingest of the papers embeds: their chunks and summaries."""
+    """The texts that an ingest of the papers embeds: chunks and summaries."""
     plan = make_plan(
         library, read_sources(list(papers), bib), prune=False, cache=None, rewrite_summaries=False, chunking=CHUNKING
     )

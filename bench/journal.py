@@ -1,7 +1,7 @@
-"""What a call costs in the journal: looked up, reserved within a budget, committed to disk, handed out.
+"""The cost of a call in the journal: lookup, reservation in a budget, commit to disk, delivery.
 
-Three ways to ask: twenty calls at once in one event loop, as a search does; one after the other, where nothing shares
-a sync with anything; and four processes of 32 threads each, all at once on one file. The reference is the goal.
+Three ways to call: twenty concurrent calls in one event loop, as in a search; sequential calls, where no sync is
+shared; and four processes of 32 threads each, all on one file. The reference is the goal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bench.measure import Row, row_of
 from citeloom.models.journal.journal import Journal
 from tests.support.journal_load import crowd, write
 
-GOAL = 0.002  # seconds a call
+GOAL = 0.002  # seconds per call
 AT_ONCE = 20
 CALLS = 25
 PROCESSES, THREADS, CALLS_OF_THREAD = 4, 32, 40
@@ -24,7 +24,7 @@ _number = itertools.count()
 
 
 async def measure(rounds: int) -> list[Row]:
-    """A row for each way to ask; what is compared with the goal is the time of a call."""
+    """A row for each way to call; the time per call is compared with the goal."""
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
         with Journal.open(Path(folder) / "journal.sqlite") as journal:
             together = [await _seconds(journal, AT_ONCE) for _ in range(rounds)]
@@ -39,7 +39,7 @@ async def measure(rounds: int) -> list[Row]:
 
 
 async def _seconds(journal: Journal, at_once: int) -> float:
-    """Seconds a call, of `at_once` tasks that each make calls one after the other."""
+    """Seconds per call, for `at_once` tasks that each make sequential calls."""
     name = f"run-{next(_number)}"
     began = time.perf_counter()
     await asyncio.gather(*(write(journal, name, task, CALLS) for task in range(at_once)))
@@ -47,7 +47,7 @@ async def _seconds(journal: Journal, at_once: int) -> float:
 
 
 def _crowd(path: Path) -> float:
-    """Seconds a call, of all processes together, from the first that begins to the last that ends."""
+    """Seconds per call over all processes, from the first start to the last end."""
     told = crowd(path, PROCESSES, THREADS, CALLS_OF_THREAD)
     assert not any(process["errors"] for process in told), told
     seconds = max(process["ended"] for process in told) - min(process["began"] for process in told)

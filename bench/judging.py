@@ -1,16 +1,16 @@
-"""How often the extractive judge is right about the topic, on pairs of sentences and passages of real papers.
+"""Accuracy of the extractive judge on topics, on pairs of sentences and passages of real papers.
 
-`python -m bench judge`. Nobody labelled these pairs by hand; what they are follows from where they were taken:
+`python -m bench judge`. These pairs are not labelled by hand; their label follows from their origin:
 
 - own: a sentence of a paper's abstract or conclusion, and the passage of its body that shares most words with it;
 - cited: a sentence of a manuscript and the abstract of the paper that it cites;
 - other, nearest: the same sentences, and the passage (abstract) of all other papers that shares most words with them;
 - other, any: the same sentences, and any passage (abstract) of another paper;
 - same paper: a sentence, and a passage of the same paper that shares few words with it;
-- said in it, and reversed: a sentence that stands in a passage, and the same with a "not" put in.
+- said in it, and reversed: a sentence contained in a passage, and the same with a "not" inserted.
 
-The first two are on topic, the next two off it; the others show what this judge cannot tell.
-Whole papers fall into one half or the other: a threshold is chosen on one half and judged on the other.
+The first two are on topic, the next two off topic; the others show the limits of this judge.
+Papers are split into two halves: a threshold is chosen on one and tested on the other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from citeloom.text.sentences import sentence_spans
 
 CLAIMS_OF_A_PAPER = 3
 CITING = 100
-FIRST = 0.3  # the threshold before it was measured
+FIRST = 0.3  # the threshold before any measurement
 _CITATION = re.compile(r"\s*(?:\[[^\[\]]*@[^\[\]]*\]|\\?\[\d[\d, –-]*\\?\]|\^\[?\d[\d,\s–-]*\]?\^)")
 _WORD = re.compile(r"[a-z][a-z-]{3,}")
 _CLAIMING = (Category.ABSTRACT, Category.CONCLUSION)
@@ -47,7 +47,7 @@ _ON, _OFF = ("own", "cited"), ("other, nearest", "other, any")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence and a passage: what it is by where it was taken, its half, and the judge's score."""
+    """A sentence and a passage: the label by origin, the half, and the judge's score."""
 
     kind: str
     held_out: bool
@@ -57,7 +57,7 @@ class Pair:
 
 
 class _Texts:
-    """Passages by the paper they are of, with how much they have in common with a sentence."""
+    """Passages by paper, ranked by what they have in common with a sentence."""
 
     def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
         self.texts = texts
@@ -66,14 +66,14 @@ class _Texts:
         self._weights = {word: math.log(1 + len(texts) / count) for word, count in held.items()}
 
     def ranked(self, sentence: str, among: Sequence[int]) -> list[int]:
-        """Places of passages, that with most in common first."""
+        """Indices of passages, the one with most in common first."""
         asked = set(_WORD.findall(sentence.casefold()))
         common = {place: sum(self._weights[word] for word in asked if word in self._words[place]) for place in among}
         return sorted(among, key=lambda place: (-common[place], place))
 
 
 def measure() -> None:
-    """Print precision and recall at the first threshold, the one in use, and the best of the half it is chosen on."""
+    """Print precision and recall at the first threshold, the current one, and the best of the tuning half."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
     pairs = _scored([*_of_papers(shared / "corpus/papers"), *_of_citing(shared / "retrieval/manubot-citances")])
     if not pairs:
@@ -111,7 +111,7 @@ def _row(pairs: Sequence[Pair], at: float) -> str:
 
 
 def _balanced(pairs: Sequence[Pair], at: float) -> float:
-    """The mean of the two recalls: neither kind weighs more for being more often drawn."""
+    """The mean of the two recalls, so that neither label counts more for being more frequent."""
     on = [pair.score >= at for pair in pairs if pair.kind in _ON]
     off = [pair.score < at for pair in pairs if pair.kind in _OFF]
     return sum(on) / len(on) + sum(off) / len(off)
@@ -127,7 +127,7 @@ def _scored(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _quote(pair: Pair) -> str:
-    """What a reader would have quoted of the passage: the sentence that shares most words with the claim."""
+    """What a reader would have quoted from the passage: the sentence that shares most words with the claim."""
     spans = sentence_spans(pair.passage)
     quotes = _Texts([("", pair.passage[start:end]) for start, end in spans])
     return quotes.texts[quotes.ranked(pair.sentence, range(len(spans)))[0]][1]
@@ -170,7 +170,7 @@ def _of_citing(folder: Path) -> Iterator[Pair]:
 
 
 def _pairs(kind: str, group: str, claim: str, texts: _Texts, keys: set[str], dice: random.Random) -> Iterator[Pair]:
-    """A claim of the papers `keys` with one passage of each sort."""
+    """A claim of the papers `keys` with one passage of each kind."""
     held_out = zlib.crc32(group.encode()) % 2 == 1
     own = [place for place, (key, _) in enumerate(texts.texts) if key in keys]
     others = [place for place, (key, _) in enumerate(texts.texts) if key not in keys]

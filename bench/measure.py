@@ -1,7 +1,7 @@
-"""Pairs of times taken in turn, the ratio of their medians, and the table that shows them.
+"""Alternating pairs of times, the ratio of their medians, and the table that shows them.
 
-A ratio of two times of the same minute says more than either time: whatever else the machine does slows both.
-So the two are measured alternately, A B B A A B ..., and each row shows how far single pairs were apart.
+A ratio of two times taken in the same minute says more than either time: whatever else the machine does slows both. So
+the two are measured alternately, A B B A A B ..., and each row shows the spread of the single pairs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Timed = Callable[[], Awaitable[float]]
 class Row:
     """One comparison; `ours` and `reference` are medians in `unit`.
 
-    `target` bounds the ratio from above, or from below when `at_least`; None sets none.
+    `target` is an upper limit for the ratio, or a lower one with `at_least`; None sets none.
     """
 
     what: str
@@ -31,14 +31,14 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Met, missed, or nothing where no target is set."""
+        """Met, missed, or empty when no target is set."""
         if self.target is None:
             return ""
         return "met" if (self.ratio >= self.target if self.at_least else self.ratio <= self.target) else "missed"
 
 
 async def alternate(ours: Timed, reference: Timed, rounds: int) -> list[tuple[float, float]]:
-    """`rounds` pairs of seconds, taken in turn; which of a pair comes first changes each time."""
+    """`rounds` pairs of seconds; the order within a pair alternates."""
     pairs: list[tuple[float, float]] = []
     for number in range(rounds):
         if number % 2 == 0:

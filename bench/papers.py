@@ -1,4 +1,4 @@
-"""The papers and the experiment that are measured with: the real ones where they are, else the samples."""
+"""The papers and the experiment used for measurements: the real ones if available, else the samples."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GROUPS = 4  # ingested and embedded in turn
-FEWEST, MOST = 12_000, 50_000  # characters of a paper: neither letters nor books, so that groups are alike
+GROUPS = 4  # ingested and embedded alternately
+FEWEST, MOST = 12_000, 50_000  # characters of a paper: neither letters nor books, so that groups are similar
 
 
 @dataclass(frozen=True)
 class Material:
-    """Groups of papers, their `.bib`, an experiment, a line on what they are, and PDFs where there are any."""
+    """Groups of papers, their `.bib`, an experiment, a description, and PDFs if any."""
 
     groups: tuple[tuple[Path, ...], ...]
     bib: Path
@@ -23,7 +23,7 @@ class Material:
 
 
 def material() -> Material:
-    """Eight real papers from CITELOOM_SHARED, or from ../shared; the samples where there are none."""
+    """Eight real papers from CITELOOM_SHARED, or from ../shared; the samples when there are none."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
     papers = [
         path for path in sorted((shared / "corpus" / "papers").glob("*.md")) if FEWEST < path.stat().st_size < MOST
@@ -42,7 +42,7 @@ def material() -> Material:
 
 
 def _grouped(papers: list[Path]) -> tuple[tuple[Path, ...], ...]:
-    """The papers in groups of about the same size in bytes: the largest first, each to the smallest group."""
+    """Groups of similar size in bytes: papers are placed largest first, each into the smallest group."""
     groups: list[list[Path]] = [[] for _ in range(min(GROUPS, len(papers)))]
     for paper in sorted(papers, key=lambda path: -path.stat().st_size):
         min(groups, key=lambda group: sum(path.stat().st_size for path in group)).append(paper)

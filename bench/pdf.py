@@ -1,4 +1,4 @@
-"""Pages per second of reading PDFs as `ingest` does, beside the parser alone on the same files."""
+"""Pages per second of reading PDFs as `ingest` does, against the parser alone on the same files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from bench.measure import Row, alternate
 from citeloom.ingestion.pdf_subprocess import read_pdf_apart
 
-_MOST_PAGES = 60  # of one file: a book would be most of the figure
+_MOST_PAGES = 60  # per file: a book would dominate the figure
 
 
 async def measure(papers: Sequence[Path], rounds: int) -> list[Row]:
-    """Two rows: against the parser's plain text, and against what of the parser is used; none without PDFs."""
+    """Two rows: against the parser's plain text, and against the parser's output that we use; none without PDFs."""
     files = [path for path in papers if _pages(path) <= _MOST_PAGES]
     if not files:
         return []

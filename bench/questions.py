@@ -1,7 +1,7 @@
-"""Which questions a library takes for its own: fitting ones should come in, those of another field stay out.
+"""Which questions a library accepts: matching ones should be accepted, those of another field rejected.
 
-The documents of a set become a library, one chunk each, and every question goes the way of `research` without a chat
-model: shortlist, passages, reader, and the score that one passage at least must reach.
+The documents of a set become a library, one chunk each, and every question goes through the stages of `research`
+without a chat model: shortlist, passages, reader, and the score that at least one passage must reach.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.tools.window_search import WindowLimits, propose_windows
 
-ASKED = 60  # questions of each row
-_DOCUMENTS = 500  # of a set: the questions of the rest have no document there
+ASKED = 60  # questions per row
+_DOCUMENTS = 500  # per set: questions about the other documents have no match
 
 
 def measure() -> None:
-    """Print a table; sets that are not there are left out."""
+    """Print a table; missing sets are skipped."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared")) / "retrieval"
     if not all((shared / name).is_dir() for name in SETS):
-        print(f"left out, since {shared} does not hold the sets (set CITELOOM_SHARED)")
+        print(f"skipped, since {shared} does not have the sets (set CITELOOM_SHARED)")
         return
     print(asyncio.run(_table({name: load(shared / name, 10_000) for name in SETS})))
 
@@ -81,7 +81,7 @@ async def _row(
 
 
 async def _strong(question: str, library: Library, reader: EvidenceReader) -> set[str]:
-    """The documents of the passages on which an answer may rest; empty when the question is not taken."""
+    """The documents of the passages on which an answer may rest; empty when the question is rejected."""
     settings = Settings()
     needs = (Need("N1", question, (question, *parts_of(question))),)
     windows = await propose_windows(library, needs, limits=WindowLimits(hits=16, window_tokens=1), asked=question)

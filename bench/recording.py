@@ -1,7 +1,7 @@
-"""One question through the real research graph without a model, with a record of what each step was handed.
+"""Runs one question through the real research graph without a model, recording the input of each step.
 
-The roles are the extractive ones. What is recorded is the text that a chat model would be shown in their place: the
-three functions at the end are all that has to follow when passages, findings or briefs take another form.
+The roles are the extractive ones. Recorded is the text that a chat model would be shown in their place: only the three
+functions at the end need to change when passages, findings or briefs take another form.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from citeloom.stores.library import Library
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text that a step was shown, and the key of its paper; the key is empty where the text is of several."""
+    """A text shown to a step, and the key of its paper; the key is empty when the text is from several."""
 
     key: str
     text: str
@@ -33,9 +33,9 @@ class Passage:
 
 @dataclass(slots=True)
 class Seen:
-    """What one question handed on: chunks that any search gave, candidates, what was read, what the writer was shown.
+    """The input of each step for one question: search results, candidates, passages read, the writer's sources.
 
-    A passage that is read twice is there twice.
+    A passage that is read twice is listed twice.
     """
 
     searched: dict[str, None] = field(default_factory=dict)
@@ -45,16 +45,16 @@ class Seen:
 
 
 class RecordingLibrary(Library):
-    """A library that notes the ids which its searches give, before any is chosen from them."""
+    """A library that records the ids that its searches return, before any are selected."""
 
     seen = Seen()
 
     def nearest_ids(self, *given: Any, **limits: Any) -> list[tuple[str, float]]:
-        """The ids of `Library.nearest_ids`."""
+        """Like `Library.nearest_ids`."""
         return self._noted(super().nearest_ids(*given, **limits))
 
     def matching(self, *given: Any, **limits: Any) -> list[tuple[str, float]]:
-        """The ids of `Library.matching`."""
+        """Like `Library.matching`."""
         return self._noted(super().matching(*given, **limits))
 
     def _noted(self, found: list[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -64,9 +64,9 @@ class RecordingLibrary(Library):
 
 @dataclass
 class RecordingBench(Session):
-    """A session whose roles note what they are shown in `seen`, and whose searches are those of a chat model.
+    """A session whose roles record in `seen` what they are shown, with the search settings of a chat model.
 
-    `planned` are needs to be searched for in place of those by rules, by question.
+    `planned` are needs by question that replace those of the rules.
     """
 
     seen: Seen = field(default_factory=Seen)
@@ -74,11 +74,11 @@ class RecordingBench(Session):
 
     @property
     def extractive(self) -> frozenset[RoleName]:
-        """None: what is measured is what a chat model would be given to read."""
+        """Empty: what a chat model would be given to read is measured."""
         return frozenset()
 
     async def roles_of(self, run_id: str) -> Roles:
-        """The roles of a run; those that read and write for questions are listened to."""
+        """The roles of a run, wrapped to record what those for questions read and write."""
         roles = await super().roles_of(run_id)
         answering = roles.answering
         reader, writer = _Reader(answering.reader, self.seen), _Writer(answering.writer, self.seen)
@@ -142,15 +142,15 @@ async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False
 
 
 def proposed_in(values: Mapping[str, Any]) -> list[str]:
-    """Ids of the chunks that the run's first search chose for reading; what the agent finds is all read."""
+    """Ids of the chunks that the run's first search selected for reading; everything the agent finds is read."""
     return [identifier for window in values["found"] for identifier in window["chunks"]]
 
 
 def shown_to_reader(purpose: Purpose, windows: Sequence[Window]) -> list[Passage]:
-    """The sentences of windows that are numbered for a reader."""
+    """The sentences of windows as numbered for a reader."""
     return [Passage(window.paper.key, " ".join(item.text for item in window.sentences())) for window in windows]
 
 
 def shown_to_writer(brief: AnswerBrief) -> list[Passage]:
-    """The sources as they stand in the writer's prompt, with their background."""
+    """The sources as shown in the writer's prompt, with their context."""
     return [Passage("", present_fresh(brief).text)]

@@ -1,7 +1,7 @@
-"""How well each stage of retrieval finds: BM25, vectors, fused, with options; and what the differences are worth.
+"""The quality of each retrieval stage: BM25, vectors, fused, with options; and the significance of the differences.
 
 The documents of a set become a library, one chunk each (title and abstract), and every query goes through
-`citeloom.tools.retrieval`, so that what is measured is what a search does. Vectors are kept in `.cache/`.
+`citeloom.tools.retrieval`, so that real searches are measured. Vectors are cached in `.cache/`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STAGES: dict[str, Retrieval] = {
     **{f"fused by score, BM25 x {weight}": Retrieval(bm25_weight=weight) for weight in (0.2, 0.3, 0.4, 0.5, 0.8)},
     **{f"the usual, MMR {part}": Retrieval(mmr=part) for part in (0.9, 0.7, 0.5)},
 }
-# Some 50 ms for each pair of query and text: a part of its own, on fewer questions.
+# About 50 ms for each pair of query and text: a separate part, on fewer queries.
 RERANKED: dict[str, Retrieval] = {
     USUAL: STAGES[USUAL],
     "re-ranked, it alone decides": Retrieval(rerank=1.0),
@@ -56,7 +56,7 @@ _RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class RetrievalSet:
-    """Documents by key, queries by id with the group that decides on their half, and the keys each should find."""
+    """Documents by key, queries by id with the group that determines their half, and the keys each should find."""
 
     documents: dict[str, str]
     queries: dict[str, tuple[str, str]]
@@ -64,7 +64,7 @@ class RetrievalSet:
 
 
 def load(folder: Path, most: int = MOST_QUERIES) -> RetrievalSet:
-    """A set in the plain form of corpus.jsonl, queries.jsonl and qrels.tsv."""
+    """A set stored as corpus.jsonl, queries.jsonl and qrels.tsv."""
     corpus = _lines(folder / "corpus.jsonl")
     keys = {record["_id"]: f"d{number:04d}" for number, record in enumerate(corpus)}
     relevant: dict[str, set[str]] = {}
@@ -82,11 +82,11 @@ def load(folder: Path, most: int = MOST_QUERIES) -> RetrievalSet:
 
 
 def measure(stages: dict[str, Retrieval] = STAGES, most: Mapping[str, int] = MappingProxyType({})) -> None:
-    """Print a table for each set that is there; `most` are the queries of a set where not all are asked."""
+    """Print a table for each available set; `most` limits the number of queries of a set."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared")) / "retrieval"
     for name in SETS:
         if not (shared / name).is_dir():
-            print(f"{name}: left out, since {shared} does not hold it (set CITELOOM_SHARED)")
+            print(f"{name}: skipped, since {shared} does not have it (set CITELOOM_SHARED)")
             continue
         print(f"\n{name}\n\n{asyncio.run(_table(load(shared / name, most.get(name, MOST_QUERIES)), stages))}")
 
@@ -147,7 +147,7 @@ async def _table(given: RetrievalSet, stages: dict[str, Retrieval]) -> str:
 
 
 async def fill(library: Library, documents: dict[str, str]) -> None:
-    """Make each document a paper of one chunk."""
+    """Make each document a paper with one chunk."""
     cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")
     hashes = {text_hash(text): text for text in documents.values()}
     known = cache.get(library.embedding.name, list(hashes))
@@ -182,7 +182,7 @@ async def _run(library: Library, given: RetrievalSet, how: Retrieval, scorer: Pa
 
 
 def _is_dev(group: str) -> bool:
-    """Halves by manuscript: sentences of one are alike, and must not stand on both sides."""
+    """The half of a manuscript: its sentences are similar, and must not be in both halves."""
     return int(hashlib.sha256(group.encode()).hexdigest(), 16) % 2 == 0
 
 
@@ -196,7 +196,7 @@ def _recall(found: Sequence[str], relevant: set[str]) -> float:
 
 
 def _interval(differences: Any) -> tuple[float, float]:
-    """The middle 95% of the mean of paired differences, over bootstrap samples of the queries."""
+    """The central 95% of the mean of paired differences, over bootstrap samples of the queries."""
     drawn = np.random.default_rng(20).integers(0, len(differences), (_RESAMPLES, len(differences)))
     low, high = np.percentile(differences[drawn].mean(axis=1), [2.5, 97.5])
     return float(low), float(high)

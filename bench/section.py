@@ -1,8 +1,8 @@
 """A whole section through the graph: needs, their first search, two custom searches, writing, judging, rendering.
 
-The reference is the critical path: the same requests, sent by the bare client in the same stages, each stage at
-once, as many at a time as the run may send (20 is the default of CITELOOM_MAX_CONCURRENCY). The run is a fresh one
-each time, with its journal, its checkpoints on disk after every step, its register entry and its references by pandoc.
+The reference is the critical path: the same requests, sent by the bare client in the same stages, each stage
+concurrently, with the run's limit on concurrent calls (20 is the default of CITELOOM_MAX_CONCURRENCY). Each run is
+new, with its journal, a checkpoint on disk after every step, its register entry and its references by pandoc.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KIND = "discussion"
 
 
 async def measure(home: Home, experiment: Experiment, rounds: int) -> list[Row]:
-    """Rows for the two searches asked for in one turn and in two, with 20 calls at a time and with 60."""
+    """Rows for the two searches requested in one turn and in two, with 20 concurrent calls and with 60."""
     rows: list[Row] = []
     for together, at_once in ((True, 20), (False, 20)):
         walk = await requests_of(home, experiment, together, at_once)

@@ -1,7 +1,7 @@
-"""The fake endpoint in a process of its own, so that it never waits for the client it is timed with.
+"""The fake endpoint in a separate process, so that it never waits for the client that is being timed.
 
-Every chat request is answered after the delay. The agent asks for the two searches of `SEARCHES`, in one turn
-or in two, and then stops; the writer cites eight sources; readers and judge answer by their schema.
+Every chat request is answered after the delay. The agent requests the two searches of `SEARCHES`, in one turn or in
+two, and then stops; the writer cites eight sources; readers and judge answer according to their schema.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CITED = 8
 
 
 def scripted(together: bool) -> Behaviour:
-    """What a section's requests are answered with; two searches in one turn when `together`, else in two."""
+    """The answers to a section's requests; with both searches in one turn when `together`, else in two."""
 
     def answer(body: dict[str, Any]) -> dict[str, Any] | None:
         if body.get("response_format") or "input" in body:
@@ -62,7 +62,8 @@ def _section(cited: list[str]) -> str:
 def serving(delay: float, *, together: bool = True, librarian: bool = False, log: Path | None = None) -> Iterator[str]:
     """The base URL of a server that runs until the end; `log` gets a line for each request and answer.
 
-    `librarian` has questions answered by `tests/support/librarian.py` instead of a section's by `scripted`.
+    With `librarian`, `tests/support/librarian.py` answers questions instead of `scripted` answering a section's
+    requests.
     """
     command = [sys.executable, "-m", "bench.server", "--delay", str(delay)]
     command += ["--librarian"] if librarian else []
@@ -73,14 +74,14 @@ def serving(delay: float, *, together: bool = True, librarian: bool = False, log
         assert process.stdout is not None
         yield process.stdout.readline().strip()
     finally:
-        process.kill()  # asked politely, it would wait for connections that are kept alive
+        process.kill()  # on SIGTERM it would wait for keep-alive connections
         process.wait()
 
 
 def stages(log: Path) -> list[list[dict[str, Any]]]:
-    """The bodies that a server was asked with, in stages: requests of one kind, none of which waited for another.
+    """The request bodies that a server received, in stages: requests of one kind, none of which waited for another.
 
-    The server must have taken its time, so that what is sent at once is under way at once.
+    The server must have used its delay, so that concurrent requests overlap.
     """
     asked = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     found: list[list[dict[str, Any]]] = []

@@ -1,10 +1,10 @@
-"""A writing agent of your own that has Citeloom write its sections.
+"""A custom writing agent that uses Citeloom to write its sections.
 
     python cli.py ingest examples/library --bib examples/library/library.bib
     python examples/embed_as_subgraph.py
 
-Kill it at any moment and start it again: it goes on inside the section that it was writing. When it has
-finished, it shows what it wrote; `--thread another-name` begins a new paper.
+Kill it at any moment and start it again: it resumes inside the section that it was writing. When it has finished, it
+prints what it wrote; `--thread another-name` starts a new paper.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from citeloom import CiteloomError, build_section_graph
 
 EXAMPLES = Path(__file__).resolve().parent
 
-# LangGraph's default reader calls whatever function a checkpoint names. Types of your own state are listed here:
+# LangGraph's default deserializer calls any function that a checkpoint names. List the types of your own state here:
 # allowed_msgpack_modules=[("your.module", "YourClass")].
 PLAIN_VALUES = JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
 
 
 class Paper(TypedDict, total=False):
-    """The state of your agent. It shares no name with ours but `experiment`, and need not share that."""
+    """The state of your agent. It shares only the name `experiment` with ours, and need not share that."""
 
     experiment: dict[str, Any]
     outline: list[str]
@@ -43,21 +43,21 @@ class Paper(TypedDict, total=False):
     paper: str
 
 
-# Compiled without a checkpointer, the section graph inherits that of the graph which calls it. Never compile it
-# with `checkpointer=False`: it would then begin anew after a kill.
+# Compiled without a checkpointer, the section graph inherits that of the calling graph. Never compile it with
+# `checkpointer=False`: it would then start over after a kill.
 section_graph = build_section_graph().compile(name="section")
 
 
 async def plan(state: Paper) -> Paper:
-    """Your agent's own thinking; here it is a fixed outline."""
+    """Your agent's own planning; here it is a fixed outline."""
     return {"outline": ["introduction", "discussion"], "sections": {}, "cited": []}
 
 
 async def write(state: Paper) -> Paper:
     """The next section of the outline. Your state and ours differ, so this node maps one to the other.
 
-    Settings such as the chat model come from the environment, `.env` and `citeloom.toml`, whatever context your
-    own graph has; `context` overrides them for this call. Keys come from the environment only.
+    Settings such as the chat model come from the environment, `.env` and `citeloom.toml`, whatever context your own
+    graph has; `context` overrides them for this call. Keys come from the environment only.
     """
     kind = state["outline"][len(state["sections"])]
     answer = await section_graph.ainvoke(
@@ -80,9 +80,9 @@ async def assemble(state: Paper) -> Paper:
 
 
 def writing_agent() -> StateGraph[Paper, Any, Paper, Paper]:
-    """Your graph. One section a step: what is finished is in a checkpoint before the next one begins.
+    """Your graph, with one section per step: a finished section is in a checkpoint before the next one starts.
 
-    If your state had our names (`section`, `experiment`, `text`, `result`), the node could be the graph itself:
+    If your state used our names (`section`, `experiment`, `text`, `result`), the node could be the graph itself:
     `graph.add_node("write", section_graph)`.
     """
     graph = StateGraph(Paper)
@@ -102,15 +102,15 @@ async def run(
     experiment: dict[str, Any],
     tell: Callable[[str, str], None],
 ) -> str:
-    """Begin the thread's paper, or go on with it; `tell` is given the kind of each event and a line about it."""
+    """Start the thread's paper or resume it; `tell` is called with the kind of each event and a line about it."""
     config: Any = {"configurable": {"thread_id": thread}}
     state = await agent.aget_state(config)
     if state.values and not state.next:
         tell("finished", "this thread's paper was finished earlier")
         return str(state.values["paper"])
-    # The input starts a run, None goes on with one. Sending the input again would begin at the outline.
+    # The input starts a run, None resumes one. Sending the input again would restart at the outline.
     given: Paper | None = None if state.next else {"experiment": experiment}
-    # subgraphs=True lets our events through; durability="sync" has each step on disk before the next begins.
+    # subgraphs=True passes our events on; durability="sync" writes each step to disk before the next one starts.
     async for _, mode, data in agent.astream(
         given, config, stream_mode=["custom", "updates"], subgraphs=True, durability="sync"
     ):

@@ -1,1 +1,1 @@
-"""How it flows: the section graph, its state, and runs that can be killed and gone on with."""
+"""The graphs that write sections, papers and answers: their state, nodes and wiring."""

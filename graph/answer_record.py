@@ -1,4 +1,4 @@
-"""What an answer is beside its text: whether there is one, and what is said when there is none."""
+"""The result record of an answer: its outcome, and the message when the library has no answer."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..roles.extractive.answerer import answers_it
 from ..roles.inputs import Source
 from .state import ResearchState
 
-# "passages": there is something to read, but no sentence that can be called the answer.
+# "passages": relevant passages were found, but none of them can be called the answer.
 Outcome = Literal["answered", "passages", "nothing"]
-ALL_LEFT_OUT = "No sentence of the answer stood up to the checks; all were left out, as they were asked to be."
+ALL_LEFT_OUT = "Every sentence of the answer failed a check and was left out, as requested."
 
 
 def cites(text: str, sources: Sequence[Source]) -> bool:
-    """Whether a draft cites any of the sources; one that does not is no answer."""
+    """True when a draft cites at least one of the sources; a draft that cites none is not an answer."""
     known = {source.evidence.id for source in sources}
     return not known.isdisjoint(marker_ids(normalise_markers(text)))
 
 
 def nothing_found(state: ResearchState, papers: int) -> str:
-    """What is told when the library does not answer: so much, and what was searched."""
-    lines = ["The library does not answer this question: no passage was found that bears on it.", "", "Searched:", ""]
+    """The message for a question that the library does not answer: says so, and lists what was searched."""
+    lines = ["The library does not answer this question: no relevant passage was found.", "", "Searched:", ""]
     passages = counted(len(state.get("found", [])), "passage")
     looked = counted(len(state.get("shortlist", [])), "paper")
     if state["route"]["track"] == "one_paper":
@@ -51,7 +51,10 @@ def _where(scope: dict[str, Any]) -> str:
 
 
 def outcome_of(question: str, cited: Sequence[Source], *, quoted_only: bool) -> Outcome:
-    """Whether the cited sources answer the question; where they are only quoted, one has to have its words and kind."""
+    """The outcome of an answer, by the sources it cites.
+
+    With `quoted_only` at least one source must share the question's words and hold the kind of answer it asks for.
+    """
     if not cited:
         return "nothing"
     met = not quoted_only or any(answers_it(question, source) for source in cited)
@@ -59,7 +62,7 @@ def outcome_of(question: str, cited: Sequence[Source], *, quoted_only: bool) -> 
 
 
 def as_answer(record: dict[str, Any], state: ResearchState, outcome: Outcome) -> dict[str, Any]:
-    """The record of a section as that of an answer: question, route and whether it is answered in place of section."""
+    """The record of a section turned into that of an answer: question, route and outcome replace the section."""
     head = {
         "thread_id": record["thread_id"],
         "question": state["question"],

@@ -1,6 +1,6 @@
-"""Which replacements of a repair stay: the best version of each sentence.
+"""Keeps the best version of each sentence after a repair.
 
-What replaced a sentence is taken back by itself where it is no better, or where it makes one of its neighbours worse.
+An edit is reverted on its own when its sentence is no better, or when it makes a neighbouring sentence worse.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Weight = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The draft with the replacements that stay, what is found in it, and how many were taken back."""
+    """The draft with the edits that were kept, its findings, and how many edits were kept and reverted."""
 
     text: str
     findings: list[FindingRecord]
@@ -28,7 +28,7 @@ class Settled:
 
 
 def settle(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> Settled:
-    """The best version of each sentence: an edit stays where its sentence is better and no other is worse for it."""
+    """Keep the edits that improve their sentence without making another one worse, and revert the others."""
     text, edits = before["draft"]["text"], list(before.get("edits", ()))
     old = sentences(text)
     weights = [_weight(found) for found in findings_in(before["findings"], old, text)]
@@ -36,7 +36,7 @@ def settle(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> S
     while edits:
         new = apply_edits(text, edits)
         findings = evaluate(new)
-        back = _to_take_back(text, old, weights, edits, new, findings, before["findings"])
+        back = _edits_to_revert(text, old, weights, edits, new, findings, before["findings"])
         if not back:
             return Settled(new, findings, len(edits), given - len(edits))
         edits = [edit for place, edit in enumerate(edits) if place not in back]
@@ -44,7 +44,7 @@ def settle(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> S
 
 
 def placed_in(text: str, judged: str, findings: Sequence[Finding]) -> list[FindingRecord]:
-    """Findings of the text that was judged with their spans in the draft, where foreign citations still stand."""
+    """Findings of the judged text with their spans mapped to the draft, which still contains foreign citations."""
     if text == judged:
         return [finding.as_dict() for finding in findings]
     drafted, seen = sentences(text), sentences(judged)
@@ -61,7 +61,7 @@ def placed_in(text: str, judged: str, findings: Sequence[Finding]) -> list[Findi
     return records
 
 
-def _to_take_back(
+def _edits_to_revert(
     text: str,
     old: Sequence[CitedSentence],
     weights: Sequence[Weight],
@@ -70,7 +70,7 @@ def _to_take_back(
     findings: Sequence[FindingRecord],
     before: Sequence[FindingRecord],
 ) -> set[int]:
-    """The places of edits that are no better, or that made another sentence or the whole worse."""
+    """Indices of the edits that are no better, or that made another sentence or the whole draft worse."""
     after = sentences(new)
     found = findings_in(findings, after, new)
     edited = {edit["start"]: place for place, edit in enumerate(edits)}
@@ -87,15 +87,15 @@ def _to_take_back(
         if place is not None and now >= weight:
             back.add(place)
         elif place is None and now > weight:
-            back |= _beside(text, sentence, edits)
-    if _of_whole(findings) - _of_whole(before):
+            back |= _edits_in_paragraph(text, sentence, edits)
+    if _whole_draft_rules(findings) - _whole_draft_rules(before):
         removals = {place for place, edit in enumerate(edits) if not edit["text"]}
         back |= removals or set(range(len(edits)))
     return back
 
 
-def _beside(text: str, sentence: CitedSentence, edits: Sequence[EditRecord]) -> set[int]:
-    """The edits in the paragraph of a sentence, all where there is none."""
+def _edits_in_paragraph(text: str, sentence: CitedSentence, edits: Sequence[EditRecord]) -> set[int]:
+    """Indices of the edits in the same paragraph as a sentence; all edits when there are none."""
     start = max((match.end() for match in BLANK_LINE.finditer(text, 0, sentence.start)), default=0)
     following = BLANK_LINE.search(text, sentence.end)
     end = following.start() if following else len(text)
@@ -103,12 +103,13 @@ def _beside(text: str, sentence: CitedSentence, edits: Sequence[EditRecord]) -> 
     return near or set(range(len(edits)))
 
 
-def _of_whole(findings: Sequence[FindingRecord]) -> set[str]:
+def _whole_draft_rules(findings: Sequence[FindingRecord]) -> set[str]:
+    """Rules of the findings, notes aside, that concern the whole draft rather than a sentence."""
     return {item["rule"] for item in findings if item["start"] is None and item["severity"] != "note"}
 
 
 def _weight(findings: Sequence[FindingRecord]) -> Weight:
-    """How bad a sentence is: its errors, then its warnings, then what could be better."""
+    """How bad a sentence is: the numbers of its errors, warnings and optional improvements."""
     severities = [item["severity"] for item in findings]
     notes = sum(item["rule"] == IDLE or item["rule"] in TOLD_BESIDE for item in findings)
     return severities.count("error"), severities.count("warning"), notes

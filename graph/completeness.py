@@ -1,4 +1,4 @@
-"""How much of what was tried came about: passages that a model could read, sentences and pairs that it judged."""
+"""Coverage of a run: how many passages the model could read, and how many sentences and pairs it judged."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..roles.inputs import Source
 from ..roles.protocols import Verdict
 
 Coverage = Mapping[str, Mapping[str, int | None]]  # None: not counted
-NOT_COUNTED: Final = "not counted by the older Citeloom that searched"
+NOT_COUNTED: Final = "not counted (searched by an older version)"
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """How many things were tried, and with how many it succeeded; `done` is the participle ("read", "judged")."""
+    """How many things were attempted and how many succeeded; `done` is the participle ("read", "judged")."""
 
     things: str
     done: str
@@ -29,9 +29,9 @@ class Tried:
 
 
 def coverage_warnings(*tried: Tried) -> list[str]:
-    """A line for each kind of thing of which less than half came about; none was nothing to try."""
+    """A warning for each kind of thing of which fewer than half succeeded; nothing attempted is no warning."""
     return [
-        f"Only {item.said()}: the model gave no valid answer for the others, so what is said here rests on a part."
+        f"Only {item.said()}: the model gave no valid answer for the others, so this result rests on incomplete input."
         for item in tried
         if 2 * item.succeeded < item.total
     ]
@@ -40,9 +40,9 @@ def coverage_warnings(*tried: Tried) -> list[str]:
 def coverage_of(
     queries: Iterable[Mapping[str, Any]], text: str, sources: Sequence[Source], verdicts: Mapping[PairKey, Verdict]
 ) -> dict[str, dict[str, int | None]]:
-    """What was tried for a section or an answer: passages by its searches, and the cited sentences of its text.
+    """Coverage of a section or an answer: the passages of its searches, and the cited sentences of its text.
 
-    Searches of older runs did not count their passages, which are None then, and a text that no judge was given has no
+    Passage counts are None for searches of older runs, which did not count them. A text that was not judged has no
     sentences here.
     """
     searched = [record for record in queries if record["origin"] != "default" or record["evidence_ids"]]
@@ -64,7 +64,7 @@ def _passages(searched: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
 
 
 def coverage_in_all(parts: Iterable[Coverage]) -> dict[str, dict[str, int | None]]:
-    """The coverage of a paper, of that of its sections; what one of them did not count is not known of the whole."""
+    """The coverage of a paper, summed over its sections; a count that one section lacks is None for the whole."""
     total: dict[str, dict[str, int | None]] = {}
     for part in parts:
         for things, counts in part.items():
@@ -76,7 +76,7 @@ def coverage_in_all(parts: Iterable[Coverage]) -> dict[str, dict[str, int | None
 
 
 def tried_of(coverage: Coverage) -> list[Tried]:
-    """The coverage of a result as what was tried; nothing of a result that has none."""
+    """The coverage of a result as `Tried` counts; empty for a result without coverage."""
     if not coverage:
         return []
     passages, sentences = coverage["passages"], coverage["sentences"]
@@ -88,13 +88,13 @@ def tried_of(coverage: Coverage) -> list[Tried]:
 
 
 def all_unreadable(coverage: Coverage) -> bool:
-    """Whether passages were shown to the model and none of them could be read."""
+    """True when passages were shown to the model and it could not read any of them."""
     passages = coverage.get("passages", {"read": 0, "unreadable": 0})
     return bool(passages["unreadable"]) and not passages["read"]
 
 
 def coverage_line(coverage: Coverage) -> str:
-    """What was tried and came about, on one line; empty for a result of an older run."""
+    """The coverage on one line; empty for a result of an older run."""
     if not coverage:
         return ""
     passages, sentences = coverage["passages"], coverage["sentences"]

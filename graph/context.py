@@ -1,12 +1,13 @@
 """The settings of a run as the graph's context, which Studio shows as a form.
 
-Every field of `config.Settings` but keys and places for keys: secrets stay in the environment of the process.
-A field left empty takes the value that the environment or `citeloom.toml` gives it. A request to the server gives
-these, and any page open in a browser may send one: an address among them gets a key only when it is on this machine.
+It has every field of `config.Settings` except API keys and where keys are found: secrets stay in the environment of
+the process. An empty field takes its value from the environment or `citeloom.toml`. The context comes with a request
+to the server, and any page open in a browser may send one: an address given here gets a key only when it is on this
+machine.
 
-An unknown field is an error. LangGraph's server drops those that the JSON schema has no property for before the graph
-sees them, whatever the model would say of them; a schema without properties would pass them on, and leave Studio's
-form empty.
+An unknown field is an error. LangGraph's server drops fields that the JSON schema does not list before the graph
+sees them, whatever the model would say about them; a schema without properties would let them through, but leave
+Studio's form empty.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ class _Context(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _named(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Raise Citeloom's own errors: LangGraph hands on what is raised here."""
+        """Raise Citeloom's own errors: LangGraph passes on what is raised here."""
         if isinstance(given, dict):
             keys = [str(name) for name in given if str(name).endswith("_api_key")]
             if keys:
-                raise GraphInputError(f"context: {keys[0]} is a key.", help="Set it in the environment of the process.")
+                message = f"context: {keys[0]} is an API key and is not accepted here."
+                raise GraphInputError(message, help="Set it in the environment of the process.")
             require_known("context", given, cls.model_fields)
         try:
             return handler(given)
@@ -51,7 +53,7 @@ class _Context(BaseModel):
 
 
 def _fields() -> dict[str, Any]:
-    # `X | None` cannot be written of an annotation that is only known when the program runs.
+    # `X | None` needs an annotation that is known statically; these are read at runtime.
     return {
         name: (Optional[info.annotation], Field(default=None, description=info.description))  # noqa: UP045
         for name, info in Settings.model_fields.items()
@@ -66,7 +68,7 @@ SectionContext.__doc__ = "Settings of one run; an empty field takes the value of
 def settings_of(context: object) -> Settings:
     """The settings of a run; raises `ConfigurationError`.
 
-    A parent graph hands its own context down to us; one that is not ours leaves all to the environment.
+    A parent graph passes its own context down to us; one that is not ours leaves everything to the environment.
     """
     if isinstance(context, SectionContext):
         return load_settings(brought=context.model_dump(exclude_none=True), origin=CONTEXT)

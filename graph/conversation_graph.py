@@ -1,9 +1,9 @@
-"""The conversation graph: each turn makes its question stand alone, runs the research graph on it, and remembers.
+"""The conversation graph: each turn rewrites its question, runs the research graph on it, and stores the result.
 
     START -> rewrite -> answer (the research graph) -> remember -> END
 
-One thread is one conversation: its state goes on from turn to turn, and a turn that was killed goes on inside the
-research graph where it was.
+One thread is one conversation: its state persists from turn to turn, and a killed turn resumes at its step inside the
+research graph.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LONGER = re.compile(r"\b(?:long\w*|more|expand|extend|elaborate|detail\w*|add)\
 
 
 class NothingToImproveError(InputError):
-    """Feedback needs an answer that it is about."""
+    """Feedback was given before there was an answer to improve."""
 
     default_help = "Ask a question first."
 
@@ -53,7 +53,7 @@ class NothingToImproveError(InputError):
 def build_conversation_graph(
     session_of: SessionProvider = shared_session,
 ) -> StateGraph[ConversationState, Any, ConversationInput, ConversationOutput]:
-    """The uncompiled graph; `session_of` gives each node its library, roles and journal."""
+    """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
     research = build_research_graph(session_of).compile(name="research")
 
     async def answer(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
@@ -76,9 +76,9 @@ def build_conversation_graph(
 
 
 async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
-    """The question as it stands alone; feedback is on the question before.
+    """Rewrite the question so that it stands alone; feedback applies to the previous question.
 
-    Raises `QuestionError` for what cannot be asked, `NothingToImproveError` when nothing was answered before, and
+    Raises `QuestionError` for a question that cannot be asked, `NothingToImproveError` when there is no answer yet, and
     `EmptyLibraryError`.
     """
     require_given(state, "asked", ConversationInput)
@@ -102,7 +102,7 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Sess
 
 
 async def remember(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
-    """Append the turn: its answer and what that cites, the ids of its evidence, the numbers of its papers."""
+    """Append the turn: its answer and what it cites, the ids of its evidence, and the numbers of its papers."""
     result = state["result"]
     by_id = {record["id"]: record for record in result["evidence"]}
     cited = dict.fromkeys(citation["evidence_id"] for citation in result["citations"])
@@ -140,7 +140,7 @@ async def _answered(
 
 
 def _words(feedback: str, usual: int) -> int:
-    """The length that the feedback asks for."""
+    """The answer length that the feedback asks for."""
     if _SHORTER.search(feedback):
         return max(60, usual // 2)
     return usual * 3 // 2 if _LONGER.search(feedback) else usual

@@ -1,7 +1,7 @@
-"""What a conversation remembers: what was asked and answered, the chunks and numbers that were given. No texts.
+"""The state of a conversation: questions and answers, the evidence ids and citation numbers assigned so far. No texts.
 
-All of it but the turn under way is appended to and never changed, so that a prompt that shows it begins alike from turn
-to turn, and a local server reuses what it has read.
+Everything except the current turn is append-only, so that a prompt showing it keeps the same prefix from turn to turn
+and a local server can reuse its cache.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..roles.chat.prompt_answer_sources import turn_tokens
 from .state import QueryRecord, TurnRecord
 
 RECALLED: Final = 15  # chunks that earlier answers cited
-# Of a budget that is passed: what is left after dropping. The rest of the prompt then stays the same for some turns.
+# Share of an exceeded budget that is kept after dropping turns, so that the prompt's prefix is stable for some turns.
 _LEFT_BY_DROPPING: Final = 0.6
 
 TurnKind = Literal["question", "follow-up", "improve"]
 
 
 class PastTurn(TypedDict):
-    """A turn that is over: as it was asked, as it stood alone, its answer with markers, and what that cites."""
+    """A finished turn: the question as asked and as rewritten, the answer with markers, and the evidence it cites."""
 
     asked: str
     question: str
@@ -33,7 +33,7 @@ class PastTurn(TypedDict):
 
 
 class ConversationInput(TypedDict):
-    """What a caller gives: the next question, and whether it may lean on what was said before."""
+    """What a caller gives: the next question, and whether it may refer to earlier turns."""
 
     asked: Annotated[str, Field(description="The next question, or feedback on the last answer.")]
     turn_kind: Annotated[
@@ -49,7 +49,7 @@ class ConversationOutput(TypedDict):
 
 
 class ConversationState(TypedDict, total=False):
-    """The state of a conversation: what stays, and of the turn under way the question and its result."""
+    """The state of a conversation: what persists, and for the current turn its question and result."""
 
     past: Annotated[list[PastTurn], operator.add]
     evidence_ids: dict[str, str]
@@ -62,21 +62,21 @@ class ConversationState(TypedDict, total=False):
 
 
 def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
-    """The latest turn that was answered, which feedback is about; every answer cites something."""
+    """The latest turn that was answered, to which feedback applies; every answer cites something."""
     return next((turn for turn in reversed(past) if turn["cited"]), None)
 
 
 def recalled(past: Sequence[PastTurn]) -> list[dict[str, Any]]:
-    """The evidence that was cited last, each chunk once, the latest turn first."""
-    by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest reading of each
+    """The most recently cited evidence, each chunk once, the latest turn first."""
+    by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
     order = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
     return [by_id[identifier] for identifier in list(order)[:RECALLED]]
 
 
 def remembered(past: Sequence[PastTurn], tokens: int) -> list[TurnRecord]:
-    """The turns that a prompt shows within `tokens`, in order: when they take more, the oldest are dropped.
+    """The turns that a prompt shows within `tokens`, in order; when they exceed it, the oldest are dropped.
 
-    More of them than need be, so that the next prompts begin like this one.
+    More are dropped than strictly necessary, so that the next prompts start with the same prefix.
     """
     costs = [turn_tokens(turn["question"], turn["answer"]) for turn in past]
     first = spent = 0

@@ -1,8 +1,8 @@
-"""The default queries of each section type: one per field of the experiment, condensed where it must be.
+"""The default queries of each section type: one per field of the experiment, condensed where necessary.
 
-An embedding model reads some hundred tokens and drops the rest without a word, so a field that is longer is
-condensed here, by rules that keep its subject matter: what code names and documents, what a log says beside
-its numbers, and the beginning of every sentence of prose.
+An embedding model reads a few hundred tokens and silently drops the rest, so a longer field is condensed here by
+rules that keep its subject matter: what code names and documents, what a log says apart from its numbers, and the
+first words of every sentence of prose.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ..text.sentences import sentence_spans
 
 QUERY_TOKENS = 300
 _LONGEST_WORD = 200  # characters
-_READ_CHARACTERS = 200_000  # of a field; a query tells what it is about
+_READ_CHARACTERS = 200_000  # of a field; a query only needs its subject
 
 _IDENTIFIER_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
 _WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
 
 
 def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Callable[[str], int]) -> list[str]:
-    """The queries that every run of a section starts with; empty fields give none, those that differ in
-    case, white space or punctuation only give one.
+    """The queries that every run of a section starts with.
 
-    A bare verdict ("supported") says nothing to search for; it is put to the hypothesis that it judges. When all
-    fields of the section are empty, those that stand in for them are asked.
+    Empty fields give none; queries that differ only in case, white space or punctuation are merged. A bare verdict
+    ("supported") is nothing to search for, so it is joined to the hypothesis that it judges. When all fields of the
+    section are empty, its fallback fields are used.
     """
     spec = SECTIONS[kind]
     instead = [path for group in spec.required for path in group]
@@ -59,7 +59,7 @@ def condense(path: str, text: str, count_tokens: Callable[[str], int]) -> str:
 
 
 def code_subject(code: str) -> str:
-    """What code is about: its docstrings and comments, then the words its names are made of."""
+    """The subject of code: its docstrings and comments, then the words that make up its names."""
     prose: list[str] = []
     names: list[str] = []
     try:
@@ -82,13 +82,13 @@ def code_subject(code: str) -> str:
 
 
 def log_subject(text: str) -> str:
-    """What a log or a table of metrics is about: its words, each once, without the numbers."""
+    """The subject of a log or a table of metrics: its words, each once, without the numbers."""
     words = _WORD.findall(text.replace("_", " "))
     return " ".join(dict.fromkeys(words))
 
 
 def _spread(text: str, count_tokens: Callable[[str], int]) -> str:
-    """Sentences from all over a long text, the first first, as many as fit, each shortened to its words."""
+    """Sentences spread over a long text, starting with the first, as many as fit, each cut to its first words."""
     sentences = [text[start:end] for start, end in sentence_spans(text)]
     share = max(8, QUERY_TOKENS // max(1, len(sentences)))
     kept: list[str] = []
@@ -101,7 +101,7 @@ def _spread(text: str, count_tokens: Callable[[str], int]) -> str:
 
 
 def _first_words(sentence: str, tokens: int, count_tokens: Callable[[str], int]) -> str:
-    # No word is shorter than a token, so that no more of them need be counted.
+    # A word has at least one token, so there is no need to count more of them.
     words = [word[:_LONGEST_WORD] for word in sentence.split()[:tokens]]
     fits, over = min(1, len(words)), len(words) + 1
     while over - fits > 1:

@@ -1,4 +1,4 @@
-"""A draft told while it is written: text in the citation style of the run, and what it cites."""
+"""Streams a draft as events while it is written: text in the citation style of the run, and its citations."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..roles.protocols import Draft
 
 
 class StreamWriter(Protocol):
-    """Takes events, as the runtime of a graph does."""
+    """Receives events, like the stream writer of a graph's runtime."""
 
     def __call__(self, event: Any, /) -> None: ...
 
 
 class DraftEventStream:
-    """Implements `TextListener`: hears a draft with markers and tells it as events.
+    """Implements `TextListener`: receives a draft with markers and emits it as events.
 
     Args:
-        sources: what the draft may cite.
-        style: how it cites.
-        tell: takes the events.
-        before: keys that have the first numbers already.
+        sources: the sources that the draft may cite.
+        style: the citation style.
+        tell: receives the events.
+        before: keys that already have a number, in order.
     """
 
     def __init__(
@@ -33,39 +33,39 @@ class DraftEventStream:
     ) -> None:
         self._sources = sources
         self._style = style
-        self._tell = tell
+        self._emit = tell
         self._before = before
         self._begin()
 
     def piece(self, text: str) -> None:
         """See `TextListener`."""
-        self._heard.append(text)
-        self._tell_all(self._stream.feed(text))
+        self._received.append(text)
+        self._emit_all(self._stream.feed(text))
 
     def restart(self) -> None:
         """See `TextListener`."""
         self._begin()
-        self._tell({"source": "citeloom", "kind": "restarted"})
+        self._emit({"source": "citeloom", "kind": "restarted"})
 
     def finish(self, draft: Draft) -> None:
-        """Tell what is left of `draft`, or all of it anew where something else was heard."""
-        heard = "".join(self._heard)
-        if not draft.text.startswith(heard):
+        """Emit the rest of `draft`, or restart and emit all of it when it differs from what was streamed."""
+        received = "".join(self._received)
+        if not draft.text.startswith(received):
             self.restart()
-            heard = ""
-        self.piece(draft.text[len(heard) :])
-        self._tell_all(self._stream.finish())
+            received = ""
+        self.piece(draft.text[len(received) :])
+        self._emit_all(self._stream.finish())
 
     def _begin(self) -> None:
-        self._heard: list[str] = []
+        self._received: list[str] = []
         self._stream = MarkerStream(self._sources, self._style, self._before)
 
-    def _tell_all(self, settled: Sequence[str | Cited]) -> None:
+    def _emit_all(self, settled: Sequence[str | Cited]) -> None:
         for item in settled:
             if isinstance(item, str):
-                self._tell({"source": "citeloom", "kind": "token", "text": as_written(item)})
+                self._emit({"source": "citeloom", "kind": "token", "text": as_written(item)})
                 continue
-            self._tell(
+            self._emit(
                 {
                     "source": "citeloom",
                     "kind": "citation",

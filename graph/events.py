@@ -1,4 +1,4 @@
-"""What a run tells while it goes on; the command line draws it, Studio and parent graphs stream it.
+"""Events that a run emits; the command line draws them, Studio and parent graphs stream them.
 
 `docs/events.md` shows one of each kind.
 """
@@ -31,7 +31,7 @@ Stage = Literal[
 class ProgressEvent(TypedDict):
     """One step of a run; `text` is a line for a person, the counts are for a progress bar.
 
-    `section` names the section of a paper that is begun, with its place among the six.
+    `section` names the section of a paper that was started, with its place among the six.
     """
 
     source: Literal["citeloom"]
@@ -45,7 +45,7 @@ class ProgressEvent(TypedDict):
 
 
 class EvidenceEvent(TypedDict):
-    """A passage was found that bears on a query; `id` is what a draft cites it by."""
+    """A passage was found that is relevant to a query; `id` is what a draft cites it by."""
 
     source: Literal["citeloom"]
     kind: Literal["evidence"]
@@ -57,7 +57,7 @@ class EvidenceEvent(TypedDict):
 
 
 class TokenEvent(TypedDict):
-    """The draft goes on with `text`, in the citation style of the run."""
+    """The draft continues with `text`, in the citation style of the run."""
 
     source: Literal["citeloom"]
     kind: Literal["token"]
@@ -65,7 +65,7 @@ class TokenEvent(TypedDict):
 
 
 class CitationEvent(TypedDict):
-    """The draft cites a piece of evidence for the first time, in the text that comes next; `number` is its paper's."""
+    """The draft cites a piece of evidence for the first time, in the text that follows; `number` is its paper's."""
 
     source: Literal["citeloom"]
     kind: Literal["citation"]
@@ -77,14 +77,14 @@ class CitationEvent(TypedDict):
 
 
 class RestartedEvent(TypedDict):
-    """The draft begins anew: tokens and citations that came before are void."""
+    """The draft starts over: earlier tokens and citations are void."""
 
     source: Literal["citeloom"]
     kind: Literal["restarted"]
 
 
 class DoneEvent(TypedDict):
-    """The end: the checked text without its references, and whether it differs from the tokens that came.
+    """The end: the checked text without its references, and whether it differs from the streamed tokens.
 
     `answered` is false for a question that no passage answers; `result` is the JSON of the command.
     """
@@ -110,7 +110,7 @@ def progress(
     passages: int | None = None,
     section: str | None = None,
 ) -> ProgressEvent:
-    """The event as plain data."""
+    """A progress event as plain data."""
     event: ProgressEvent = {"source": "citeloom", "kind": "stage", "stage": stage, "text": text}
     if done is not None:
         event["done"] = done
@@ -124,7 +124,7 @@ def progress(
 
 
 def evidence_found(records: Iterable[Mapping[str, Any]]) -> list[EvidenceEvent]:
-    """An event for each piece of evidence, which is given as the state holds it."""
+    """An event for each evidence record of the state."""
     return [
         {
             "source": "citeloom",
@@ -140,24 +140,24 @@ def evidence_found(records: Iterable[Mapping[str, Any]]) -> list[EvidenceEvent]:
 
 
 class EventRecorder:
-    """Passes events on and knows what draft was told by them, to say in the end whether the text differs."""
+    """Forwards events and records the streamed draft, to report at the end whether the final text differs."""
 
     def __init__(self, tell: OnEvent) -> None:
-        self._tell = tell
+        self._emit = tell
         self._tokens: list[str] = []
 
     def __call__(self, event: Event) -> None:
-        """Pass on an event of the run."""
+        """Forward an event of the run."""
         if event["kind"] == "token":
             self._tokens.append(event["text"])
         elif event["kind"] == "restarted":
             self._tokens.clear()
-        self._tell(event)
+        self._emit(event)
 
     def done(self, result: Mapping[str, Any]) -> None:
-        """Tell the end of a run, whose JSON is `result`."""
+        """Emit the end of a run, whose JSON is `result`."""
         text = str(result["text"])
-        self._tell(
+        self._emit(
             {
                 "source": "citeloom",
                 "kind": "done",

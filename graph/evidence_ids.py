@@ -1,4 +1,4 @@
-"""Evidence ids: given in the order in which searches were asked for, never in which they were answered."""
+"""Assigns evidence ids, in the order in which searches were requested, never in which they were answered."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def number_evidence(
 ) -> tuple[list[dict[str, Any]], list[list[str]]]:
     """New evidence records, and for each search the ids of its evidence, best first.
 
-    A finding on the same words keeps its id, its statement and its first query; a known one that is found for another
-    need, or with a better score, is among the new records again, to take its place. `given` are the ids that a
-    conversation has given so far, by `evidence_key`: each keeps its words, and none is given again.
+    A finding on the same words keeps its id, its statement and its first query; known evidence that is found for
+    another need, or with a better score, is returned again to replace its record. `given` are the ids that a
+    conversation has assigned so far, by `evidence_key`: each keeps its words, and none is assigned again.
     """
     ids_of_marks = {**(given or {}), **{evidence_key(record): record["id"] for record in known}}
     records = {record["id"]: record for record in known}
@@ -39,7 +39,7 @@ def number_evidence(
                 identifier = f"E{last}"
             ids_of_marks[mark] = identifier
             there = records.get(identifier)
-            joined = {**record, "id": identifier} if there is None else _joined(there, record)
+            joined = {**record, "id": identifier} if there is None else _merged_records(there, record)
             if joined != there:
                 new[identifier] = records[identifier] = joined
                 words.setdefault(identifier, own)
@@ -49,8 +49,8 @@ def number_evidence(
     return list(new.values()), ids
 
 
-def _joined(there: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """A record for the needs that it and what was found on the same words serve, with the better scores."""
+def _merged_records(there: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """One record for two findings on the same words: the needs of both, with the better scores."""
     needs = dict.fromkeys([*there.get("also", ()), found["need"], *found["also"]])
     more = [need for need in needs if need and need != there.get("need", "")]
     scores = {name: max(there[name], found[name]) for name in ("llm_score", "combined_score")}
@@ -58,9 +58,9 @@ def _joined(there: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def evidence_key(record: Mapping[str, Any]) -> str:
-    """Names the words that a piece of evidence rests on, in the text that their chunk had.
+    """Identifies the words that a piece of evidence rests on, within the text that their chunk had.
 
-    Ids of chunks shift in an edited paper, and one chunk may hold several findings.
+    Chunk ids shift in an edited paper, and one chunk may hold several findings.
     """
     words = [(record["start"], record["end"])]
     words += [(span["start"], span["end"]) for span in record.get("more", ()) if span["chunk_id"] == record["chunk_id"]]

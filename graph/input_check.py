@@ -1,7 +1,7 @@
-"""A graph that looks at its input before it runs: LangGraph itself drops a field that it does not know in silence.
+"""Graphs that validate their input before they run: LangGraph itself silently drops unknown fields.
 
-Inside another graph the input is the whole state of that graph, whose other fields are its own: there only what is
-missing is named, by the first node.
+Inside another graph the input is the whole state of that graph, whose other fields are its own: there only missing
+fields are reported, by the first node.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import InputError
 
-_CHECKED_BY_NODES: Final = frozenset({"section", "experiment", "question", "asked"})  # which say more of them
+_CHECKED_BY_NODES: Final = frozenset({"section", "experiment", "question", "asked"})  # with more specific messages
 
 
 class GraphInputError(InputError):
-    """A graph was given a field that it does not have, or not given one that it needs."""
+    """The input of a graph has an unknown field, or lacks a required one."""
 
 
 class CheckedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
     """A compiled graph whose runs raise `GraphInputError` for an input with unknown fields, before anything is done."""
 
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
-        """As the graph's own; raises `GraphInputError`."""
+        """Like the graph's own; raises `GraphInputError`."""
         self._require(input, config)
         yield from super().stream(input, config, **options)
 
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
-        """As the graph's own; raises `GraphInputError`."""
+        """Like the graph's own; raises `GraphInputError`."""
         self._require(input, config)
         async for part in super().astream(input, config, **options):
             yield part
@@ -47,16 +47,16 @@ class CheckedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
 
 
 class CheckedStateGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
-    """A builder whose compiled graph looks at its input."""
+    """A builder whose compiled graph validates its input."""
 
     def compile(self, *args: Any, **options: Any) -> CheckedGraph[StateT, ContextT, InputT, OutputT]:
-        """As the builder's own."""
+        """Like the builder's own."""
         compiled = super().compile(*args, **options)
         return CheckedGraph(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
 
 
 def require_input(given: Mapping[str, Any], schema: type) -> None:
-    """Raise `GraphInputError` for fields that the schema of a graph's input does not have, a wrong type, or none."""
+    """Raise `GraphInputError` for an empty input, unknown fields, or a value of the wrong type."""
     types = _types(schema)
     require_known("input", given, types)
     if not given:
@@ -73,23 +73,23 @@ def require_input(given: Mapping[str, Any], schema: type) -> None:
 
 
 def require_given(state: Mapping[str, Any], name: str, schema: type) -> None:
-    """Raise `GraphInputError` when a field of the input is missing that the graph needs."""
+    """Raise `GraphInputError` when a required field of the input is missing."""
     if name not in state:
         raise GraphInputError(f"input: field {name} is missing; {_listed(_types(schema))}.")
 
 
 def require_known(what: str, given: Collection[str], known: Collection[str]) -> None:
-    """Raise `GraphInputError` naming all fields that are not known, the known ones that are near, and all there are."""
+    """Raise `GraphInputError` naming all unknown fields, the nearest known ones, and all that are known."""
     unknown = [str(name) for name in given if name not in known]
     if not unknown:
         return
     near = {name: difflib.get_close_matches(name, known, n=1) for name in unknown}
-    named = ", ".join(f"{name!r}{f' (is it {close[0]!r}?)' if close else ''}" for name, close in near.items())
+    named = ", ".join(f"{name!r}{f' (did you mean {close[0]!r}?)' if close else ''}" for name, close in near.items())
     raise GraphInputError(f"{what}: unknown field{'s' if len(unknown) > 1 else ''} {named}; {_listed(known)}.")
 
 
 def _listed(known: Collection[str]) -> str:
-    return f"there are {', '.join(known)}"
+    return f"known fields: {', '.join(known)}"
 
 
 @cache

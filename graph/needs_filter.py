@@ -1,6 +1,6 @@
-"""Needs of a section without the user's own results, whoever planned them: searched for, those find other people's.
+"""Removes the user's own results from planned needs: a search for them would find other people's.
 
-A prompt forbids them; a model may write them all the same.
+The prompt forbids them, but a model may write them all the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..text.words import is_stop, words_of
 _VERDICT: Final = re.compile(
     r"[,;:(\u2013\u2014-]*\s*\b(?:(?:is|are|was|were|has|have|had|be|been|being|not|only|partly|partially|largely|in\spart)\s)*"
     r"(?:refuted|confirmed|supported|rejected|falsified)\b"
-    # A predicate, or of what was supposed: "confirmed cases" and "supported by trials" are a paper's words.
+    # Only as a predicate, or of a hypothesis: "confirmed cases" and "supported by trials" are a paper's words.
     r"(?=\s*(?:$|[.,;:!?)\u2013\u2014]|(?:here|in\s(?:this|our)|and|but|that|hypothes[ie]s|claims?)\b))",
     re.IGNORECASE,
 )
@@ -34,13 +34,13 @@ _LEFT_OVER: Final = re.compile(
     r"|\bfrom\s+to\b|\bbetween\s+and\b|\b(?:of|at|by)(?=\s+(?:at|for|from|in|on|to|with)\b)"
 )
 _SPACED: Final = re.compile(r"\s+(?=[,;:.?!)])|(?<=[,;:])(?:\s*[,;:])+|[,;:]+(?=\.)")
-_ROUNDS: Final = 4  # of cleaning: what is left over may leave something over
+_ROUNDS: Final = 4  # of cleaning: each removal may expose another match
 
 
 def without_own_results(needs: Sequence[Need], experiment: Experiment) -> tuple[Need, ...]:
-    """The needs without numbers of the experiment, verdicts, and words that mean the user's own work.
+    """The needs without the experiment's numbers, verdicts, and words that refer to the user's own work.
 
-    A query that says nothing without them is dropped, and so is a need; what is left keeps its id.
+    A query that is meaningless without them is dropped, and so is such a need; the remaining needs keep their ids.
     """
     kept: list[Need] = []
     for need in needs:
@@ -52,7 +52,7 @@ def without_own_results(needs: Sequence[Need], experiment: Experiment) -> tuple[
 
 
 def _searchable(text: str, experiment: Experiment) -> str:
-    """A need or a query without what is the user's own; as it stands where nothing is, empty where nothing else is."""
+    """A need or a query without the user's own results; unchanged when it has none, empty when it has nothing else."""
     own = [
         (trace.start, trace.end)
         for trace in trace_numbers(text, (), experiment)

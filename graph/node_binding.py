@@ -1,4 +1,4 @@
-"""Nodes bound to what they work with: each is given its run's session_of beside state and runtime.
+"""Binds nodes to a session: each node receives its run's session beside state and runtime.
 
 A node whose prompt was too long for the server runs again with prompts that fit.
 """
@@ -18,7 +18,7 @@ SessionProvider = Callable[[Runtime[Any]], Awaitable[Session]]
 
 
 def bound(node: Callable[..., Awaitable[Update]], session_of: SessionProvider) -> Callable[..., Awaitable[Update]]:
-    """The node as a graph calls it; `session_of` gives library, roles and journal of the run."""
+    """The node as a graph calls it; `session_of` provides library, roles and journal of the run."""
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
         session = await session_of(runtime)

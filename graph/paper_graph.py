@@ -1,9 +1,9 @@
-"""The paper graph: the steps of the section graph, gone through for each of six sections on one thread.
+"""The paper graph: runs the steps of the section graph for each of six sections on one thread.
 
     START -> begin -> default_queries -> ... -> check -> store_section -> default_queries ...
                                                           store_section -> assemble -> END
 
-Queries and evidence run on from section to section, all else begins anew. `build_paper_graph()` gives an uncompiled
+Queries and evidence carry over from section to section, all else is reset. `build_paper_graph()` gives an uncompiled
 builder, `paper_graph()` the graph compiled without a checkpointer, as for a section.
 """
 
@@ -29,7 +29,7 @@ PaperGraph = CompiledStateGraph[SectionState, Any, PaperInput, PaperOutput]
 def build_paper_graph(
     session_of: SessionProvider = shared_session,
 ) -> StateGraph[SectionState, Any, PaperInput, PaperOutput]:
-    """The uncompiled graph; `session_of` gives each node its library, roles and journal."""
+    """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
     graph = CheckedStateGraph(
         SectionState, context_schema=SectionContext, input_schema=PaperInput, output_schema=PaperOutput
     )

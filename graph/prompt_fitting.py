@@ -1,6 +1,6 @@
-"""Work that is done again with smaller prompts when a server has shown how little it holds.
+"""Retries work with smaller prompts after a server has shown how little its context holds.
 
-What was answered before is in the journal, so that nothing is paid for twice.
+Calls that were answered before come from the journal, so nothing is paid for twice.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .session import Session
 
 T = TypeVar("T")
 
-# About what stands beside the passages in a call of the reader: instructions, purpose and needs.
+# Approximate tokens of a reader call besides the passages: instructions, purpose and needs.
 _BESIDE_A_WINDOW: Final = "x" * 4_000
 
 
 async def fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
-    """What `work` returns, done again as often as a server of the run shows that it holds less than was known.
+    """Run `work`, again whenever a server turns out to have a smaller context than was known.
 
     Raises what `work` raises otherwise.
     """
@@ -39,7 +39,7 @@ async def fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]
 
 
 async def summarized(session: Session, run_id: str, paper: Paper, text: str) -> str:
-    """A summary of the paper, by the summarizer of a run; raises as the role does."""
+    """A summary of the paper by the summarizer of a run; raises what the role raises."""
 
     async def ask() -> str:
         return await (await session.roles_of(run_id)).summarizer.summarize(paper, text)
@@ -48,9 +48,9 @@ async def summarized(session: Session, run_id: str, paper: Paper, text: str) -> 
 
 
 async def search_limits(session: Session, runtime: Runtime[Any], *, section: bool) -> EvidenceLimits:
-    """The settings of a search in a run, with windows no larger than what the reader's server holds.
+    """The search limits of a run, with windows no larger than the reader's server holds.
 
-    For a section twice as much is read as for a question: it rests on several questions.
+    A section reads twice as much as a question, since it rests on several questions.
     """
     limits = session.limits
     if "reader" in session.extractive:

@@ -1,4 +1,4 @@
-"""Whether a query nearly repeats one that was answered already."""
+"""Detects queries that nearly repeat an earlier one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEARLY: Final = 0.8
 
 
 def answered_before(query: str, scope: dict[str, Any], records: Sequence[QueryRecord]) -> QueryRecord | None:
-    """The first record of the same scope whose words are nearly those of `query` (Jaccard of at least 0.8)."""
+    """The first record with the same scope whose words nearly match `query` (Jaccard of at least 0.8)."""
     words = _words(query)
     for record in records:
         if record["scope"] == scope and _overlap(words, _words(record["query"])) >= NEARLY:

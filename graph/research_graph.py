@@ -1,10 +1,10 @@
-"""The research graph: from a question over the papers it is about to a checked and rendered answer.
+"""The research graph: from a question and the papers it is about to a checked and rendered answer.
 
     START -> route -> plan_needs -> one_paper -> read -> generate -> check -> repair -> check ... -> render -> END
                                  -> survey    -> read -> agent -> guard -> tools -> agent ...
                                                                   guard -> generate
 
-The nodes from `agent` on are those of the section graph. `build_research_graph()` gives an uncompiled builder and
+The nodes from `agent` on are those of the section graph. `build_research_graph()` returns an uncompiled builder and
 `research_graph()` the graph compiled without a checkpointer, as for sections.
 """
 
@@ -29,7 +29,7 @@ ResearchGraph = CompiledStateGraph[ResearchState, Any, ResearchInput, ResearchOu
 def build_research_graph(
     session_of: SessionProvider = shared_session,
 ) -> StateGraph[ResearchState, Any, ResearchInput, ResearchOutput]:
-    """The uncompiled graph; `session_of` gives each node its library, roles and journal."""
+    """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
     graph = CheckedStateGraph(
         ResearchState, context_schema=SectionContext, input_schema=ResearchInput, output_schema=ResearchOutput
     )

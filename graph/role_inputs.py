@@ -25,11 +25,11 @@ from .session import Session
 from .state import DraftRecord, ResearchState, RunState, SectionState
 from .state_conversion import needs_of, own_coverage, own_queries
 
-_FEW: Final = 2  # findings of a need that are shown though they are weak
+_FEW: Final = 2  # findings of a need that are shown even when they are weak
 
 
 async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]:
-    """The brief for the state as it stands, and a warning for each piece of evidence that is gone."""
+    """The brief for the current state, and a warning for each piece of evidence that is gone."""
     evidence = [Evidence.from_dict(record) for record in worth_showing(visible_evidence(state), state, session)]
     sources, gone = await asyncio.to_thread(sources_for, session.library, evidence)
     known = set(state.get("warnings", []))
@@ -54,7 +54,7 @@ def _section_brief(state: SectionState, sources: Sequence[Source], session: Sess
 
 
 def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Session) -> AnswerBrief:
-    """What is known of a question; evidence that only the conversation before it had is kept apart."""
+    """The brief for a question; evidence that only the conversation before it had is kept apart."""
     fresh = _of_this_question(state)
     found = [source for source in sources if source.evidence.id in fresh]
     return AnswerBrief(
@@ -75,12 +75,12 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Sess
 
 
 def asked_length(needs: int) -> int:
-    """Words asked of an answer for which no length was given: the more there is to know, the longer."""
+    """The default answer length in words: it grows with the number of needs."""
     return min(500, 150 + 60 * needs)
 
 
 def library_line(library: Library) -> str:
-    """How large the library is, and of which years; blocks."""
+    """The size of the library and its range of years, on one line; blocks."""
     papers = library.papers()
     years = sorted(paper.year for paper in papers if paper.year)
     span = f" of {years[0]} to {years[-1]}" if years and years[0] != years[-1] else ""
@@ -88,10 +88,10 @@ def library_line(library: Library) -> str:
 
 
 def is_answerable(state: RunState, session: Session) -> bool:
-    """Whether any evidence bears on the question enough; what merely shares its field does not.
+    """True when some evidence is relevant enough to answer from; merely sharing the field is not.
 
-    In a paper that the question names, all that was kept does: whoever names it knows that it is the place. A chat
-    model may answer from what was cited before, and declines where that says nothing of the question.
+    In a paper that the question names, all evidence that was kept counts: whoever names it knows that it is the place
+    to look. A chat model may answer from what was cited before, and declines when that says nothing about the question.
     """
     given = cast(ResearchState, state)
     if given.get("recalled") and "writer" not in session.extractive:
@@ -102,7 +102,7 @@ def is_answerable(state: RunState, session: Session) -> bool:
 
 
 def _of_this_question(state: ResearchState) -> set[str]:
-    """The evidence that was found for the question; an answer that is written anew rests on what it had as well."""
+    """Ids of the evidence found for the question; a revised answer also rests on the evidence it had."""
     fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
     return fresh | {record["id"] for record in state.get("recalled", [])} if state.get("feedback") else fresh
 
@@ -116,9 +116,9 @@ def _searches_left(state: RunState, session: Session) -> int:
 
 
 def limits_of(state: RunState, library: Library) -> Scope:
-    """The part of the library that the user limits the run to; blocks.
+    """The scope that the user limits the run to; blocks.
 
-    Raises `InputError` for an unknown key or venue, and for years the wrong way round.
+    Raises `InputError` for an unknown key or venue, and for years in the wrong order.
     """
     given = cast(ResearchState, state)
     years = year_range(given.get("min_year"), given.get("max_year"))
@@ -126,7 +126,7 @@ def limits_of(state: RunState, library: Library) -> Scope:
 
 
 def visible_evidence(state: RunState) -> list[dict[str, Any]]:
-    """The evidence of the run; in a paper what the section's searches found, and what earlier sections offer."""
+    """The evidence of the run; in a paper what the section's own searches found, plus what earlier sections offer."""
     evidence = state.get("evidence", [])
     if "written" not in state:
         return evidence
@@ -136,11 +136,11 @@ def visible_evidence(state: RunState) -> list[dict[str, Any]]:
 
 
 def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: Session) -> list[dict[str, Any]]:
-    """The evidence that planner and writer work with: for each need its strong findings, the best first and so many as
-    the settings say; weak ones only where there is hardly a strong one. What a conversation recalls and what earlier
-    sections of a paper offer stays.
+    """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
-    Without a chat model for reading, and in runs begun before needs were planned, all of it is.
+    Weak findings are shown only for a need with hardly a strong one. Evidence that a conversation recalls or that
+    earlier sections of a paper offer is always kept. Without a chat model as reader, and in runs older than planned
+    needs, all evidence is shown.
     """
     if not state.get("needs") or "reader" in session.extractive:
         return list(records)
@@ -157,16 +157,16 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
 
 
 def earlier_sections(state: SectionState) -> tuple[EarlierSection, ...] | None:
-    """The sections of the same paper that are written already; None for a section that is written by itself."""
+    """The sections of the same paper that are already written; None for a section written on its own."""
     if "written" not in state:
         return None
     return tuple(EarlierSection(written["section"], written["draft"]["text"]) for written in state["written"])
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
-    """Sources whose chunk still holds the quote, in order, and a line for each that is lost.
+    """Sources whose chunk still holds the quote, in order, and a warning for each that is lost.
 
-    Chunk ids shift when a paper is edited, so evidence is found by its chunk's hash, else by its quote.
+    Chunk ids shift when a paper is edited, so evidence is found by its chunk's hash, or else by its quote.
     """
     names = dict.fromkeys(span.chunk_id for item in evidence for span in item.spans)
     by_id = {chunk.id: chunk for chunk in library.chunks(list(names))}
@@ -175,9 +175,9 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
     for item in evidence:
         chunk = by_id.get(item.chunk_id)
         if chunk is None or text_hash(chunk.text) != item.chunk_hash:
-            chunk = _found_again(library, item)
+            chunk = _relocated(library, item)
         if chunk is None:
-            lost.append(f"Source changed: the words of {item.id} are no longer in {item.key}; it is left out.")
+            lost.append(f"Source changed: the text of {item.id} is no longer in {item.key}, so it is left out.")
             continue
         start = item.start if chunk.text[item.start : item.end] == item.quote else chunk.text.index(item.quote)
         moved = replace(item, chunk_id=chunk.id, start=start, end=start + len(item.quote))
@@ -187,7 +187,7 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
 
 
 def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:
-    """What is shown of a finding: the sentences that carry it, and the one before each run of them that leans on it.
+    """The sentences shown for a finding: those that carry it, and the preceding one where a run of them depends on it.
 
     `chunk` is that of its first words; words in another chunk that has changed since are left out.
     """
@@ -208,8 +208,10 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
 
 
 def _each_once(shown: Sequence[tuple[int, PassageSentence]]) -> list[tuple[int, PassageSentence]]:
-    """Sentences that do not overlap in the paper, though chunks share their borders: those that carry first, then the
-    longer ones."""
+    """Sentences that do not overlap in the paper, although chunks share their borders.
+
+    Sentences that carry the finding come first, then longer ones.
+    """
     kept: list[tuple[int, PassageSentence]] = []
     for begin, sentence in sorted(shown, key=lambda at: (not at[1].carries, at[1].start - at[1].end)):
         end = begin + sentence.end - sentence.start
@@ -218,7 +220,7 @@ def _each_once(shown: Sequence[tuple[int, PassageSentence]]) -> list[tuple[int, 
     return kept
 
 
-def _found_again(library: Library, item: Evidence) -> Chunk | None:
+def _relocated(library: Library, item: Evidence) -> Chunk | None:
     try:
         chunks = library.paper_chunks(item.key)
     except InputError:
@@ -229,8 +231,10 @@ def _found_again(library: Library, item: Evidence) -> Chunk | None:
 
 
 def chunks_shown(state: RunState, session: Session) -> list[str]:
-    """The ids of the chunks that a chat model was shown, each once: by the agent's reading tools, and as its reader,
-    whether it made evidence of them or not."""
+    """Ids of the chunks that a chat model was shown, each once: by the agent's reading tools, and as its reader.
+
+    Chunks that gave no evidence are included.
+    """
     wanted = [
         item
         for message in state.get("messages", [])
@@ -242,7 +246,7 @@ def chunks_shown(state: RunState, session: Session) -> list[str]:
 
 
 def load_read_chunks(library: Library, ids: Sequence[str]) -> list[tuple[Chunk, Paper]]:
-    """These chunks with their papers, those that are still there."""
+    """These chunks with their papers; chunks that are gone are left out."""
     chunks = library.chunks(ids)
     papers = {key: library.paper(key) for key in dict.fromkeys(chunk.key for chunk in chunks)}
     return [(chunk, papers[chunk.key]) for chunk in chunks]
@@ -260,7 +264,7 @@ def draft_of(state: RunState) -> Draft:
 
 
 def record_of(draft: Draft) -> DraftRecord:
-    """The draft as the state holds it."""
+    """The draft as a state record."""
     return {
         "text": draft.text,
         "truncated": draft.truncated,
@@ -270,7 +274,7 @@ def record_of(draft: Draft) -> DraftRecord:
 
 
 def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:
-    """The sources with the words that the writer chose, where it chose others than the reader."""
+    """The sources with the quotes that the writer chose, where they differ from the reader's."""
     spans = {span.evidence_id: span for span in draft.quotes}
     chosen = []
     for source in sources:

@@ -1,12 +1,12 @@
-"""The section graph: from default queries over an agent with tools to a checked and rendered section.
+"""The section graph: from default queries through an agent with tools to a checked and rendered section.
 
     START -> default_queries -> plan_needs -> gather -> agent -> guard -> tools -> agent ...
                                                                  guard -> generate -> check
     check -> repair -> check ... -> render -> END
 
-`build_section_graph()` gives an uncompiled builder, which the command line compiles with a checkpointer of its
-own; `section_graph()` gives the graph compiled without one, for the LangGraph server, which brings its own, and
-for a parent graph, whose checkpointer it inherits.
+`build_section_graph()` returns an uncompiled builder, which the command line compiles with its own checkpointer;
+`section_graph()` returns the graph compiled without one, for the LangGraph server, which brings its own, and for a
+parent graph, whose checkpointer it inherits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SectionGraph = CompiledStateGraph[SectionState, Any, SectionInput, SectionOutput
 def build_section_graph(
     session_of: SessionProvider = shared_session,
 ) -> StateGraph[SectionState, Any, SectionInput, SectionOutput]:
-    """The uncompiled graph; `session_of` gives each node its library, roles and journal."""
+    """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
     graph = CheckedStateGraph(
         SectionState, context_schema=SectionContext, input_schema=SectionInput, output_schema=SectionOutput
     )
@@ -42,7 +42,7 @@ def build_section_graph(
 
 
 def add_steps(graph: StateGraph[SectionState, Any, Any, Any], session_of: SessionProvider, *, finished: str) -> None:
-    """Add the steps from the default queries to a checked draft, which goes on to the node `finished`."""
+    """Add the steps from the default queries to a checked draft, which continues to the node `finished`."""
     for node in (
         nodes.default_queries,
         nodes.plan_needs,

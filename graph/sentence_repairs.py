@@ -1,6 +1,6 @@
-"""Repair by sentence: which sentences of a draft fail, and what replaces them.
+"""Repair by sentence: selects the sentences of a draft that fail and applies their replacements.
 
-A sentence that does not fail is never written again: what replaces another is put in its place by span.
+A sentence that does not fail is never rewritten: replacements are put in place by span.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ..roles.inputs import Source
 from ..roles.protocols import FailingSentence
 from .state import Attempt, EditRecord
 
-# A problem of the whole draft, for which it is written again.
+# Problems of the whole draft, which is then rewritten.
 OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
-# Notes that the writer is told of when it repairs, though they ask for no repair by themselves.
+# Notes that are shown to the writer during a repair, although they do not cause one.
 TOLD_BESIDE: Final = frozenset({"partly-supported"})
 IDLE: Final = "idle-marker"
 
 _OFFERED: Final = 3  # sources for a sentence that cites none
 _SAME_CLAIM: Final = 0.6
-# Characters that are read to find the edits that would change other sentences: some, and some for each of the text.
+# Characters read when looking for edits that change other sentences: a base amount, and a factor of the text length.
 _READ_AT_LEAST: Final = 8_000
 _READINGS: Final = 3
 _MARKERS = re.compile(r"[ \t]*((?:\[E[1-9]\d{0,5}\])+)")
@@ -44,7 +44,7 @@ _ENDS = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*$")
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A sentence at fault, `text[start:end]` of the draft; a writer is shown it without markers that add nothing."""
+    """A failing sentence, `text[start:end]` of the draft; the writer is shown it without markers that add nothing."""
 
     start: int
     end: int
@@ -53,13 +53,13 @@ class Failing:
 
 
 def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Failing]:
-    """The sentences to be repaired, in order; where there are any, with those that could be better."""
+    """The sentences to repair, in order; when there are any, sentences that could be improved are included."""
     text, findings = attempt["draft"]["text"], attempt["findings"]
     by_id = {source.evidence.id: source for source in sources}
     placed = sentences(text)
     here = findings_in(findings, placed, text)
     fails = any(item["severity"] != "note" for found in here for item in found)
-    leads = _leads(text, placed)
+    leads = _list_introductions(text, placed)
     found: list[Failing] = []
     for place, sentence in enumerate(placed):
         told = [item for item in here[place] if item["severity"] != "note" or item["rule"] in TOLD_BESIDE]
@@ -80,7 +80,7 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
 
 
 def edits_of(text: str, failing: Sequence[Failing], answers: Sequence[str | None], own_words: str) -> list[EditRecord]:
-    """What a writer's answers replace, in order, without those that would change another sentence."""
+    """The edits that follow from a writer's answers, in order, without those that would change another sentence."""
     edits: list[EditRecord] = []
     for item, answer in zip(failing, answers, strict=True):
         new = _cleaned(answer, item.shown.text)
@@ -90,12 +90,12 @@ def edits_of(text: str, failing: Sequence[Failing], answers: Sequence[str | None
             edits.append({"start": item.start, "end": item.end, "text": new})
     if _leaves_others(text, edits):
         return edits
-    safe = _safe_ones(text, edits)
+    safe = _safe_edits(text, edits)
     return safe if _leaves_others(text, safe) else []
 
 
 def apply_edits(text: str, edits: Sequence[EditRecord]) -> str:
-    """The text with each edit in its place; what a removed sentence leaves empty goes with it."""
+    """The text with all edits applied; blank lines and list items left empty by a removed sentence go with it."""
     pieces: list[str] = []
     removed: list[tuple[int, int]] = []
     done = length = 0
@@ -112,7 +112,7 @@ def apply_edits(text: str, edits: Sequence[EditRecord]) -> str:
 
 
 def without_markers_of(sentence: str, ids: Sequence[str]) -> str:
-    """The sentence without the markers of these ids; nothing else of it changes."""
+    """The sentence without the markers of these ids; nothing else changes."""
     if not ids:
         return sentence
 
@@ -127,7 +127,7 @@ def without_markers_of(sentence: str, ids: Sequence[str]) -> str:
 def findings_in(
     findings: Sequence[FindingRecord], placed: Sequence[CitedSentence], text: str
 ) -> list[list[FindingRecord]]:
-    """For each sentence the findings that concern a letter or digit of it, or one of its markers."""
+    """For each sentence the findings that touch a letter or digit of it, or one of its markers."""
     starts = [sentence.start for sentence in placed]
     found: list[list[FindingRecord]] = [[] for _ in placed]
     for item in findings:
@@ -141,7 +141,7 @@ def findings_in(
 
 
 def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
-    """The markers that a finding names as idle: those that it names behind the sentence."""
+    """The markers that a finding names as idle, which it lists after the sentence."""
     return tuple(
         identifier
         for item in findings
@@ -150,16 +150,16 @@ def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
     )
 
 
-def _leads(text: str, placed: Sequence[CitedSentence]) -> list[CitedSentence | None]:
-    """For each sentence the one that introduces the list in which it is an item: "They differ in three ways [E1]:"."""
+def _list_introductions(text: str, placed: Sequence[CitedSentence]) -> list[CitedSentence | None]:
+    """For each sentence the one that introduces its list, such as "They differ in three ways [E1]:"."""
     leads: list[CitedSentence | None] = []
-    above = 0  # the sentence that begins the line on which the one before stands
+    above = 0  # the sentence that starts the line of the previous one
     for place, sentence in enumerate(placed):
         if not place or not _is_item(text, sentence):
             leads.append(None)
         elif _COLON.search(placed[place - 1].text):
             leads.append(placed[place - 1])
-        else:  # an item may have more sentences than the one that begins its line
+        else:  # an item may have further sentences after the one that starts its line
             leads.append(leads[above])
         above = place if _begins_line(text, sentence) else above
     return leads
@@ -176,8 +176,10 @@ def _begins_line(text: str, sentence: CitedSentence) -> bool:
 
 
 def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: CitedSentence | None) -> tuple[str, str]:
-    """The sentences before and after in the same paragraph; before the first one its heading, before an item of a list
-    what introduces it as well."""
+    """The sentences before and after in the same paragraph.
+
+    Before the first one this is its heading; before a list item it includes the sentence that introduces the list.
+    """
     here = placed[place]
     before = placed[place - 1] if place else None
     after = placed[place + 1] if place + 1 < len(placed) else None
@@ -190,7 +192,7 @@ def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: Ci
 
 
 def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tuple[str, ...]:
-    """What the neighbours in the paragraph of a sentence without a marker cite: it may rest on the same."""
+    """What the neighbours of a sentence without a marker cite: it may rest on the same evidence."""
     here = placed[place]
     if here.ids:
         return ()
@@ -206,8 +208,10 @@ def _evidence_for(
     lead: CitedSentence | None,
     near: Sequence[str],
 ) -> tuple[Source, ...]:
-    """What the sentence cites, the messages name, and the introduction of its list and `near` cite; for one without any
-    of them, what shares most words with it."""
+    """The sources for a repair: what the sentence, the messages, the list's introduction and `near` name.
+
+    For a sentence without any of these, the sources that share most words with it.
+    """
     hints = [_QUOTED.sub("", message) for message in messages]
     hinted = (found for hint in hints for found in marker_ids(hint))
     ids = dict.fromkeys([*sentence.ids, *hinted, *(lead.ids if lead else ()), *near])
@@ -220,7 +224,7 @@ def _evidence_for(
 
 
 def _cleaned(answer: str | None, old: str) -> str | None:
-    """An answer as one sentence or more of a paragraph, or None when it cannot stand there."""
+    """An answer as one or more sentences of a paragraph, or None when it cannot be used there."""
     if answer is None:
         return None
     new = _LEADING_MARK.sub("", normalise_markers(" ".join(answer.split())))
@@ -232,16 +236,19 @@ def _cleaned(answer: str | None, old: str) -> str | None:
 
 
 def _dropped_its_source(old: str, new: str, own_words: str) -> bool:
-    """Whether a claim stays without its marker, though it is none of the experiment's."""
+    """True when a claim lost its marker although it is not a statement of the experiment."""
     if not marker_ids(old) or marker_ids(new) or NEEDED in new:
         return False
     words = _words(new)
     return bool(words) and (len(words & _words(old)) >= _SAME_CLAIM * len(words) > len(words & _words(own_words)))
 
 
-def _safe_ones(text: str, edits: Sequence[EditRecord]) -> list[EditRecord]:
-    """The edits that leave the other sentences of their paragraphs as they are; those of a paragraph where one does
-    not are halved until it is found. What is not reached after some readings of the text is left as it was."""
+def _safe_edits(text: str, edits: Sequence[EditRecord]) -> list[EditRecord]:
+    """The edits that leave the other sentences of their paragraphs unchanged.
+
+    The edits of a paragraph with an unsafe one are bisected until it is found; edits not reached within the reading
+    limit are dropped.
+    """
     ends = [match.start() for match in BLANK_LINE.finditer(text)]
     by_paragraph: dict[int, list[EditRecord]] = {}
     for edit in edits:
@@ -265,7 +272,7 @@ def _safe_ones(text: str, edits: Sequence[EditRecord]) -> list[EditRecord]:
 
 
 def _leaves_others(text: str, edits: Sequence[EditRecord]) -> bool:
-    """Whether all other sentences stay as they are, to the character, and in order."""
+    """True when all other sentences stay the same, to the character and in order."""
     by_start = {edit["start"]: edit["text"] for edit in edits}
     wanted: list[str] = []
     for sentence in sentences(text):

@@ -1,7 +1,7 @@
-"""What the nodes of a run work with: library, roles, journal and settings, opened once and shared.
+"""The session that nodes work with: library, roles, journal and settings, opened once and shared.
 
 The command line opens one for each command. A graph that runs on the LangGraph server or inside a parent graph
-takes the process's shared one, opened on first use by the settings of its context.
+uses the process's shared session, opened on first use with the settings of its context.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
 LATEST_RUNS = 16
-# Vectors belong to the library, not to a run: whichever run asks first pays, and none asks again.
+# Vectors belong to the library, not to a run: the first run that needs one pays, and later runs reuse it.
 _EMBEDDING_SCOPE = RunScope("embedding")
 
 
 class EmptyLibraryError(InputError):
-    """There is nothing to cite from."""
+    """The library has no papers to cite."""
 
     default_help = "Index your papers first: {citeloom} ingest PAPERS --bib FILE."
 
 
 @dataclass
 class Session:
-    """Shared by all runs of a process on one home; roles are made for each run, since the journal counts by run."""
+    """Shared by all runs of a process on one home; roles are created for each run, since the journal counts by run."""
 
     settings: Settings
     home: Home
@@ -61,17 +61,17 @@ class Session:
     journal: Journal
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
-    graphs: dict[str, Any] = field(default_factory=dict)  # uncompiled, by name: making one takes 6 ms
+    graphs: dict[str, Any] = field(default_factory=dict)  # uncompiled, by name: building one takes 6 ms
     _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
-    _contexts: list[Contexts] = field(default_factory=list)  # the one, shared like the roles that learn for it
+    _contexts: list[Contexts] = field(default_factory=list)  # at most one, shared with copies of this session
 
     @property
     def limits(self) -> EvidenceLimits:
-        """The settings of a search.
+        """The limits of a search.
 
-        Without a chat model single chunks are read, all that are found, and the best of them kept: that costs no call.
+        Without a chat model single chunks are read, all that are found, and the best are kept: that costs no call.
         """
         names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
@@ -83,7 +83,7 @@ class Session:
 
     @property
     def contexts(self) -> Contexts:
-        """What is known of how much the servers hold."""
+        """The known context sizes of the servers."""
         if not self._contexts:
             names = [name for name in ROLE_NAMES if name not in self.extractive]
             self._contexts.append(Contexts(self.settings, self.journal, names, self.chat_model))
@@ -91,12 +91,12 @@ class Session:
 
     @property
     def answer_style(self) -> CitationStyle:
-        """How an answer cites: by numbers, unless a style was asked for."""
+        """The citation style of an answer: numeric, unless a style was configured."""
         return self.settings.cite_style if "cite_style" in self.settings.model_fields_set else "numeric"
 
     @property
     def custom_model_id(self) -> str:
-        """Names a chat model that was given as an object; empty when the settings name it."""
+        """Identifies a chat model that was given as an object; empty when the settings name it."""
         if self.chat_model is None:
             return ""
         from ..models.http.model_identity import key_of
@@ -106,7 +106,7 @@ class Session:
         return key_of([identity.endpoint, identity.model, identity.parameters])[:16]
 
     def key_marks(self) -> list[str]:
-        """What a run keeps of its keys (`Settings.key_marks`); raises `ConfigurationError` as that does."""
+        """The marks of its keys that a run stores (`Settings.key_marks`); raises `ConfigurationError` as that does."""
         return [] if self.chat_model is not None else self.settings.key_marks(ROLE_NAMES)
 
     @property
@@ -118,7 +118,7 @@ class Session:
 
     @property
     def notice(self) -> str:
-        """One line about what the extractive mode is not; empty when chat models write."""
+        """One line about the limits of the extractive mode; empty when chat models write."""
         return extractive_roles(self.library.embedding, summary_words=60).notice if self.extractive else ""
 
     @property
@@ -127,7 +127,7 @@ class Session:
         return ANSWER_NOTICE if self.extractive else ""
 
     def style_of(self, brief: Brief) -> CitationStyle:
-        """How a section or an answer cites."""
+        """The citation style of a section or an answer."""
         return self.answer_style if brief.kind == "answer" else self.settings.cite_style
 
     def notice_of(self, brief: Brief) -> str:
@@ -135,16 +135,16 @@ class Session:
         return self.answer_notice if brief.kind == "answer" else self.notice
 
     def with_settings(self, **changes: Any) -> Session:
-        """The same session under changed settings, with graphs of its own: those are bound to their session."""
+        """The same session with changed settings, and graphs of its own: graphs are bound to their session."""
         return replace(self, settings=self.settings.model_copy(update=changes), graphs={})
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, or one that shares its library."""
+        """True when it was closed, or another session that shares its library."""
         return not self.journal.is_open
 
     def close(self) -> None:
-        """Let go of library and journal; may be called twice."""
+        """Close library and journal; may be called twice."""
         self.library.close()
         self.journal.close()
         discard_copy(self.home)
@@ -167,10 +167,10 @@ class Session:
             raise EmptyLibraryError(f"{self.home.root}: the library is empty.")
 
     def set_scope(self, run_id: str, *, fresh: bool) -> None:
-        """Say which answers a run may take from the journal, before its first call."""
+        """Set which answers a run may take from the journal, before its first call."""
         scope = RunScope(run_id, fresh)
         if self._scopes.get(run_id) != scope:
-            self._roles.pop(run_id, None)  # those of a run of the same name that was deleted
+            self._roles.pop(run_id, None)  # roles of a deleted run of the same name
             self.contexts.forget(run_id)
         self._scopes[run_id] = scope
 
@@ -179,7 +179,7 @@ class Session:
         return self._scopes.setdefault(run_id, RunScope(run_id))
 
     async def usage(self, run_id: str) -> dict[str, Any]:
-        """What the run cost so far, over all the times it was taken up."""
+        """What the run has cost so far, over all the times it was resumed."""
         spent = await self.journal.spending([run_id])
         return asdict(Usage.of(spent, total_cost(spent, self.settings.prices)))
 
@@ -189,7 +189,7 @@ class Session:
         return Usage.of(spent, total_cost(spent, self.settings.prices))
 
     def budget(self, run_id: str) -> Budget:
-        """What bounds the calls of a run."""
+        """The budget that limits the calls of a run."""
         if run_id not in self._budgets:
             self._budgets[run_id] = Budget(BudgetLimits.of(self.settings), self.settings.prices, self.journal)
             self._budgets[run_id].cover(run_id)
@@ -215,12 +215,12 @@ class Session:
         return self._roles[run_id]
 
     async def learn_sizes(self, run_id: str) -> None:
-        """Keep with a run what it has learned of how much the servers hold; its roles are made anew by that."""
+        """Store with a run the context sizes it has learned, and rebuild its roles accordingly."""
         await self.contexts.keep(run_id)
         self._roles.pop(run_id, None)
 
     def show_passages(self, lead: str, chunks: list[Chunk]) -> str:
-        """Passages as a model reads them: fenced, and told apart from instructions."""
+        """Passages as a model reads them: fenced, and separated from instructions."""
         return show_passages(lead, chunks)
 
     def _make_roles(self, run_id: str, sizes: Mapping[RoleName, int | None]) -> Roles:
@@ -282,7 +282,8 @@ def open_session(
 ) -> Iterator[Session]:
     """A session, closed at the end; blocks, but nothing is loaded before it is used.
 
-    `on_notice` is told of what takes long on opening.
+    `on_notice` is called when opening takes long.
+
     Raises `InputError` for a home, store or prompts folder that cannot be used, and when there is no library and
     `create` is off.
     """
@@ -301,7 +302,7 @@ def create_session(
     create: bool = True,
     on_notice: Callable[[str], None] | None = None,
 ) -> Session:
-    """A session that somebody has to close; blocks and raises as `open_session` does."""
+    """A session that the caller has to close; blocks and raises as `open_session` does."""
     loaded = PromptLibrary(settings.prompts_dir)
     if not create:
         home.require_library()
@@ -317,7 +318,7 @@ def create_session(
 
 
 def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:
-    """The embedding that was handed in, else the one that the settings name."""
+    """The embedding model given as an object, or else the one that the settings name."""
     from ..models.embeddings.local import LocalEmbedding
     from ..models.embeddings.remote import embedding_for, endpoint_embedding
 

@@ -1,4 +1,4 @@
-"""The sessions that the runs of one process share, as in the LangGraph server and under a parent graph."""
+"""Sessions shared by the runs of one process, as in the LangGraph server and inside a parent graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .session import LATEST_RUNS, Session, create_session
 
 @dataclass
 class _Shared:
-    """What the runs of one event loop share: stores by what opens them, and on these a session for each settings."""
+    """What the runs of one event loop share: stores by the settings that open them, and a session for each settings."""
 
     opened: dict[str, asyncio.Task[Session]] = field(default_factory=dict)
     benches: dict[str, Session] = field(default_factory=dict)
@@ -27,14 +27,14 @@ class _Shared:
 _shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
 
 
-# Settings with which library and journal are opened; with others, a run takes those that are open.
+# Settings that library and journal are opened with; runs that differ only in others share the open stores.
 _OF_STORES: Final = frozenset(
     {"embedding_model", "embedding_base_url", "prompts_dir", "request_timeout", "max_retries", "max_concurrency"}
 )
 
 
 async def shared_session(runtime: Runtime[Any]) -> Session:
-    """The process's session for the settings of a run's context; raises `InputError`, as when there is no library."""
+    """The process's session for the settings of a run's context; raises `InputError`, also when there is no library."""
     settings, home = await asyncio.to_thread(_settings_and_home, runtime.context)
     shared = _shared.setdefault(asyncio.get_running_loop(), _Shared())
     origin = settings.origin("embedding_base_url")
@@ -45,7 +45,7 @@ async def shared_session(runtime: Runtime[Any]) -> Session:
     try:
         first = await asyncio.shield(opening)
     except BaseException:
-        # A run that is cancelled while it waits leaves the opening to the others.
+        # When a run is cancelled while it waits, the others still get the session.
         if opening.done() and (opening.cancelled() or opening.exception() is not None):
             shared.opened.pop(stores, None)
         raise

@@ -1,4 +1,4 @@
-"""What a run remembers between steps: plain values only, texts stay in the library.
+"""The state of a run between steps: plain values only, since texts stay in the library.
 
 Checkpoints hold the whole state, so a chunk's text in here would be written once for every step of the run.
 """
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic makes the forms of Studio, and on 3.11 needs this one
+from typing_extensions import TypedDict  # pydantic builds the forms of Studio, and on 3.11 needs this one
 
 from ..citations.checks.findings import FindingRecord
 from ..experiment import SectionKind
@@ -20,11 +20,12 @@ from ..roles.protocols import VerdictLabel
 
 
 class QueryRecord(TypedDict):
-    """A search that was answered, and the evidence that answered it, best first; `section` is whose search it was.
+    """An answered search and its evidence, best first; `section` is the section that made it.
 
-    `default` are the experiment's fields, which the needs are planned from, `need` the first search for a need and
-    `custom` the agent's; `needs` are the ids of those that it was made for. `proposed`, `shown` and `unreadable` count
-    passages (see `tools.evidence.Searched`); searches of older runs did not count them.
+    `origin` is `default` for the experiment's fields, from which the needs are planned, `need` for the first search of
+    a need, and `custom` for a search of the agent; `needs` are the ids of the needs it was made for. `proposed`,
+    `shown` and `unreadable` count passages (see `tools.evidence_search.Searched`); searches of older runs did not count
+    them.
     """
 
     section: NotRequired[SectionKind]
@@ -39,7 +40,7 @@ class QueryRecord(TypedDict):
 
 
 class DraftRecord(TypedDict):
-    """The latest draft: text with markers, whether it was cut off, spans chosen by the writer, notes."""
+    """The latest draft: text with markers, whether it was cut off, quotes chosen by the writer, notes."""
 
     text: str
     truncated: bool
@@ -57,7 +58,7 @@ class NeedRecord(TypedDict):
 
 
 class WindowRecord(TypedDict):
-    """Chunks of one section that are to be read together; `hits` were searched for, each with its cosine."""
+    """Chunks of one section that are read together; `hits` are those that searches found, each with its cosine."""
 
     chunks: list[str]
     hits: list[str]
@@ -66,10 +67,10 @@ class WindowRecord(TypedDict):
 
 
 class VerdictRecord(TypedDict):
-    """What the judge said of a sentence, with its markers, for one piece of the evidence that it cites.
+    """The judge's verdict on a sentence, with its markers, for one piece of the evidence that it cites.
 
     The label is that of the sentence, judged against all its evidence together; `start` and `end` are in the evidence's
-    own chunk, `spans` are the chunk, start and end of all words that decide. Older runs judged each piece by itself:
+    own chunk, `spans` are the chunk, start and end of all deciding words. Older runs judged each piece separately:
     their records have neither `adds` nor `spans`.
     """
 
@@ -84,7 +85,7 @@ class VerdictRecord(TypedDict):
 
 
 class EditRecord(TypedDict):
-    """A sentence that a repair replaced: its span in the draft before, and what is put there; empty if removed."""
+    """A sentence that a repair replaced: its span in the draft before, and its replacement; empty if removed."""
 
     start: int
     end: int
@@ -92,7 +93,7 @@ class EditRecord(TypedDict):
 
 
 class Attempt(TypedDict):
-    """A draft with what was found in it; `edits` are what its repair replaced, absent where all was written again."""
+    """A draft with its findings; `edits` are what its repair replaced, absent when the whole draft was rewritten."""
 
     draft: DraftRecord
     findings: list[FindingRecord]
@@ -100,10 +101,10 @@ class Attempt(TypedDict):
 
 
 class WrittenSection(TypedDict):
-    """A section of a paper that is finished but for its citation style: all that its record is made of.
+    """A finished section of a paper, before its citation style is applied: all that its record is built from.
 
-    `offered` is the evidence of earlier sections that it was shown, `read` the chunks that its agent read beside,
-    `spent` what the paper had cost when it was finished.
+    `offered` is the evidence of earlier sections that it was shown, `read` the other chunks that its agent read,
+    `spent` the cost of the paper up to its end.
     """
 
     section: SectionKind
@@ -118,9 +119,9 @@ class WrittenSection(TypedDict):
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append evidence whose id is not there yet; ids keep their chunk for the whole thread.
+    """Append evidence with new ids; ids keep their chunk for the whole thread.
 
-    What a conversation recalled and a search has found again is read anew, and takes its own place.
+    Evidence that a conversation recalled and a search has found again replaces its earlier record.
     """
     again = {record["id"]: record for record in new}
     kept = [again.pop(record["id"], record) for record in known]
@@ -156,9 +157,9 @@ class PaperOutput(TypedDict):
 
 
 class RunState(TypedDict, total=False):
-    """What every run remembers, of a section, a paper or a question.
+    """The state that every run has, of a section, a paper or a question.
 
-    `needs` are what has to be known, `read_chunks` the ids of the chunks that were read for them.
+    `needs` are the planned needs, `read_chunks` the ids of the chunks that were read for them.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -182,10 +183,10 @@ class RunState(TypedDict, total=False):
 
 
 class SectionState(RunState, total=False):
-    """The state of one section's run, or of a paper's, whose sections are written one after the other.
+    """The state of a section's run, or of a paper's, whose sections are written one after the other.
 
-    Only a paper's has `written`, its finished sections, and `offered`, the evidence of theirs that the section under
-    way is shown beside its own; its queries and evidence are those of all sections, all other fields begin anew.
+    Only a paper has `written`, its finished sections, and `offered`, the evidence of earlier sections that the current
+    section is shown; its queries and evidence are those of all sections, all other fields are reset for each section.
     """
 
     section: SectionKind
@@ -195,14 +196,14 @@ class SectionState(RunState, total=False):
 
 
 class TurnRecord(TypedDict):
-    """A question asked before in a conversation, and its answer with markers."""
+    """An earlier question of the conversation, and its answer with markers."""
 
     question: str
     answer: str
 
 
 class RouteRecord(TypedDict):
-    """Where a question looks: in one paper or over several, the papers that it names, the kinds of section."""
+    """Where a question is searched: in one paper or in several, the papers that it names, the kinds of section."""
 
     track: Literal["one_paper", "survey"]
     papers: list[str]
@@ -210,16 +211,16 @@ class RouteRecord(TypedDict):
 
 
 class ResearchInput(TypedDict):
-    """What a caller gives: the question, and limits where there are any.
+    """What a caller gives: the question, and limits if any.
 
-    What follows after `single_shot` is a conversation's: what was asked before, the evidence that was cited then, the
-    ids of all chunks that were evidence, the keys that were cited (the first has number 1), and what the user says of
-    the last answer when it is to be written anew.
+    The fields after `single_shot` come from a conversation: earlier turns, the evidence they cited, the ids of all
+    chunks that were evidence, the keys that were cited (the first has number 1), and the user's feedback when the last
+    answer is to be revised.
     """
 
     question: Annotated[str, Field(description="The question to answer from your papers.")]
-    sources: NotRequired[Annotated[int, Field(description="Papers that the answer may cite at most.")]]
-    words: NotRequired[Annotated[int, Field(description="Length asked of the answer.")]]
+    sources: NotRequired[Annotated[int, Field(description="Maximum number of papers that the answer may cite.")]]
+    words: NotRequired[Annotated[int, Field(description="Requested length of the answer in words.")]]
     min_year: NotRequired[Annotated[int | None, Field(description="First year of publication.")]]
     max_year: NotRequired[Annotated[int | None, Field(description="Last year of publication.")]]
     venue: NotRequired[Annotated[str, Field(description="A part of the venue's name.")]]
@@ -244,9 +245,9 @@ class ResearchOutput(TypedDict):
 
 
 class ResearchState(RunState, total=False):
-    """The state of one question's run; `found` are the windows of the first search, best first.
+    """The state of a question's run; `found` are the windows of the first search, best first.
 
-    Runs begun before there were windows have the ids of chunks there, with their cosines.
+    In runs older than windows, `found` holds chunk ids with their cosines.
     """
 
     question: str
@@ -268,5 +269,5 @@ class ResearchState(RunState, total=False):
     answered: bool
 
 
-# What a node returns: some of the state's fields, or `Overwrite` of one that a reducer would add to.
+# What a node returns: some fields of the state, or `Overwrite` of one that a reducer would append to.
 Update = dict[str, Any]

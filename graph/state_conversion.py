@@ -1,4 +1,4 @@
-"""From state to searches and back: needs, purposes and windows as typed values, what was found as records."""
+"""Converts between state records and typed values: needs, purposes, windows and searches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEAR_PAPERS = 10  # whose titles the planner of needs is shown
 
 
 def needs_of(state: RunState) -> tuple[Need, ...]:
-    """The planned needs. A run begun before there were any has one: its question, or its section's default queries."""
+    """The planned needs. A run older than planned needs has one: its question, or its section's default queries."""
     if records := state.get("needs"):
         return tuple(Need.from_dict(record) for record in records)
     if "question" in state:
@@ -35,7 +35,7 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
 
 
 def purpose_of(state: RunState) -> Purpose:
-    """What passages are read for: the question with what the user found lacking, or the section and its subject."""
+    """What passages are read for: the question with the user's feedback, or the section and its subject."""
     needs = needs_of(state)
     if "question" in state:
         given = cast(ResearchState, state)
@@ -45,7 +45,7 @@ def purpose_of(state: RunState) -> Purpose:
 
 
 def section_purpose(kind: str, experiment: Experiment) -> str:
-    """One line on what a section of `kind` is about, without the experiment's numbers and verdict."""
+    """One line on the subject of a section, without the experiment's numbers and verdict."""
     concept = experiment.paper_concept
     about = filter(None, map(searchable, (concept.title, concept.description)))
     supposed = searchable(experiment.hypothesis.description)
@@ -54,13 +54,13 @@ def section_purpose(kind: str, experiment: Experiment) -> str:
 
 
 def own_queries(state: RunState) -> list[QueryRecord]:
-    """The searches of the question or the section under way."""
+    """The searches of the current question or section."""
     section = cast(SectionState, state).get("section")
     return [record for record in state.get("queries", []) if record.get("section") == section]
 
 
 def own_coverage(state: RunState) -> list[NeedCoverage]:
-    """How each need of the question or the section under way stands."""
+    """The coverage of each need of the current question or section."""
     queries = own_queries(state)
     ids = {identifier for record in queries for identifier in record["evidence_ids"]}
     evidence = [record for record in state.get("evidence", []) if record["id"] in ids]
@@ -68,12 +68,12 @@ def own_coverage(state: RunState) -> list[NeedCoverage]:
 
 
 def searched_in_vain(state: RunState) -> list[str] | None:
-    """The needs for which the library was searched in vain; None for a run that planned none."""
+    """The needs for which searches found nothing; None for a run that planned none."""
     return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
 
 
 async def near_titles(session: Session, text: str) -> list[str]:
-    """The number of papers, and the titles of those whose summaries are nearest to a text."""
+    """The titles of the papers whose summaries are nearest to a text, and the size of the library."""
     vector = await session.library.embedding.embed_query(text)
     near = await asyncio.to_thread(session.library.nearest_papers, vector, NEAR_PAPERS)
     total = len(await asyncio.to_thread(session.library.papers))
@@ -82,7 +82,7 @@ async def near_titles(session: Session, text: str) -> list[str]:
 
 
 def window_records(windows: Sequence[Window]) -> list[WindowRecord]:
-    """Windows as the state holds them, without their texts."""
+    """Windows as state records, without their texts."""
     return [
         {
             "chunks": [chunk.id for chunk in window.chunks],
@@ -95,7 +95,7 @@ def window_records(windows: Sequence[Window]) -> list[WindowRecord]:
 
 
 def windows_from(records: Sequence[Any], library: Library) -> list[Window]:
-    """The windows of a state's records, without what has left the library; blocks."""
+    """The windows of state records, without chunks that have left the library; blocks."""
     full = [record if isinstance(record, Mapping) else _of_one_chunk(*record) for record in records]
     chunks = {chunk.id: chunk for chunk in library.chunks([name for record in full for name in record["chunks"]])}
     windows: list[Window] = []
@@ -114,14 +114,14 @@ def _of_one_chunk(name: str, cosine: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSearch:
-    """A search that was made: its record still without evidence, and what it brought."""
+    """A search that was made: its record, still without evidence, and what it found."""
 
     record: QueryRecord
     searched: Searched
 
 
 def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, Any]) -> list[PlannedSearch]:
-    """The first search for all needs as one record for each of them, with the findings that serve it."""
+    """The first search for all needs as one record per need, with the findings that serve it."""
     known = {need.id for need in needs}
     searches: list[PlannedSearch] = []
     for place, need in enumerate(needs):
@@ -135,7 +135,7 @@ def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, A
             "scope": scope,
             "evidence_ids": [],
         }
-        # What was read is counted once, with the first of them.
+        # Passages are counted once, in the first record.
         own = Searched(tuple(mine), ()) if place else replace(searched, found=tuple(mine))
         searches.append(PlannedSearch(record, own))
     return searches
@@ -148,7 +148,7 @@ def recorded(
     emit: Callable[[Any], None],
     given: Mapping[str, str] | None = None,
 ) -> Update:
-    """New evidence with its ids beside what is `known`, and the records of the searches; announces each new piece."""
+    """Number new evidence, record the searches, and emit an event for each piece that is not `known`."""
     new, ids = number_evidence(known, [search.searched.found for search in searches], given)
     there = {record["id"] for record in known}
     for event in evidence_found(record for record in new if record["id"] not in there):
@@ -164,17 +164,17 @@ def recorded(
 
 
 def passages_of(searched: Searched) -> dict[str, int]:
-    """How many passages a search came upon, showed to the reader, and lost, as its record counts them."""
+    """The passage counts of a search, as its record holds them: proposed, shown to the reader, unreadable."""
     return {"proposed": searched.proposed, "shown": searched.shown, "unreadable": searched.unreadable}
 
 
 def need_records(needs: Sequence[Need]) -> list[NeedRecord]:
-    """Needs as the state holds them."""
+    """Needs as state records."""
     return [cast(NeedRecord, need.as_dict()) for need in needs]
 
 
 def needs_planned(needs: Sequence[Need]) -> Any:
-    """The event that tells what will be searched for."""
+    """The event that announces the planned needs."""
     return progress(
         "needs", f"{counted(len(needs), 'need')}: {'; '.join(need.text for need in needs)}", total=len(needs)
     )

@@ -2,8 +2,8 @@
 
 It is named as a module, not as a file, so that `langgraph dev --config CLONE/langgraph.json` works from any folder:
 started in the folder of your papers, the server finds the same home and reads the same `.env` and `citeloom.toml`
-as the command line there. `langgraph.json` names no env file, since the server would let its values win over the
-environment, and the command line lets the environment win.
+as the command line does there. `langgraph.json` names no env file: the server would let its values override the
+environment, while in the command line the environment wins.
 
 Compiled without a checkpointer: the server brings its own, and refuses a graph that has one.
 """

@@ -1,4 +1,4 @@
-"""Having the judge compare cited sentences with their sources, each sentence once in a run."""
+"""Has the judge compare cited sentences with their sources, each sentence once per run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def verdicts_of(state: RunState) -> dict[PairKey, Verdict]:
 async def judged(
     judge: SupportJudge, text: str, sources: list[Source], known: dict[PairKey, Verdict]
 ) -> list[VerdictRecord]:
-    """The verdicts that a text still lacks, in reading order; a sentence in `known` is not asked for again."""
+    """The verdicts that a text still lacks, in reading order; pairs in `known` are not judged again."""
     new = {
         sentence: claim
         for sentence, claim in cited_claims(text, sources).items()
@@ -50,7 +50,7 @@ async def judged(
 
 
 def record_of_verdict(key: PairKey, verdict: Verdict) -> VerdictRecord:
-    """The verdict as the state holds it."""
+    """The verdict as a state record."""
     sentence, evidence_id = key
     return {
         "sentence": sentence,
@@ -67,7 +67,7 @@ def record_of_verdict(key: PairKey, verdict: Verdict) -> VerdictRecord:
 def without_idle(
     state: RunState, text: str, failing: Sequence[Failing], edits: Sequence[EditRecord]
 ) -> list[VerdictRecord]:
-    """The verdicts of sentences that lost nothing but idle markers: those that they had, which need no judge again."""
+    """Verdicts of sentences that lost only idle markers: they keep their verdicts and are not judged again."""
     known = verdicts_of(state)
     put = {edit["start"]: edit["text"] for edit in edits}
     return [
@@ -81,18 +81,21 @@ def without_idle(
 
 
 def still_placed(verdicts: dict[PairKey, Verdict], sources: list[Source]) -> dict[PairKey, Verdict]:
-    """The verdicts without the words of chunks that have changed since they were judged."""
+    """The verdicts without the spans of chunks that have changed since they were judged."""
     by_id = {source.evidence.id: source for source in sources}
     return {key: _placed(verdict, by_id.get(key[1])) for key, verdict in verdicts.items()}
 
 
 def _placed(verdict: Verdict, source: Source | None) -> Verdict:
-    """The verdict with the spans in the evidence's own chunk, where its text is what it was, under the id that it has
-    now, and those that are still shown sentences of another chunk."""
+    """The verdict with the spans that are still valid.
+
+    Spans in the evidence's own chunk are kept, under its current id, when its text is unchanged; spans in another chunk
+    when they are still shown sentences.
+    """
     if source is None:
         return Verdict(verdict.label, verdict.reason, adds=verdict.adds)
     same = text_hash(source.text) == source.evidence.chunk_hash
-    # Ids of chunks shift in an edited paper: the own chunk is the one whose span the verdict names apart.
+    # Chunk ids shift in an edited paper: the evidence's own chunk is the one whose span `start` and `end` repeat.
     own = next((span.chunk_id for span in verdict.spans if (span.start, span.end) == (verdict.start, verdict.end)), "")
     shown = {(sentence.chunk_id, sentence.start, sentence.end) for sentence in source.passage}
     spans: list[DecidingSpan] = []

@@ -1,4 +1,4 @@
-"""Inputs to the planner, writer and judge roles: sources, needs, and what else a section or an answer is made of."""
+"""Inputs to the planner, writer and judge roles: sources, needs, and the briefs for sections and answers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .needs import NeedCoverage
 
 @dataclass(frozen=True, slots=True)
 class PassageSentence:
-    """A sentence of a source as it is shown: `chunk.text[start:end]` of chunk `chunk_id`, cleaned of markup in `text`.
+    """A sentence of a source as shown: `chunk.text[start:end]` of chunk `chunk_id`, without markup in `text`.
 
-    `carries` tells a sentence that the finding rests on from one that is shown as its context.
+    `carries` is true for a sentence that the finding rests on, false for one that is shown as context.
     """
 
     chunk_id: str
@@ -26,9 +26,9 @@ class PassageSentence:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Evidence with what a writer or judge needs of it; `text` and `category` are those of the whole first chunk.
+    """Evidence with what a writer or judge needs; `text` and `category` are those of the whole first chunk.
 
-    `passage` are the sentences that writer and judge are both shown, in the order of the paper: those that carry the
+    `passage` holds the sentences that writer and judge are both shown, in the order of the paper: those that carry the
     finding, and a sentence of context before each run of them.
     """
 
@@ -40,14 +40,14 @@ class Source:
 
     @property
     def shown(self) -> str:
-        """All words of the source that anyone was shown, for checks of numbers and of copied runs."""
+        """All words of the source that any role was shown, for the checks of numbers and of copied text."""
         beyond = [item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id]
         return "\n".join([self.text, *beyond])
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierSection:
-    """A section of the same paper that is written already, its markers among the text."""
+    """A section of the same paper that is already written, with its markers."""
 
     kind: SectionKind
     text: str
@@ -55,12 +55,12 @@ class EarlierSection:
 
 @dataclass(frozen=True, slots=True)
 class SectionBrief:
-    """All that a planner or writer is told.
+    """The input of a planner or writer for a section.
 
-    `queries` are those already answered (defaults and custom ones), `searches_left` the custom searches that
-    the budget still allows, `words` the length asked of the section. `earlier` are the sections of the same paper
-    that are written already, in the order of their writing; None for a section that is written by itself. `needs` are
-    what has to be known, with what was found for each; `library` is a line on how large the library is.
+    `queries` are those already answered (default and custom ones), `searches_left` the custom searches that the budget
+    still allows, `words` the requested length. `earlier` are the sections of the same paper that are already written,
+    in the order of writing; None for a section written on its own. `needs` are the planned needs with what was found
+    for each; `library` is a line on the size of the library.
     """
 
     kind: SectionKind
@@ -80,20 +80,20 @@ class SectionBrief:
 
     @property
     def writable(self) -> bool:
-        """Whether it is put to a writer: a section always is."""
+        """True when it is given to a writer: a section always is."""
         return True
 
     @property
     def word_for_word(self) -> bool:
-        """Whether a citation of the user's may stand in the user's own sentences only."""
+        """True when citations of the user may appear only in the user's own sentences."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question that was asked before in a conversation, and its answer with markers.
+    """An earlier question of a conversation, and its answer with markers.
 
-    `asked` is the question as it was typed, where it leaned on one before; empty where that is not known.
+    `asked` is the question as it was typed, when it depended on an earlier one; empty when that is not known.
     """
 
     question: str
@@ -103,12 +103,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class AnswerBrief:
-    """All that is told to whoever answers a question, or looks for what the answer still lacks.
+    """The input of a planner or writer for an answer.
 
-    `sources` are the evidence of this question, `recalled` what earlier answers of the conversation cited and this one
-    may cite again. `needs` and `library` are as for a section. `survey` tells whether the question is about several
-    papers, `most_papers` how many an answer may cite, `answerable` whether any source bears on the question enough to
-    rest an answer on; with `feedback`, the answer of the last turn is to be written anew.
+    `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
+    may cite again. `needs` and `library` are as for a section. `survey` says whether the question is about several
+    papers, `most_papers` how many an answer may cite, `answerable` whether some source is relevant enough to rest an
+    answer on. With `feedback`, the last answer is to be revised.
     """
 
     question: str
@@ -127,17 +127,17 @@ class AnswerBrief:
 
     @property
     def sought(self) -> str:
-        """What is searched for: the question, with what the user found lacking in the answer to it."""
+        """What to search for: the question, with the user's feedback on the answer."""
         return f"{self.question} {self.feedback}".strip()
 
     @property
     def kind(self) -> Literal["answer"]:
-        """What is written, as the checks know it."""
+        """The kind of text, as the checks name it."""
         return "answer"
 
     @property
     def experiment(self) -> Experiment:
-        """What the user states: here the question alone. Its words and numbers need no source."""
+        """The user's own statements, which need no source: here the question alone."""
         return Experiment.model_validate({"question": self.question})
 
     @property
@@ -147,17 +147,17 @@ class AnswerBrief:
 
     @property
     def earlier(self) -> None:
-        """An answer is no part of a paper."""
+        """None: an answer is not part of a paper."""
         return None
 
     @property
     def writable(self) -> bool:
-        """Whether it is put to a writer: where no source bears on the question, nothing is."""
+        """True when it is given to a writer: some source must be relevant to the question."""
         return bool(self.citable) and self.answerable
 
     @property
     def word_for_word(self) -> bool:
-        """What the question cites may stand in any sentence of the answer."""
+        """False: citations in the question may appear in any sentence of the answer."""
         return False
 
 

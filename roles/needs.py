@@ -1,4 +1,4 @@
-"""What has to be known to answer a question or to write a section, planned before anything is searched."""
+"""Needs: what has to be known to answer a question or to write a section, planned before anything is searched."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ASKS: tuple[Asks, ...] = get_args(Asks)
 class Need:
     """One thing that has to be known; `id` is `N1`, `N2` ..., stable within a run.
 
-    `text` says it in one line, without numbers and verdicts of the user's own; `queries` are searches for it in words
-    that a paper would use; `asks` is the kind of statement that meets it.
+    `text` states it in one line, without numbers and verdicts of the user's own; `queries` are searches for it, worded
+    as a paper would; `asks` is the kind of statement that meets it.
     """
 
     id: str
@@ -25,16 +25,16 @@ class Need:
 
     @property
     def search(self) -> str:
-        """Its queries in one line, as the record of a search names them."""
+        """All queries on one line, as the record of a search names them."""
         return "; ".join(self.queries)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form that graph state holds."""
+        """The plain form held by graph state."""
         return {"id": self.id, "text": self.text, "queries": list(self.queries), "asks": self.asks}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Need:
-        """The typed value of a state's record."""
+        """The typed value of a state record."""
         return cls(record["id"], record["text"], tuple(record["queries"]), record["asks"])
 
 
@@ -43,8 +43,10 @@ Status = Literal["met", "open", "in vain"]
 
 @dataclass(frozen=True, slots=True)
 class NeedCoverage:
-    """How a need stands: the ids of the evidence for it, best first, the number of papers that it is from, how often it
-    was searched for, and by which searches of the agent."""
+    """The coverage of a need: the ids of its evidence, best first, and the number of papers it is from.
+
+    Also how often the need was searched for, and by which queries of the agent.
+    """
 
     need: Need
     evidence: tuple[str, ...]
@@ -55,13 +57,13 @@ class NeedCoverage:
 
     @property
     def in_vain(self) -> bool:
-        """Whether the library was searched for it and has nothing: only then may a text call it open."""
+        """True when searches for it found nothing: only then may a text call it open."""
         return self.status == "in vain"
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What passages are read for: the whole question, or the section with its subject, and the needs it comes down to.
+    """What passages are read for: the whole question, or the section with its subject, and the needs derived from it.
 
     `text` may be a claim rather than a question.
     """

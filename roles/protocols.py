@@ -1,7 +1,7 @@
-"""The roles that read and write, as protocols: five for sections, and those that answer questions.
+"""The roles that read, plan, write and judge, as protocols: for sections and for questions.
 
-Each has two implementations with the same contract: `models/chat` asks a chat model, `models/extractive`
-works from sentence selection alone. The graph does not know which one it has.
+Each has two implementations with the same contract: `roles/chat` asks a chat model, `roles/extractive` selects
+sentences without one. The graph does not know which one it uses.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .inputs import AnswerBrief, Brief, SectionBrief, Source, Turn
 from .needs import Need, Purpose
 
 if TYPE_CHECKING:
-    # For their names only: the package takes a quarter of a second, which `--help` need not wait for.
+    # For type names only: importing the package takes a quarter of a second, which would slow down `--help`.
     from langchain_core.messages import AIMessage, BaseMessage
 
 AnyBrief = TypeVar("AnyBrief", bound=Brief)
-Told = TypeVar("Told", bound=Brief, contravariant=True)
+BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 
 VerdictLabel = Literal["supported", "partly", "unsupported", "contradicted", "on-topic", "off-topic", "unjudged"]
 
@@ -37,9 +37,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class PassageFinding:
-    """One thing that a passage says for a need: a statement, and the words that carry it.
+    """A statement that a passage makes for a need, and the words that carry it.
 
-    `spans` are runs of words, `chunk.text[start:end]` each, in the order of the paper; `score` (0-1) tells how much it
+    `spans` are runs of words, `chunk.text[start:end]` each, in the order of the paper; `score` (0-1) is how much it
     helps with the need `need`; `vector_score` (0-1) is the cosine by which its window was found.
     """
 
@@ -64,8 +64,8 @@ class QuoteSpan:
 class Draft:
     """A section with markers such as `[E3]`.
 
-    `truncated` when the model was cut off at its output limit. `quotes` are spans in a source's chunk that a
-    citation rests on, where the writer chose other words of it than the reader did. `notes` are for the user.
+    `truncated` when the model was cut off at its output limit. `quotes` are spans of a source's chunk that a citation
+    rests on, where the writer chose other words than the reader. `notes` are for the user.
     """
 
     text: str
@@ -76,9 +76,9 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class CitedClaim:
-    """A sentence as it was written, with its markers, and all sources that it cites, in the order of its markers.
+    """A written sentence with its markers, and all sources that it cites, in the order of its markers.
 
-    `before` is the sentence before it in the same paragraph, for the first one the heading above; empty without either.
+    `before` is the preceding sentence of the paragraph, or for the first one the heading; empty without either.
     """
 
     sentence: str
@@ -97,12 +97,12 @@ class DecidingSpan:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of a sentence, kept for each of the sources that it cites.
+    """A judge's verdict on a sentence, stored for each of the sources that it cites.
 
     The label is that of the whole sentence, judged against all its sources together; a source that contradicts it has
-    the label "contradicted" by itself. `adds` tells a source that adds nothing ("idle"), and one that contradicts.
-    `spans` are the words of the source that decide, in the order of the paper; `source.text[start:end]` are the first
-    of them in the evidence's own chunk. All are empty where there are none, as for "unsupported".
+    the label "contradicted" of its own. `adds` marks a source that adds nothing ("idle") or that contradicts. `spans`
+    are the deciding words of the source, in the order of the paper; `source.text[start:end]` are the first of them in
+    the evidence's own chunk. All are empty when there are none, as for "unsupported".
     """
 
     label: VerdictLabel
@@ -115,7 +115,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class FailingSentence:
-    """A sentence of a draft to be repaired: what is wrong with it, what stands around it, and its evidence.
+    """A sentence of a draft to be repaired: its problems, its surroundings, and its evidence.
 
     `of_number` when a number in it was not found, which may be one of the experiment's.
     """
@@ -130,7 +130,7 @@ class FailingSentence:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a paper says at one place: `chunk.text[start:end]` for each of `spans` is a sentence, in order."""
+    """What a paper says at one place: each of `spans` is a sentence `chunk.text[start:end]`, in order."""
 
     chunk: Chunk
     paper: Paper
@@ -139,7 +139,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a judge says of two statements; `first` and `second` are places in their `spans` when they contradict.
+    """A judge's comparison of two statements; `first` and `second` index their `spans` when they contradict.
 
     `claim` and `reason` are the judge's words, one line each.
     """
@@ -152,15 +152,15 @@ class Comparison:
 
 
 class NeedsPlanner(Protocol):
-    """Plans what has to be known before anything is searched."""
+    """Plans what has to be known, before anything is searched."""
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
-        """At least one need; `papers` are titles in the library that are near to the question or section."""
+        """At least one need; `papers` are titles in the library near to the question or section."""
         ...
 
 
 class Findings(list[PassageFinding]):
-    """What a reader found; `unreadable` are the ids of the chunks for which it gave no valid answer."""
+    """The findings of a reader; `unreadable` are the ids of the chunks for which it gave no valid answer."""
 
     def __init__(self, found: Iterable[PassageFinding] = (), unreadable: Iterable[str] = ()) -> None:
         super().__init__(found)
@@ -171,35 +171,35 @@ class EvidenceReader(Protocol):
     """Reads windows of one paper for a purpose."""
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """What they say that helps, best first; empty when nothing does. `Findings` where some could not be read."""
+        """The relevant findings, best first; empty when nothing helps. `Findings` when some chunks were unreadable."""
         ...
 
 
-class Planner(Protocol[Told]):
-    """Decides what to search for next, for a section or for a question whose evidence is thin."""
+class Planner(Protocol[BriefT]):
+    """Decides what to search for next, for a section or for a question with thin evidence."""
 
-    def open(self, brief: Told) -> list[BaseMessage]:
-        """The messages that every later turn starts with, word for word."""
+    def open(self, brief: BriefT) -> list[BaseMessage]:
+        """The messages that every later turn starts with, verbatim."""
         ...
 
-    async def plan(self, messages: Sequence[BaseMessage], brief: Told) -> AIMessage:
-        """The next turn: a message with tool calls, or one without when the evidence suffices."""
+    async def plan(self, messages: Sequence[BaseMessage], brief: BriefT) -> AIMessage:
+        """The next turn: a message with tool calls, or one without when the evidence is sufficient."""
         ...
 
 
-class Writer(Protocol[Told]):
+class Writer(Protocol[BriefT]):
     """Writes a section or an answer from the evidence alone, citing only by marker."""
 
-    async def write(self, brief: Told, listener: TextListener | None = None) -> Draft:
-        """The draft; `listener` hears it while it is written, where that is known."""
+    async def write(self, brief: BriefT, listener: TextListener | None = None) -> Draft:
+        """The draft; `listener` receives it while it is written, if the writer streams."""
         ...
 
-    async def repair(self, brief: Told, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft written again, where a problem concerns the whole of it; `problems` are one line each."""
+    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
+        """The draft rewritten, for problems that concern the whole of it; `problems` are one line each."""
         ...
 
-    async def repair_sentences(self, brief: Told, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """What replaces each sentence: other words, "" to remove it, None to leave it as it is."""
+    async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """The replacement of each sentence: other words, "" to remove it, None to leave it unchanged."""
         ...
 
 
@@ -230,18 +230,18 @@ class PaperSummarizer(Protocol):
 
 
 class QuestionRewriter(Protocol):
-    """Makes a follow-up question stand alone; one that does already comes back to the character."""
+    """Rewrites a follow-up question so that it stands alone; one that already does is returned unchanged."""
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
-        """The question after `earlier`, whose questions stand alone, the last one last."""
+        """The question after `earlier`, whose questions stand alone, the latest last."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRoles:
-    """The roles that answer questions: they read, plan and write with the models of their namesakes below.
+    """The roles that answer questions; they use the models of the section roles of the same name.
 
-    `rewriter` works with the planner's.
+    `rewriter` uses the planner's model.
     """
 
     reader: EvidenceReader
@@ -252,9 +252,9 @@ class AnswerRoles:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The roles of one run; `notice` is one line for the user about what this mode is.
+    """The roles of one run; `notice` is one line for the user about the mode.
 
-    `answering` are those for questions; `comparer` is the judge's other task, None where the judge cannot: without a
+    `answering` are those for questions; `comparer` is the judge of contradictions, None when the judge works without a
     chat model.
     """
 

@@ -1,1 +1,1 @@
-"""Begin, resume, finish and save runs of sections, papers, questions and conversations."""
+"""Starts, resumes, finishes and saves runs of sections, papers, questions and conversations."""

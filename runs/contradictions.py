@@ -1,4 +1,7 @@
-"""Passages of different papers that disagree on one claim, as the judge says; each quote sliced from its paper."""
+"""Finds passages of different papers that contradict each other on one claim, according to the judge.
+
+Each quote is sliced from its paper.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class NoComparerError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class ContradictionRequest:
-    """What is compared: passages on `topic`, or without one the papers' main statements; `pairs` judged at most."""
+    """What to compare: passages on `topic`, or without one the papers' main statements; at most `pairs` are judged."""
 
     topic: str = ""
     papers: tuple[str, ...] = ()
@@ -43,10 +46,10 @@ def _ignore(_: str) -> None:
 async def find_contradictions(
     request: ContradictionRequest, session: Session, *, on_notice: Callable[[str], None] = _ignore
 ) -> dict[str, Any]:
-    """The contradictions as plain data, those of the nearest pairs first: the JSON of `contradictions --json`.
+    """The contradictions as plain data, nearest pairs first: the JSON of `contradictions --json`.
 
-    Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or
-    one alone, and `PausedError` when a budget is reached or the endpoint is lost; the same request then goes on.
+    Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or a
+    single key, and `PausedError` when a budget is reached or the endpoint is lost; the same request then resumes.
     """
     run = f"contradictions-{key_of([request.topic, sorted(request.papers)])[:12]}"
     if "judge" in session.extractive:
@@ -98,7 +101,7 @@ def _record(pair: StatementPair, verdict: Comparison) -> dict[str, Any]:
 
 
 def _passage(statement: Statement, place: int) -> dict[str, Any]:
-    """One side as plain data; the quote is sliced here and nowhere else."""
+    """One side as plain data; the quote is sliced only here."""
     chunk, (start, end) = statement.chunk, statement.spans[place]
     return {
         "key": chunk.key,

@@ -1,4 +1,4 @@
-"""Taking a turn of a conversation so that it can be killed at any moment and gone on with by asking again."""
+"""Durable turns of a conversation: a turn killed at any point resumes when the question is asked again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ADDED = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost")
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """The next turn: a question that stands alone, one that may lean on the last, or feedback on the last answer."""
+    """The next turn: a question that stands alone, one that may refer to the last, or feedback on the last answer."""
 
     asked: str
     kind: TurnKind = "follow-up"
@@ -51,7 +51,7 @@ class TurnResult:
 
 @dataclass(frozen=True, slots=True)
 class PausedTurn:
-    """A turn that was begun and is not over."""
+    """A turn that was started and is not finished."""
 
     asked: str
     kind: TurnKind
@@ -65,11 +65,11 @@ async def take_turn(
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
 ) -> TurnResult:
-    """Answer the next question of a conversation, or go on with the one that was stopped when it is asked again.
+    """Answer the next question of a conversation, or resume the interrupted turn when its question is asked again.
 
-    Asking another question gives up the one that was stopped; its model calls stay in the journal. Raises
-    `QuestionError` or another `InputError`, `PausedError` when the turn can be gone on with, and other
-    `CiteloomError`s for what cannot be mended by trying again.
+    Asking another question abandons the interrupted turn; its model calls stay in the journal. Raises `QuestionError`
+    or another `InputError`, `PausedError` when the turn can be resumed, and other `CiteloomError`s for failures that a
+    retry cannot fix.
     """
     asked = plain_question(request.asked)
     if foreign_script(asked, session):
@@ -103,7 +103,7 @@ async def take_turn(
 
 
 async def paused_turn(thread_id: str, home: Home) -> PausedTurn | None:
-    """The turn of a conversation that was begun and is not over."""
+    """The turn of a conversation that was started and is not finished."""
     async with open_checkpoints(home.checkpoints) as saver:
         state = await _graph(saver).aget_state({"configurable": {"thread_id": thread_id}})
         return _pending(state.values, bool(state.next))
@@ -116,7 +116,7 @@ def _pending(values: Any, has_next: bool) -> PausedTurn | None:
 async def _keep_what_is_over(
     thread_id: str, values: ConversationState | dict[str, Any], has_next: bool, session: Session, register: Any
 ) -> None:
-    """Keep the last turn where the process was killed between its end and its entry in the register."""
+    """Register the last turn if the process was killed between its end and its entry in the register."""
     past = values.get("past", [])
     if not past or has_next:
         return
@@ -128,7 +128,7 @@ async def _keep_what_is_over(
 async def _keep(
     thread_id: str, values: Any, usage: UsageRecord, session: Session, register: ConversationRegister
 ) -> TurnResult:
-    """The turn that is over, into the register; passages go in here and not into the checkpoints."""
+    """Store a finished turn in the register; passages are added here and not in the checkpoints."""
     past, result = values["past"], values["result"]
     shown = {"evidence": result["evidence"], "queries": values["queries"]}
     report = {
@@ -143,7 +143,7 @@ async def _keep(
 
 
 def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> UsageRecord:
-    """What one turn took; the cost is None where a price is not known."""
+    """The cost of one turn; None when a price is unknown."""
     spent = {
         name: None if name == "cost" and after.get(name) is None else (after.get(name) or 0) - (before.get(name) or 0)
         for name in _ADDED
@@ -152,7 +152,7 @@ def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> UsageRecord:
 
 
 def _graph(saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
-    """The graph on its checkpoints; without a session it can only be asked for its state."""
+    """The graph with its checkpoints; without a session it can only be asked for its state."""
 
     async def provide(_: object) -> Session:
         assert session is not None
@@ -163,9 +163,9 @@ def _graph(saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
 
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
-    """Forget a conversation with its checkpoints and its count of calls; the journal keeps the answers of models.
+    """Delete a conversation with its checkpoints and call counts; the journal keeps the models' answers.
 
-    Raises `UnknownConversationError`, and `RunUnderWayError` when a process is at work on it.
+    Raises `UnknownConversationError`, and `RunUnderWayError` while a process works on it.
     """
     register = await asyncio.to_thread(ConversationRegister, home.runs)
     entry = await asyncio.to_thread(register.get, thread_id)
@@ -180,7 +180,7 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
 
 
 async def delete_expired(home: Home, days: int, but: str = "") -> list[ConversationEntry]:
-    """Delete the conversations whose last turn is more than `days` ago; those under way stay, and the one named."""
+    """Delete the conversations whose last turn is more than `days` ago, except `but` and those in progress."""
     register = await asyncio.to_thread(ConversationRegister, home.runs)
     old = time.time() - days * _DAY
     entries = await asyncio.to_thread(register.all)

@@ -1,4 +1,4 @@
-"""Running a section, a paper or a question so that it can be killed at any moment and gone on with by a second try."""
+"""Durable, resumable runs of sections, papers and questions."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def ignore(_: object) -> None:
 async def run_request(
     request: RunRequest, session: Session, *, on_event: OnEvent = ignore, on_notice: OnNotice = ignore
 ) -> RunResult:
-    """Run a request, resume it, or return what an earlier run finished.
+    """Carry out a request, resume it, or return the finished result.
 
-    Raises `ExperimentError`, `QuestionError` or another `InputError` before anything is stored, `PausedError` when the
-    run can be resumed, and other `CiteloomError`s for what a second try cannot mend.
+    Raises `InputError` before anything was stored, `PausedError` when the run can be resumed, and other
+    `CiteloomError`s for failures that a retry cannot fix.
     """
     await request.require_valid(session, on_notice)
     style_file(session.settings.csl)  # before anything is paid for
@@ -99,7 +99,7 @@ def _begin(request: RunRequest, session: Session, register: RunRegister, on_noti
 
 
 def same_run(run: RunRecord, request: RunRequest, session: Session) -> bool:
-    """Whether giving the request again, as things stand, would go on with this run; blocks."""
+    """True when the same request would now resume this run; blocks."""
     return run.fingerprint == request.mark(session)
 
 
@@ -116,7 +116,7 @@ async def _go_on(
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
     given: Any = None
-    # Without a next step and without a result: nothing was begun, or a listener broke off the step that was under way.
+    # No next step and no result: nothing was started, or a listener interrupted the current step.
     if not state.next and not state.values.get("result"):
         given = request.given()
     elif state.next:
@@ -134,7 +134,7 @@ async def _go_on(
 
 
 def _graph(kind: str, saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
-    """The graph of a kind of run on its checkpoints; without a session it can only be asked for its state."""
+    """The graph of a kind of run with its checkpoints; without a session it can only be asked for its state."""
     builders: dict[str, Any] = {"paper": build_paper_graph, "research": build_research_graph}
     build = builders.get(kind, build_section_graph)
     name = kind if kind in builders else "section"
@@ -154,7 +154,7 @@ def _place(kind: str, state: Any) -> str:
 async def _note_stop(
     error: BaseException, run: RunRecord, session: Session, register: RunRegister, saver: AsyncSqliteSaver
 ) -> None:
-    """Note why a run stopped; one that was refused before its first answer leaves nothing behind."""
+    """Record why a run stopped; a run rejected before its first answer is removed."""
     usage = await session.usage(run.thread_id)
     if isinstance(error, InputError) and not usage["llm_calls"]:
         await _forget(run, session.journal, register, saver)
@@ -166,8 +166,10 @@ async def _note_stop(
 
 
 async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqliteSaver) -> RunResult:
-    """The stored result; rendered anew, which takes no model call, in another citation style, with `strict` or
-    without it, or for the report of a run that was finished before there were any."""
+    """The stored result, rendered again if necessary; makes no model call.
+
+    Another citation style, a change of `strict`, or a run older than evidence reports requires rendering again.
+    """
     record = stored(run.result or {})
     settings = session.settings
     style = session.answer_style if run.section == "research" else settings.cite_style
@@ -181,7 +183,7 @@ async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqlite
 
 
 async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> StoredRecord:
-    """The record to keep. Passages go in here and not in the graph's state, whose checkpoints hold no texts."""
+    """The record to store. Passages are added here and not in the graph's state, whose checkpoints hold no texts."""
     sections = [{**section, "thread_id": run.thread_id} for section in result.get("sections", ())]
     record = {
         **result,
@@ -206,9 +208,9 @@ def _given(session: Session) -> Any:
 
 
 async def delete_run(home: Home, thread_id: str) -> RunRecord:
-    """Forget a run, its checkpoints and its count of calls; the journal keeps the answers that were paid for.
+    """Delete a run with its checkpoints and call counts; the journal keeps the answers that were paid for.
 
-    Raises `UnknownRunError`, and `RunUnderWayError` when a process is at work on it.
+    Raises `UnknownRunError`, and `RunUnderWayError` while a process works on it.
     """
     register = await asyncio.to_thread(RunRegister, home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
@@ -221,14 +223,14 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
 
 
 async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: AsyncSqliteSaver) -> None:
-    """Take a run out of all that knows it, the register last: a kill in between leaves it to be deleted again."""
+    """Remove a run from all stores, the register last: after a kill in between it can be deleted again."""
     await saver.adelete_thread(run.thread_id)
     await journal.forget(run.thread_id)
     await asyncio.to_thread(register.delete, run.thread_id)
 
 
 async def state_values(home: Home, thread_id: str) -> dict[str, Any]:
-    """The values of a run's latest checkpoint, for a person to look at."""
+    """The values of a run's latest checkpoint, for inspection."""
     run = await asyncio.to_thread(RunRegister(home.runs).get, thread_id)
     async with open_checkpoints(home.checkpoints) as saver:
         config: Any = {"configurable": {"thread_id": run.thread_id}}

@@ -1,4 +1,4 @@
-"""When two commands ask for the same run: a fingerprint of all that can change the text."""
+"""The fingerprint that decides when two commands are the same run: a hash of everything that can change the text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..config import RoleName, Settings
 from ..experiment import Experiment, SectionKind
 from ..key_trust import shown_address
 
-# What a run writes: one section, or a whole paper.
+# One section, or a whole paper.
 RunKind = SectionKind | Literal["paper"]
 
-# Settings that change which evidence is found or what is written of it. The citation style is applied to the
-# finished text, and concurrency or retries change how long it takes.
+# Settings that change which evidence is found or what is written from it. The citation style is applied to the
+# finished text, and concurrency or retries only change the duration.
 TEXT_SETTINGS: Final = (
     "temperature",
     "retrieval_mode",
@@ -36,10 +36,10 @@ TEXT_SETTINGS: Final = (
     "section_words",
     "max_output_tokens",
 )
-# Those that came later count only where they are set, so that earlier runs keep their names.
+# Settings added later count only when they are set, so that earlier runs keep their fingerprints.
 _LATER_SETTINGS: Final = ("context_tokens", "enough_findings")
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
-# What the register keeps of the settings of a run; nothing else is taken from there.
+# The settings of a run that the register keeps; nothing else is read from there.
 KEPT_SETTINGS: Final = frozenset(
     {
         *TEXT_SETTINGS,
@@ -59,7 +59,7 @@ def fingerprint(
     prompts_hash: str,
     custom_model_id: str = "",
 ) -> str:
-    """The kind and sixteen hex digits; `custom_model_id` names a chat model given as an object."""
+    """The kind and sixteen hex digits; `custom_model_id` identifies a chat model given as an object."""
     models = {role: list(settings.address_of(role)) for role in KEPT_ROLES}
     return _digest(
         kind,
@@ -92,19 +92,19 @@ def research_fingerprint(
 
 
 def research_question_of(asked: Mapping[str, Any]) -> str:
-    """What is asked regardless of library and settings."""
+    """Identifies the request regardless of library and settings."""
     return _digest("research", {"asked": asked})
 
 
 def question_of(kind: RunKind, experiment: Experiment) -> str:
-    """What is asked regardless of library and settings: tells a changed library from a new question."""
+    """Identifies the request regardless of library and settings: separates a changed library from a new question."""
     return _digest(kind, {"experiment": experiment.model_dump(mode="json")})
 
 
 def settings_of_run(settings: Settings) -> dict[str, Any]:
-    """What a run needs of its settings to be gone on with by its id alone: all that is in the fingerprint.
+    """The settings needed to resume a run by its id alone: all that are in the fingerprint.
 
-    No key is among them, and no address with one: keys stay in the environment.
+    No key is among them, and no address containing one: keys stay in the environment.
     """
     kept = settings.model_dump(mode="json", include=set(KEPT_SETTINGS))
     return {

@@ -1,4 +1,4 @@
-"""Writing the files of a section, a paper or an answer: text in its formats, cited entries, report, and record."""
+"""Writes the files of a section, a paper or an answer: text in its formats, bibliography, report and record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FILE_CONTENTS = ("markdown", "bibliography", "report", "manuscript", "with_mark
 def public_record(
     record: StoredRecord, files: Mapping[str, str] | None = None, *, passages: Mapping[str, str] | None = None
 ) -> ResultRecord:
-    """The JSON of a section or a paper: the record without the contents of the other files, and without live HTML."""
+    """The JSON of a section or a paper: the record without the contents of the other files and without live HTML."""
     public: dict[str, Any] = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
     texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
     if "citations" in record:
@@ -41,8 +41,10 @@ def public_record(
 
 
 def _with_chunk(citation: CitationRecord, texts: Mapping[str, str]) -> CitationRecord:
-    """The citation with the text of its chunk, so that `chunk_text[start:end] == quote` can be checked without the
-    library; None where the paper had left it before the run was finished."""
+    """The citation with the text of its chunk, to check `chunk_text[start:end] == quote` without the library.
+
+    None when the paper had left the library before the run was finished.
+    """
     return {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
 
 
@@ -54,9 +56,9 @@ async def save(
     home: Home | None = None,
     force: bool = False,
 ) -> ResultRecord:
-    """Write the files of a section, or those of a paper and of each of its sections; returns the JSON.
+    """Write the files of a section, or those of a paper and each of its sections; returns the JSON.
 
-    Of a paper only the whole is written in `formats`. Raises as `save_section` does.
+    For a paper only the whole is written in `formats`. Raises as `save_section` does.
     """
     if "sections" not in record:
         return await save_section(record, out, formats, home=home, force=force)
@@ -73,7 +75,7 @@ async def save(
 
 
 def _with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
-    """A paper's section with what its own report shows; texts and papers are kept once, with the paper's."""
+    """A paper's section with the data of its own report; texts and papers are stored once, with the paper."""
     searches = [search for search in whole["searches"] if search["section"] == section["section"]]
     return {**section, "report": {**whole, **section["report"], "searches": searches}}
 
@@ -89,13 +91,13 @@ async def save_section(
 ) -> ResultRecord:
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
 
-    Files that Citeloom has not written from `home`, or that were edited since, are kept, unless `force` is given: all
-    files then have a number (`discussion.2.md`), and a warning says so. Formats of an earlier run that lie beside are
-    made anew, or named where they cannot be. `stem` names the files otherwise than after the section.
+    Files not written by Citeloom from `home`, or edited since, are kept unless `force` is given: all new files then get
+    a number (`discussion.2.md`), and a warning says so. Formats left by an earlier run are regenerated, or named in a
+    warning when they cannot be. `stem` overrides the file name.
 
-    Raises `InputError` when they cannot be written, and `ExportError` for a format that pandoc refuses, after all
-    other files are written. A failed write loses nothing: the finished run is in the register, and the same command
-    writes it again.
+    Raises `InputError` when they cannot be written, and `ExportError` for a format that pandoc rejects, after all other
+    files are written. A failed write loses nothing: the finished run is in the register, and the same command writes it
+    again.
     """
     wanted = tuple(dict.fromkeys(formats))
     name = file_stem(stem or name_of(record))
@@ -110,7 +112,7 @@ async def save_section(
             beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
             made, failed = _converted(named, [*wanted, *ours], free.stem, images)
-            if free == _free(out, name, suffixes, written, force):  # nobody has edited them meanwhile
+            if free == _free(out, name, suffixes, written, force):  # not edited in the meantime
                 break
         old = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
         figures = [figure for figure in named.get("figures", ()) if figure["file"] in images]
@@ -140,7 +142,7 @@ async def save_section(
 
 
 def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRecord:
-    """The record whose figures, called after `name`, are called after the `stem` that its files have."""
+    """The record with its figure files renamed from `name` to the `stem` of its files."""
     if name == stem or not record.get("figures"):
         return record
     figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]
@@ -158,8 +160,10 @@ def _free(out: Path, name: str, formats: Sequence[Format], written: WrittenFiles
 def write_own_file(
     path: Path, content: str, *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
-    """Write one file, under the next free number where it is not as Citeloom wrote it; returns where, and what was
-    kept. Blocks; raises `InputError`."""
+    """Write one file, under the next free number if the existing one was edited; returns its path and what was kept.
+
+    Blocks; raises `InputError`.
+    """
     written = WrittenFiles(None if home is None else home.runs)
     free = FreeName(path.stem) if force else free_name(path.parent, path.stem, [path.suffix[1:]], written.has)
     target = path.with_name(f"{free.stem}{path.suffix}")
@@ -173,7 +177,7 @@ def write_own_file(
 
 
 def _named_as_old(files: Sequence[str]) -> list[str]:
-    """One line on the formats that lie beside the new files and are not of this run."""
+    """One line on formats next to the new files that are not from this run."""
     if not files:
         return []
     is_old = "is not of this run" if len(files) == 1 else "are not of this run"
@@ -181,14 +185,14 @@ def _named_as_old(files: Sequence[str]) -> list[str]:
 
 
 def name_of(record: StoredRecord) -> str:
-    """What the files of a record are called: after the section, or after the first words of the question."""
+    """The file name of a record: the section, or the first words of the question."""
     return str(record["section"]) if "section" in record else slug(record["question"])
 
 
 def _converted(
     record: StoredRecord, formats: Sequence[Format], name: str, images: Mapping[str, bytes]
 ) -> tuple[dict[str, bytes], dict[str, ExportError]]:
-    """The contents by format, and the errors of those that could not be made."""
+    """The contents by format, and the errors of formats that could not be made."""
     made: dict[str, bytes] = {}
     failed: dict[str, ExportError] = {}
     figures = [figure for figure in record.get("figures", ()) if figure["file"] in images]

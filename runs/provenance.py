@@ -1,6 +1,6 @@
-"""Where the citations of a section or a paper come from: its searches, the cited passages whole, their papers.
+"""The provenance of a section's or paper's citations: its searches, the cited passages in full, and their papers.
 
-Kept with the finished run, so that the command given again makes the same report without a look at the library.
+It is stored with the finished run, so that repeating the command makes the same report without the library.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..stores.library import Library
 
 
 def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Library) -> dict[str, Any]:
-    """`searches` as they were made, `passages` by the id of the cited evidence, `papers` by key.
+    """The searches in order, the `passages` by id of the cited evidence, and the `papers` by key.
 
     Args:
         result: the section's record.
-        values: the run's state, which the record was made from.
-        library: which is asked for the texts; blocks.
+        values: the run's state, from which the record was made.
+        library: provides the texts; blocks.
 
     `quotes` are those of all evidence as a reader is shown them, with an ellipsis where a sentence is cut. A passage
     that is no longer there is left out: its quote stays in the record.
@@ -40,7 +40,7 @@ def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Li
 
 
 def _paper(library: Library, key: str) -> dict[str, Any]:
-    """What a reader is shown of a paper; empty when it has left the library."""
+    """What the report shows of a paper; empty when it has left the library."""
     try:
         paper = library.paper(key)
     except InputError:

@@ -1,4 +1,4 @@
-"""The request for an answer to a question: its limits, its fingerprint, and what the register keeps of it."""
+"""Durable, resumable runs that answer a question."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ FOREIGN_SCRIPT = (
 
 @dataclass(frozen=True, slots=True)
 class ResearchRequest:
-    """A question and its limits; what is None takes its value from the settings.
+    """A question and its limits; None takes the value from the settings.
 
     Args:
         question: as the user typed it.
-        sources: papers that the answer may cite at most.
-        words: length asked.
+        sources: maximum number of papers that the answer may cite.
+        words: requested length.
         min_year: first year of publication, `max_year` the last.
         venue: a part of the venue's name.
         papers: keys of the only papers to look into.
         single_shot: search once, without the agent.
-        fresh: sets answers of earlier runs aside.
-        thread_id: asks for one run that there is already.
-        turns: questions of the conversation before this one, with their answers.
-        recalled: evidence that these answers cited, as plain data.
+        fresh: ignore answers of earlier runs.
+        thread_id: resume this existing run.
+        turns: earlier questions of the conversation with their answers.
+        recalled: the evidence that these answers cited, as plain data.
     """
 
     question: str
@@ -57,17 +57,17 @@ class ResearchRequest:
 
     @property
     def kind(self) -> Literal["research"]:
-        """What the register calls this kind of run."""
+        """The kind of run in the register."""
         return "research"
 
     @property
     def title(self) -> str:
-        """The question as a list of runs shows it."""
+        """The question as shown in a list of runs."""
         text = " ".join(self.question.split())
         return text if len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"
 
     def given(self) -> dict[str, Any]:
-        """The input of the graph: only what was asked for."""
+        """The graph's input: only what was requested."""
         asked: dict[str, Any] = {
             "sources": self.sources,
             "words": self.words,
@@ -91,11 +91,11 @@ class ResearchRequest:
             on_notice(f"Note: {FOREIGN_SCRIPT}")
 
     def about(self) -> str:
-        """Names what is asked, whatever library and settings."""
+        """Identifies the request regardless of library and settings."""
         return research_question_of(self.given())
 
     def mark(self, session: Session) -> str:
-        """Names the run by all that can change its answer; blocks."""
+        """Identifies the run by everything that can change its answer; blocks."""
         settings = session.settings
         return research_fingerprint(
             {"sources": settings.answer_sources, "words": settings.answer_words, **self.given()},
@@ -106,7 +106,7 @@ class ResearchRequest:
         )
 
     def kept(self, session: Session) -> dict[str, Any]:
-        """What the register keeps, from which the run can be gone on with by its id alone."""
+        """What the register stores, from which the run can be resumed by its id alone."""
         settings = session.settings
         own: dict[str, Any] = {"cite_style": session.answer_style}
         own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
@@ -114,12 +114,12 @@ class ResearchRequest:
 
     @classmethod
     def of(cls, kept: dict[str, Any], *, fresh: bool, thread_id: str) -> ResearchRequest:
-        """The request of a run in the register."""
+        """The request of a registered run."""
         asked = dict(kept["asked"])
         listed: dict[str, Any] = {name: tuple(asked.pop(name, ())) for name in ("papers", "turns", "recalled")}
         return cls(**asked, **listed, fresh=fresh, thread_id=thread_id)
 
 
 def foreign_script(question: str, session: Session) -> bool:
-    """Whether the question is in a script that the library's embedding does not read."""
+    """True when the question is in a script that the library's embedding does not read."""
     return not is_latin(question) and isinstance(session.library.embedding, LocalEmbedding)

@@ -1,4 +1,4 @@
-"""The record of a finished run: what is published as its JSON, and what the register stores beside that."""
+"""The record of a finished run: the JSON that is published, and what the register stores in addition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..graph.completeness import Coverage
 
 
 class UsageRecord(TypedDict):
-    """What a run cost; `cost` is None while a price is not known."""
+    """The cost of a run; `cost` is None while a price is unknown."""
 
     llm_calls: int
     journal_hits: int
@@ -42,7 +42,7 @@ class CitationRecord(TypedDict):
 
 
 class ReferenceRecord(TypedDict):
-    """An entry of the list of references."""
+    """An entry of the reference list."""
 
     key: str
     label: str
@@ -56,7 +56,7 @@ class ReferenceRecord(TypedDict):
 
 
 class _Record(TypedDict):
-    """What both have in common; runs of earlier versions lack what is not required."""
+    """The common fields; records of earlier versions may lack those that are not required."""
 
     thread_id: str
     text: str

@@ -1,4 +1,4 @@
-"""The settings that a run is resumed with by its id alone: what its home keeps of them, held against the user's own."""
+"""The settings for resuming a run by its id: those stored in its home, checked against the user's own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _OF_ANSWERS: Final = frozenset({"answer_words", "answer_sources"})
 
 
 def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Mapping[str, Any]) -> Settings:
-    """The settings kept with the run, with what is `given` now.
+    """The settings stored with the run, overridden by those `given` now.
 
-    A home may have been made by somebody else, so only settings of the text are taken from it, and its addresses get
-    the keys that the run had begun with. Raises `ConfigurationError` when the run used another endpoint than the
-    current settings name.
+    A home may come from somebody else, so only settings of the text are taken from it, and addresses get only the keys
+    that the run started with. Raises `ConfigurationError` when the run used another endpoint than the current settings
+    name.
     """
     kept = run.request.get("settings")
     marks = run.request.get("key_marks", [])

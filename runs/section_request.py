@@ -1,4 +1,4 @@
-"""What can be run so that a kill loses nothing: a section or a paper, and what all requests have in common."""
+"""Requests for durable runs: a section or a paper, and the protocol common to all requests."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ OnNotice = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SectionRequest:
-    """What is asked for: a section, or a paper of all six.
+    """A request for a section, or for a paper of all six.
 
-    `source` names the experiment in errors, `fresh` sets answers of earlier runs aside. `thread_id` asks for one run
-    that there is already, instead of the latest of its kind.
+    `source` names the experiment in errors, `fresh` ignores answers of earlier runs. `thread_id` resumes this existing
+    run instead of the latest of its kind.
     """
 
     kind: RunKind
@@ -29,7 +29,7 @@ class SectionRequest:
 
     @property
     def title(self) -> str:
-        """What the register calls the run."""
+        """The title of the run in the register."""
         return self.experiment.paper_concept.title
 
     async def require_valid(self, session: Session, on_notice: OnNotice) -> None:
@@ -38,11 +38,11 @@ class SectionRequest:
             require_fields(self.experiment, kind, source=self.source)
 
     def about(self) -> str:
-        """Names what is asked, whatever library and settings."""
+        """Identifies the request regardless of library and settings."""
         return question_of(self.kind, self.experiment)
 
     def mark(self, session: Session) -> str:
-        """Names the run by all that can change its text; blocks."""
+        """Identifies the run by everything that can change its text; blocks."""
         return fingerprint(
             self.kind,
             self.experiment,
@@ -53,7 +53,7 @@ class SectionRequest:
         )
 
     def kept(self, session: Session) -> dict[str, Any]:
-        """What the register keeps, from which the run can be gone on with by its id alone."""
+        """What the register stores, from which the run can be resumed by its id alone."""
         return {
             "source": self.source,
             "experiment": self.experiment.model_dump(mode="json"),
@@ -61,13 +61,13 @@ class SectionRequest:
         }
 
     def given(self) -> dict[str, Any]:
-        """The input of the graph."""
+        """The graph's input."""
         experiment = {"experiment": self.experiment.model_dump(mode="json")}
         return experiment if self.kind == "paper" else {"section": self.kind, **experiment}
 
 
 class RunRequest(Protocol):
-    """What can be run: `SectionRequest`, whose members say what each means, or `ResearchRequest`."""
+    """A request that can be run: `SectionRequest`, which documents the members, or `ResearchRequest`."""
 
     @property
     def kind(self) -> str: ...

@@ -21,8 +21,7 @@ from .section_request import OnNotice, RunRequest
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where the files of a run go: their folder, the formats beside the markdown, and whether edited files are
-    replaced."""
+    """The output folder of a run, the formats besides markdown, and whether edited files are replaced."""
 
     folder: Path
     formats: tuple[Format, ...] = ()
@@ -60,8 +59,7 @@ async def run_and_save(
 
 @asynccontextmanager
 async def _prepared(folder: Path) -> AsyncIterator[None]:
-    """A folder that is proven writable before anything is paid for; what was made of it here is removed again when
-    the input turns out to be wrong."""
+    """Check that the folder is writable before anything is paid for; removes new folders again on wrong input."""
     made = await asyncio.to_thread(_make, folder)
     try:
         yield
@@ -73,7 +71,7 @@ async def _prepared(folder: Path) -> AsyncIterator[None]:
 
 
 def _make(folder: Path) -> list[Path]:
-    """Prepare the folder; returns the folders that were not there, the innermost first. Raises `InputError`."""
+    """Create the folder; returns the folders that did not exist, innermost first. Raises `InputError`."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     prepare_folder(folder)
     return missing

@@ -1,4 +1,4 @@
-"""A conversation as it can be read or taken elsewhere: markdown for people, plain records for programs."""
+"""Exports a conversation: markdown for people, plain records for programs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .result_record import ResultRecord, stored
 
 
 def turn_record(turn: KeptTurn) -> ResultRecord:
-    """A finished turn as plain data: its number, what was asked, and the answer's JSON."""
+    """A finished turn as plain data: its number, the question, and the answer's JSON."""
     return {"number": turn.number, **public_record(stored(turn.record)), "asked": inert(turn.asked)}
 
 
 def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
-    """Questions and answers in order, then the references of all answers, each once."""
+    """Questions and answers in order, then the references of all answers without repeats."""
     parts = [f"# {inert(turns[0].asked)}"]
     for turn in turns:
         asked = turn.asked if turn.asked == turn.question else f"{turn.asked} ({turn.question})"
@@ -43,10 +43,10 @@ def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
 def write_transcript(
     path: Path, thread_id: str, turns: Sequence[KeptTurn], *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
-    """Write a conversation as markdown, or as JSON where the file ends in .json; returns where, and what was kept.
+    """Write a conversation as markdown, or as JSON for a file name ending in .json; returns its path and what was kept.
 
-    A file that is not as Citeloom wrote it is kept, and the conversation gets a number (`talk.2.md`), unless `force`
-    is given. Blocks. Raises `InputError` when nothing was answered yet or the file cannot be written.
+    A file that is not as Citeloom wrote it is kept, and the conversation gets a number (`talk.2.md`), unless `force` is
+    given. Blocks. Raises `InputError` when nothing was answered yet or the file cannot be written.
     """
     if not turns:
         raise InputError(f"Conversation {thread_id}: nothing was answered yet.")
@@ -59,7 +59,7 @@ def write_transcript(
 
 
 def _places(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """What is cited of a paper, where its number does not say it; turns of older versions have none."""
+    """The cited places of a paper, when its number does not identify them; turns of older versions have none."""
     return entry.get("places", []) if str(entry["label"]).isdigit() else []
 
 
@@ -69,5 +69,5 @@ def _order(entry: dict[str, Any]) -> tuple[int, str]:
 
 
 def _one_level_down(text: str) -> str:
-    """The text with its headings below that of the turn."""
+    """The text with its headings one level lower, below that of the turn."""
     return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""What the agent may do, and the retrieval under it."""
+"""The agent's tools, and the retrieval that they use."""
 
 from .evidence_search import EvidenceLimits, FoundEvidence, Searched, search_evidence
 from .retrieval import Hit, Retrieval, retrieve

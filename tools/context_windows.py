@@ -1,4 +1,4 @@
-"""Puts chunks back into their paper: neighbours that overlap become passages with disjoint spans."""
+"""Merges chunks of a paper: overlapping neighbours become passages with disjoint spans."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..documents import Category, Chunk
 class Passage:
     """Neighbouring chunks of one section as one text, from `start` to `end` in the paper.
 
-    `found` are the ids of the chunks that were searched for; a passage without any is background. Where the
-    section holds something between two chunks that is no text, an empty line stands for it.
+    `found` are the ids of the chunks that a search found; a passage without any is background. Where the section has
+    something other than text between two chunks, an empty line takes its place.
     """
 
     text: str
@@ -27,12 +27,12 @@ class Passage:
 
 
 def merge_chunks(chunks: Iterable[Chunk], found: Collection[str] = ()) -> list[Passage]:
-    """Passages of chunks of one paper that are given in reading order; `found` are ids that were searched for."""
+    """Passages of chunks of one paper, given in reading order; `found` are the ids that a search found."""
     return [_merged(run, found) for run in _runs(chunks)]
 
 
 def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
-    """Chunks that follow each other in one section."""
+    """Runs of consecutive chunks of one section."""
     run: list[Chunk] = []
     for chunk in chunks:
         if run and not _continues(run[-1], chunk):
@@ -45,7 +45,7 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
 
 def _continues(one: Chunk, following: Chunk) -> bool:
     same_section = (one.section, one.parent, one.level) == (following.section, following.parent, following.level)
-    # Where chunks are short, the next but one may still share words with this one.
+    # When chunks are short, this one may share words even with the next but one.
     return same_section and (following.index == one.index + 1 or following.start < one.end)
 
 

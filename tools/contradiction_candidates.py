@@ -1,6 +1,6 @@
-"""Which sentences of different papers may be on one claim: candidates for a judge, by nearness alone.
+"""Finds sentences of different papers that may concern one claim: candidates for a judge, by similarity alone.
 
-Nearness finds what is said of the same thing; it cannot tell agreement from contradiction.
+Similarity finds statements about the same thing; it cannot tell agreement from contradiction.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .paper_search import NO_PROSE
 from .retrieval import USUAL, Retrieval, retrieve
 from .scope import Scope
 
-_CHUNKS: Final = 48  # whose sentences are embedded: some 400 sentences, 10 s with the bundled model
-_PAPERS: Final = 500  # that are compared without a topic: some 2,000 passages, each with each
+_CHUNKS: Final = 48  # whose sentences are embedded: about 400 sentences, 10 s with the bundled model
+_PAPERS: Final = 500  # that are compared without a topic: about 2,000 passages, all pairs
 _AROUND: Final = 2  # sentences on either side that the judge sees
 _SHORTEST, _LONGEST = 40, 700  # characters of a sentence that can be a claim
-_TIMES: Final = 2  # pairs that one sentence may be in
-_OF_ONE: Final = 6  # passages on a topic of one paper, lest a long one takes all places
-_OF_TWO: Final = 4  # pairs of the same two papers where there are others
-_POOL: Final = 4  # passages on a topic that are looked at, for one that is taken
-_TOPIC: Final = 0.5  # what nearness to the topic counts beside nearness to each other
-# Where papers say what they found; related work tells of others.
+_TIMES: Final = 2  # pairs per sentence
+_OF_ONE: Final = 6  # passages on a topic per paper, so that a long one does not take all places
+_OF_TWO: Final = 4  # pairs of the same two papers when there are others
+_POOL: Final = 4  # candidate passages on a topic for each one selected
+_TOPIC: Final = 0.5  # weight of similarity to the topic, relative to similarity to each other
+# Where papers state their own findings; related work reports those of others.
 _CLAIMING: Final = (Category.ABSTRACT, Category.CONCLUSION)
 _NO_CLAIM: Final = re.compile(
     r"^(?:Whether|How|In this (?:paper|article|review|work)|Here,? we)\b"
@@ -49,7 +49,7 @@ _NO_CLAIM: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StatementPair:
-    """Statements of two papers with the cosine of the sentences that brought them together."""
+    """Statements of two papers, with the cosine of the sentences that matched."""
 
     first: Statement
     second: Statement
@@ -59,19 +59,19 @@ class StatementPair:
 @dataclass(frozen=True, slots=True)
 class _Sentence:
     chunk: Chunk
-    place: int  # among the sentences of its chunk
+    place: int  # index among the sentences of its chunk
     text: str
 
 
 async def statement_pairs(
     library: Library, topic: str, scope: Scope, most: int, how: Retrieval = USUAL
 ) -> list[StatementPair]:
-    """At most `most` pairs of statements of different papers of the scope, those nearest to each other first.
+    """At most `most` pairs of statements of different papers of the scope, most similar first.
 
-    With a topic they are on it; without one they are of the papers' abstracts and conclusions. Raises `InputError`
-    when there are too many papers to go without a topic, and whatever search and embedding raise.
+    With a topic they are about it; without one they are from the papers' abstracts and conclusions. Raises `InputError`
+    when there are too many papers to compare without a topic, and whatever search and embedding raise.
     """
-    chunks = await (_on_topic(library, topic, scope, how) if topic else _claiming(library, scope))
+    chunks = await (_on_topic(library, topic, scope, how) if topic else _main_statements(library, scope))
     sentences = list(_sentences(chunks))
     if len({sentence.chunk.key for sentence in sentences}) < 2:
         return []
@@ -97,8 +97,8 @@ async def _on_topic(library: Library, topic: str, scope: Scope, how: Retrieval) 
     return taken
 
 
-async def _claiming(library: Library, scope: Scope) -> list[Chunk]:
-    """The passages of abstracts and conclusions that have the nearest counterparts in other papers."""
+async def _main_statements(library: Library, scope: Scope) -> list[Chunk]:
+    """The passages of abstracts and conclusions with the nearest counterparts in other papers."""
     keys = list(scope.papers) or [paper.key for paper in library.papers()]
     if len(keys) > _PAPERS:
         raise InputError(
@@ -127,7 +127,7 @@ def _with_counterparts(library: Library, keys: Sequence[str]) -> list[Chunk]:
 
 
 def _sentences(chunks: Sequence[Chunk]) -> Iterator[_Sentence]:
-    """What can be a claim; what neighbouring chunks share, once."""
+    """The sentences that can be a claim; those shared by neighbouring chunks only once."""
     seen: set[tuple[str, str]] = set()
     for chunk in chunks:
         for place, (start, end) in enumerate(sentence_spans(chunk.text)):
@@ -138,7 +138,7 @@ def _sentences(chunks: Sequence[Chunk]) -> Iterator[_Sentence]:
 
 
 def _can_claim(text: str) -> bool:
-    """Whether it is prose that says how something is; what a paper asks, plans or announces is no claim."""
+    """True for prose that states how something is; what a paper asks, plans or announces is not a claim."""
     prose = _SHORTEST <= len(text) <= _LONGEST and not text.startswith(NO_PROSE)
     return prose and not text.endswith("?") and _NO_CLAIM.search(text) is None
 
@@ -146,7 +146,7 @@ def _can_claim(text: str) -> bool:
 def _nearest(
     sentences: Sequence[_Sentence], vectors: Vectors, nearness: Vector | NDArray[np.float64], most: int
 ) -> list[tuple[int, int, float]]:
-    """Places and cosine of the best pairs; no two of the same two chunks, which the judge sees around them."""
+    """Indices and cosines of the best pairs; at most one for any two chunks, since the judge sees their context."""
     used: Counter[int] = Counter()
     together: set[tuple[str, str]] = set()
     of_two: Counter[frozenset[str]] = Counter()
@@ -159,7 +159,7 @@ def _nearest(
         first, second = sentences[one], sentences[other]
         chunks = (first.chunk.id, second.chunk.id)
         two = frozenset((first.chunk.key, second.chunk.key))
-        repeated = first.text.casefold() == second.text.casefold()  # a paper in two versions, or a quotation
+        repeated = first.text.casefold() == second.text.casefold()  # two versions of a paper, or a quotation
         often = used[one] >= _TIMES or used[other] >= _TIMES or of_two[two] >= at_most
         if repeated or chunks in together or often:
             continue
@@ -173,7 +173,7 @@ def _nearest(
 def _across(
     keys: Sequence[str], vectors: Vectors, nearness: Vector | NDArray[np.float64]
 ) -> Iterator[tuple[int, int, float]]:
-    """Pairs of rows of different papers with their cosine, best first by cosine and nearness; equals by place."""
+    """Pairs of rows of different papers with their cosine, best first by cosine and nearness; ties by index."""
     cosines = np.clip(vectors @ vectors.T, -1.0, 1.0).astype(np.float64)
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     papers = np.array([numbers[key] for key in keys])

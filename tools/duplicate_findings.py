@@ -1,6 +1,6 @@
-"""Findings that rest on the same words of a paper, which are one piece of evidence.
+"""Detects findings that rest on the same words of a paper, which are one piece of evidence.
 
-Neighbouring chunks share their border, so two windows show the same sentence; one of them may hold only its beginning.
+Neighbouring chunks share their border, so two windows show the same sentence; one of them may contain only its start.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from ..roles.protocols import PassageFinding
 
-_FEWEST_SHARED: Final = 40  # characters, below which words inside of others may be another place
+_FEWEST_SHARED: Final = 40  # characters; shorter words contained in others may be from another place
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words that a finding rests on: the paper's key, and each run as its chunk's id and its text on one line."""
+    """The words that a finding rests on: the paper's key, and for each run its chunk id and its text on one line."""
 
     key: str
     runs: tuple[tuple[str, str], ...]
@@ -29,20 +29,20 @@ class Words:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Words:
-        """The words of evidence as the state holds it."""
+        """The words of an evidence record of the state."""
         runs = [(record["chunk_id"], record["quote"])]
         runs += [(span["chunk_id"], span["quote"]) for span in record.get("more", ())]
         return cls(record["key"], tuple((name, " ".join(text.split())) for name, text in runs))
 
     @property
     def length(self) -> int:
-        """Characters of all runs."""
+        """The number of characters of all runs."""
         return sum(len(text) for _, text in self.runs)
 
     def same_as(self, other: Words) -> bool:
-        """Whether both are the same words, or one is inside the other where another chunk has it.
+        """True when both are the same words, or one contains the other and they are from different chunks.
 
-        Of one chunk, a part of the words is another finding: a reader gave both.
+        Within one chunk, a part of the words is another finding: a reader returned both.
         """
         if self.key != other.key:
             return False
@@ -55,5 +55,5 @@ class Words:
 
 
 def first_same(words: Words, among: Sequence[Words]) -> int | None:
-    """The place of the first that has the same words."""
+    """The index of the first entry with the same words."""
     return next((place for place, other in enumerate(among) if words.same_as(other)), None)

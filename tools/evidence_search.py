@@ -1,4 +1,4 @@
-"""Reading windows for a purpose in waves, best first, until each need is met, has gone dry, or nothing is left."""
+"""Reads windows for a purpose in waves, best first, until each need is met or exhausted, or nothing is left."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from .retrieval import Retrieval
 from .scope import Scope
 from .window_search import WindowLimits, propose_windows
 
-# A need is read for until so many strong findings are there, from several papers where there are several; or until so
-# many windows one after the other brought none.
+# Reading for a need stops after this many strong findings, from several papers if there are several; or after this many
+# consecutive windows without one.
 _PLENTY: Final = 6
-_PLENTY_IN_ALL: Final = 30  # shared by the needs, where they are few
+_PLENTY_IN_ALL: Final = 30  # shared among the needs when they are few
 _DRY: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLimits:
-    """How much a search reads and keeps, and how the scores are weighed (see `config.Settings`).
+    """How much a search reads and keeps, and how scores are weighted (see `config.Settings`).
 
-    `read_tokens` is what the first search for all needs reads at most, `search_tokens` each later one; `call_tokens`
-    what one call of the reader is shown; `waves` in how many parts the first search is read, and `abstracts` of how
-    many papers the abstract is read at its end; `paper_share`, `paper_margin` and `spread` are those of `WindowLimits`.
-    `top_k_final` and `per_paper` bound what is kept for each need and of each paper for it; None keeps all that was
-    read and is useful.
+    `read_tokens` limits what the first search for all needs reads, `search_tokens` each later one; `call_tokens` is
+    what one call of the reader is shown; `waves` is the number of parts in which the first search is read, and
+    `abstracts` the number of papers whose abstract is read at its end; `paper_share`, `paper_margin` and `spread` are
+    those of `WindowLimits`. `top_k_final` and `per_paper` limit what is kept for each need, and per paper for each
+    need; None keeps everything that was read and is useful.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
@@ -59,7 +59,7 @@ class EvidenceLimits:
 
     @property
     def retrieval(self) -> Retrieval:
-        """How chunks are found."""
+        """How chunks are retrieved."""
         return Retrieval(mode=self.retrieval_mode, rerank=self.rerank)
 
     def within(self, call_tokens: int) -> EvidenceLimits:
@@ -67,16 +67,16 @@ class EvidenceLimits:
         return replace(self, call_tokens=call_tokens, window_tokens=min(self.window_tokens, call_tokens))
 
     def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
-        """The limits of what is proposed for so many needs, `tokens` in all."""
+        """The limits of what is proposed for this many needs, `tokens` in total."""
         hits = self.top_k_initial * needs
         return WindowLimits(tokens, self.window_tokens, hits, self.paper_share, self.paper_margin, self.spread)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundEvidence:
-    """A finding that is kept; it becomes evidence when it is given an id.
+    """A finding that is kept; it becomes evidence when it gets an id.
 
-    `also` are the needs that it serves beside its own, where it was read for several.
+    `also` are further needs that it serves, when it was read for several.
     """
 
     finding: PassageFinding
@@ -90,7 +90,7 @@ class FoundEvidence:
         return (self.finding.need, *self.also)
 
     def joined(self, other: FoundEvidence) -> FoundEvidence:
-        """Itself for the needs of both, where `other` rests on the same words; the words of the one that has more."""
+        """Merged with `other`, which rests on the same words: serves the needs of both, with the longer words."""
         also = tuple(dict.fromkeys(need for need in (*self.also, *other.needs) if need and need != self.finding.need))
         longer = Words.of_finding(other.finding).length > Words.of_finding(self.finding).length
         spans = other.finding.spans if longer else self.finding.spans
@@ -98,7 +98,7 @@ class FoundEvidence:
         return replace(self, finding=replace(self.finding, spans=spans, score=score), also=also)
 
     def as_evidence(self, identifier: str) -> Evidence:
-        """The evidence with the id under which a writer cites it."""
+        """The evidence with the id by which a writer cites it."""
         (chunk, start, end), *more = self.finding.spans
         return Evidence.of(
             chunk,
@@ -118,10 +118,10 @@ class FoundEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search has brought: the findings kept, best first, and the ids of all chunks that were read for it.
+    """The result of a search: the findings kept, best first, and the ids of all chunks read for it.
 
-    `proposed` counts the passages that it came upon, `shown` those that the reader was shown, and `unreadable` those
-    of them for which it gave no valid answer.
+    `proposed` counts the passages found, `shown` those shown to the reader, and `unreadable` those of them for which it
+    gave no valid answer.
     """
 
     found: tuple[FoundEvidence, ...]
@@ -141,7 +141,7 @@ async def search_evidence(
     *,
     known: Sequence[str] = (),
 ) -> Searched:
-    """Search for needs, each by its queries, and read the best windows of chunks that are not `known`, in one wave."""
+    """Search for needs by their queries, and read the best windows of chunks that are not `known`, in one wave."""
     proposed = limits.windows(limits.search_tokens, len(needs))
     windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
     found, unreadable = await read_windows(reader, purpose, windows, limits, needs)
@@ -164,7 +164,7 @@ async def search_each(
     *,
     known: Sequence[str] = (),
 ) -> list[Searched]:
-    """Searches of one turn, read together; what one of them reads, those after it do not read again."""
+    """The searches of one turn, read together; a window read for one search is not read again for a later one."""
     read = list(known)
     proposed: list[list[Window]] = []
     for need, scope in searches:
@@ -189,10 +189,10 @@ async def read_in_waves(
     limits: EvidenceLimits,
     library: Library | None = None,
 ) -> Searched:
-    """Read windows best first, leaving out those whose needs have plenty or have gone dry.
+    """Read windows best first, skipping those whose needs are met or exhausted.
 
-    With a `library`, the abstracts of the papers that helped most are read with the last wave, where they are not among
-    the windows: an abstract states a paper's main findings, but ranks below the passages that go into one of them.
+    With a `library`, the abstracts of the papers that helped most are read with the last wave, unless they are among
+    the windows: an abstract states a paper's main findings, but ranks below passages that detail one of them.
     """
     found: list[FoundEvidence] = []
     read: list[Window] = []
@@ -212,7 +212,7 @@ async def read_in_waves(
 def _abstracts(
     library: Library, found: Sequence[FoundEvidence], read: Sequence[Window], limits: EvidenceLimits
 ) -> list[Window]:
-    """The abstracts, not read yet, of the papers with most strong findings; blocks."""
+    """The unread abstracts of the papers with most strong findings; blocks."""
     papers = Counter(item.finding.paper.key for item in found if item.finding.score >= STRONG)
     known = set(chunk_ids(read))
     windows: list[Window] = []
@@ -232,10 +232,10 @@ async def read_windows(
     limits: EvidenceLimits,
     searched_for: Sequence[Need],
 ) -> tuple[list[FoundEvidence], frozenset[str]]:
-    """The findings of windows at or above the threshold, best first, and the ids of chunks that could not be read;
-    neighbouring papers share a call.
+    """The findings of windows at or above the threshold, best first, and the ids of unreadable chunks.
 
-    A finding names the search for its need among those that were `searched_for`, or the first of them.
+    Neighbouring papers share a call. A finding is assigned to the search for its need among those `searched_for`, or to
+    the first of them.
     """
     readings = await gather_all(reader.read(purpose, group) for group in grouped(windows, limits.call_tokens))
     searches = {need.id: need.search for need in searched_for}
@@ -255,9 +255,9 @@ async def read_windows(
 
 
 def kept(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
-    """The findings, best first; of each need so many, and so many of one paper for it, as the limits keep.
+    """The findings to keep, best first, within the limits per need and per paper.
 
-    Those on the same words are one, which serves the needs of all.
+    Findings on the same words are merged into one, which serves the needs of all.
     """
     best: list[FoundEvidence] = []
     words: list[Words] = []
@@ -282,9 +282,9 @@ def kept(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEv
 
 
 def grouped(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
-    """Windows in calls of about `tokens`, as few as the largest first fill; each call in the order of its papers.
+    """Windows in calls of about `tokens`, as few as first-fit decreasing gives; each call in the order of its papers.
 
-    A paper's windows share a call where they fit into one: its findings are then weighed against each other.
+    A paper's windows share a call if they fit into one: its findings are then weighed against each other.
     """
     papers: dict[str, list[Window]] = {}
     for window in windows:
@@ -297,7 +297,7 @@ def grouped(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
 
 
 def _filled(pieces: Sequence[Sequence[Window]], tokens: int) -> list[list[Window]]:
-    """Pieces put together up to `tokens`, the largest first, each where it first fits."""
+    """Bins of up to `tokens`: pieces are placed largest first, each into the first bin it fits."""
     groups: list[list[Window]] = []
     rooms: list[int] = []
     sized = [(sum(window.tokens for window in piece), piece) for piece in pieces]
@@ -317,7 +317,7 @@ def chunk_ids(windows: Sequence[Window]) -> tuple[str, ...]:
 
 
 async def best_fitting(library: Library, queries: Sequence[str], chunk_ids: Sequence[str], k: int) -> list[str]:
-    """The `k` of these chunks that are nearest to any of the queries, best first; those that are gone are left out."""
+    """The `k` chunks nearest to any of the queries, best first; chunks that are gone are left out."""
     if not chunk_ids:
         return []
     nearness: dict[str, float] = {}
@@ -329,7 +329,7 @@ async def best_fitting(library: Library, queries: Sequence[str], chunk_ids: Sequ
 
 
 def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
-    """The windows in parts: the first half, then what is left in equal parts."""
+    """The windows in parts: the first half, then the rest in equal parts."""
     first = len(windows) if count <= 1 else -(-len(windows) // 2)
     yield windows[:first]
     rest = windows[first:]
@@ -338,7 +338,7 @@ def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
 
 
 def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[FoundEvidence]) -> set[str]:
-    """The needs for which reading on is not worth its calls."""
+    """The needs for which further reading is not worth its calls."""
     strong = [item for item in found if item.finding.score >= STRONG]
     many = Counter(need for item in strong for need in item.needs)
     papers = {need.id: {item.finding.paper.key for item in strong if need.id in item.needs} for need in purpose.needs}

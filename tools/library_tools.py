@@ -1,4 +1,7 @@
-"""Reading around what was found: windows, introductions and summaries, as ids of the passages to be shown."""
+"""Reading tools besides evidence search: windows, introductions, summaries and paper search.
+
+Passages are returned as chunk ids.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class Passages:
 
 
 def read_window(library: Library, chunk_id: str, size: int) -> Passages:
-    """The chunks around one; a chunk that is not there is said so to the model."""
+    """The chunks around one; an unknown chunk is reported to the model."""
     try:
         chunks = library.window(chunk_id, size)
     except (InputError, ValueError):
@@ -33,7 +36,7 @@ def read_window(library: Library, chunk_id: str, size: int) -> Passages:
 
 
 def read_introduction(library: Library, key: str) -> Passages:
-    """The first passages of a paper's introduction; an unknown key is said so to the model."""
+    """The first passages of a paper's introduction; an unknown key is reported to the model."""
     try:
         paper = library.paper(key)
     except InputError:
@@ -45,7 +48,7 @@ def read_introduction(library: Library, key: str) -> Passages:
 
 
 async def read_summaries(library: Library, query: str) -> Passages:
-    """The papers nearest to a query by their summaries and the user's notes, which stand in the answer itself."""
+    """The papers nearest to a query by summary and the user's notes, which are part of the answer itself."""
     vector = await library.embedding.embed_query(query)
     near = await asyncio.to_thread(library.nearest_papers, vector, SUMMARIES)
     if not near:
@@ -60,7 +63,7 @@ async def read_summaries(library: Library, query: str) -> Passages:
 
 
 def read_papers(library: Library, query: str, min_year: int | None, max_year: int | None, page: int) -> Passages:
-    """One page of the papers whose text has the words of a query; what cannot be is said so to the model."""
+    """One page of the papers whose text contains the words of a query; bad arguments are reported to the model."""
     try:
         answer = search_papers(library, query, min_year, max_year, page)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Which needs are met by the evidence, which are still open, and which were searched for in vain."""
+"""Computes which needs are met by the evidence, which are open, and which were searched for in vain."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, Final
 
 from ..roles.needs import Need, NeedCoverage, Status
 
-STRONG: Final = 0.6  # from here on a finding helps with its need, rather than being background to it
-_WHOLE: Final = 0.9  # a finding that meets its need alone
+STRONG: Final = 0.6  # from this score on a finding helps with its need, rather than being background
+_WHOLE: Final = 0.9  # from this score on a finding meets its need alone
 _SEVERAL: Final = 2
-TRIES: Final = 2  # searches for a need after which it counts as searched for in vain
+TRIES: Final = 2  # fruitless searches after which a need counts as searched for in vain
 
 
 def coverage(
     needs: Sequence[Need], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
 ) -> list[NeedCoverage]:
-    """How each need stands; `evidence` and `queries` are the records of a run's state.
+    """The coverage of each need; `evidence` and `queries` are the records of a run's state.
 
-    A need is met by one finding that meets it whole, or by two that help; it was searched for in vain when neither was
-    found in two searches. Of two records with one id the later one counts.
+    A need is met by one finding that meets it alone, or by two that help; it was searched for in vain when two searches
+    found neither. Of two records with one id the later one counts.
     """
     planned = {need.id for need in needs}
     evidence = list({record["id"]: record for record in evidence}.values())
@@ -30,7 +30,7 @@ def _covered(
     need: Need, planned: Set[str], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
 ) -> NeedCoverage:
     searches = [record for record in queries if need.id in record.get("needs", ())]
-    # What an earlier section of a paper found first is named after a need of that section.
+    # Evidence first found by an earlier section of a paper names a need of that section.
     again = {name for record in searches for name in record["evidence_ids"]}
     serving = sorted(
         (

@@ -1,4 +1,4 @@
-"""A paper as a tree of sections, each with its chunks and pages, and its text as the library holds it."""
+"""A paper as a tree of sections, each with its chunks and pages, and its text as stored in the library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OutlinedSection:
 
     @property
     def chunk_count(self) -> int:
-        """How many chunks are the section's own, those of its subsections not counted."""
+        """The number of the section's own chunks, not counting its subsections."""
         return self.chunks[1] - self.chunks[0] + 1 if self.chunks else 0
 
 
@@ -31,7 +31,7 @@ def outline(library: Library, key: str) -> list[OutlinedSection]:
     starts = [section.start for section in sections]
     held: dict[int, list[Chunk]] = {}
     for chunk in library.paper_chunks(key):
-        # Of sections that begin at one place, those before the last are empty.
+        # Of sections that start at the same offset, all but the last are empty.
         held.setdefault(bisect_right(starts, chunk.start) - 1, []).append(chunk)
     return [_outlined(section, held.get(place, [])) for place, section in enumerate(sections)]
 
@@ -47,8 +47,8 @@ def _outlined(section: Section, chunks: Iterable[Chunk]) -> OutlinedSection:
 
 
 def indexed_text(library: Library, key: str) -> list[Passage]:
-    """What is searched of a paper, in reading order and no words twice; raises `UnknownPaperError`. Blocks.
+    """The searchable text of a paper, in reading order and without repeated words; raises `UnknownPaperError`. Blocks.
 
-    Sections that are not searched, such as reference lists, are not kept in the library and so not here.
+    Sections that are not searched, such as reference lists, are not stored in the library and so not included.
     """
     return merge_chunks(library.paper_chunks(key))

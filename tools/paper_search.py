@@ -1,4 +1,4 @@
-"""Finds papers by summary or by the words in their full text, page by page, with the sentence that matches."""
+"""Finds papers by summary or by the words of their full text, page by page, with the matching sentence."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..text.sentences import sentence_spans
 
 PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
-_MOST_CHUNKS: Final = 5000  # that are ranked by paper: some 50 ms, in a library of any size
+_MOST_CHUNKS: Final = 5000  # that are ranked by paper: about 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
 NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
 
 
 @dataclass(frozen=True, slots=True)
 class PaperHit:
-    """A paper with its score, the chunk that matches best, and the sentence of it that does."""
+    """A paper with its score, its best matching chunk, and the matching sentence of that chunk."""
 
     paper: Paper
     score: float
@@ -42,11 +42,11 @@ class PaperPage:
 def search_papers(
     library: Library, query: str, min_year: int | None = None, max_year: int | None = None, page: int = 1
 ) -> PaperPage:
-    """The papers whose text has the words of the query, best first, `PAGE_SIZE` a page; blocks.
+    """The papers whose text contains the words of the query, best first, `PAGE_SIZE` per page; blocks.
 
-    A paper counts by its best chunk, and by the query's words in its title; in a large library those papers count
-    that have one of the 5,000 best chunks. A bound on the year leaves out papers without one. Raises `InputError`
-    for a page below 1 or years the wrong way round, and `FullTextError`.
+    A paper is scored by its best chunk, and by the query's words in its title; in a large library only papers with one
+    of the 5,000 best chunks count. A limit on the year excludes papers without one. Raises `InputError` for a page
+    below 1 or years in the wrong order, and `FullTextError`.
     """
     if page < 1:
         raise InputError(f"There is no page {page}.", help="The first page is 1.")
@@ -58,7 +58,7 @@ def search_papers(
     for identifier, score in matching:
         best.setdefault(split_chunk_id(identifier)[0], (identifier, score))
     top = max((score for _, score in best.values()), default=1.0)
-    papers = {paper.key: paper for paper in library.papers()}  # without those that another process has begun to change
+    papers = {paper.key: paper for paper in library.papers()}  # without papers that another process is changing
     weighed = {
         key: score / top + _share(library, papers[key].title, rarity)
         for key, (_, score) in best.items()
@@ -76,24 +76,24 @@ def search_papers(
 
 
 def year_range(first: int | None, last: int | None) -> tuple[int, int] | None:
-    """Both bounds, where at least one is given; raises `InputError` when they are the wrong way round."""
+    """Both limits, when at least one is given; raises `InputError` when they are in the wrong order."""
     if first is None and last is None:
         return None
     years = (_EARLIEST if first is None else first, _LATEST if last is None else last)
     if years[0] > years[1]:
-        raise InputError(f"No year is from {years[0]} on and not after {years[1]}.", help="Exchange the two years.")
+        raise InputError(f"The years {years[0]} to {years[1]} are in the wrong order.", help="Swap the two years.")
     return years
 
 
 def matching_sentence(library: Library, text: str, query: str, said: Collection[str] = ()) -> str:
-    """The sentence of a text that shares the most telling words with the query; its first prose when none does.
+    """The sentence of a text that shares the most significant words with the query; its first prose when none does.
 
-    Sentences in `said` are passed over where there are others: neighbouring chunks share some.
+    Sentences in `said` are skipped when there are others: neighbouring chunks share some.
     """
     rarity = library.fulltext.rarity(set(library.fulltext.analyze(query)))
     sentences = [" ".join(text[start:end].split()) for start, end in sentence_spans(text)] or [" ".join(text.split())]
     sentences = [sentence for sentence in sentences if sentence not in said] or sentences
-    # The first of equals, and of two with the same words the shorter: it says less else.
+    # Of ties the first, and of two sentences with the same words the shorter, since it is more specific.
     best = max(sentences, key=lambda sentence: (_share(library, sentence, rarity), -len(sentence)))
     if _share(library, best, rarity):
         return best
@@ -101,7 +101,7 @@ def matching_sentence(library: Library, text: str, query: str, said: Collection[
 
 
 def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
-    """How much of what is telling in a query a text has, 0-1."""
+    """How much of a query's significant words a text contains, 0-1."""
     whole = sum(rarity.values())
     present = set(library.fulltext.analyze(text))
     return sum(weight for term, weight in rarity.items() if term in present) / whole if whole else 0.0
@@ -110,7 +110,7 @@ def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
 async def papers_by_summary(
     library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
 ) -> dict[str, Any]:
-    """The papers whose summary or note is nearest to a query, as `find` gives them; raises `InputError`."""
+    """The papers whose summary or note is nearest to a query, as returned by `find`; raises `InputError`."""
     years = year_range(from_year, to_year)
     vector = await library.embedding.embed_query(query)
     near = await asyncio.to_thread(library.nearest_papers, vector, len(library.papers()))
@@ -140,7 +140,7 @@ async def papers_by_summary(
 def papers_by_text(
     library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
 ) -> dict[str, Any]:
-    """The papers whose text has the words, as `find --fulltext` gives them; blocks, raises as `search_papers` does."""
+    """The papers whose text contains the words, as in `find --fulltext`; blocks, raises like `search_papers`."""
     answer = search_papers(library, query, from_year, to_year, page)
     return {
         "papers": [

@@ -1,7 +1,7 @@
-"""Re-ranking what a search has found by a cross-encoder, which reads query and text together.
+"""Re-ranks search results with a cross-encoder, which reads query and text together.
 
-It costs some 50 ms for a text and does not pay for itself on what was measured (docs/decisions/fused-retrieval.md),
-so it is off unless asked for, and has a part in the order rather than the last word.
+It costs about 50 ms per text and did not pay for itself in measurements (docs/decisions/fused-retrieval.md), so it is
+off by default, and its score is combined with that of the search rather than replacing it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-# Of what the search itself ranks so many are read, for one that is asked for, and at least as many as below.
+# How many results of the search are re-ranked for each one requested, and the minimum in total.
 _POOL: Final = 2
 _LEAST_POOL: Final = 20
-_SURE: Final = 1e-6  # scores of 0 and 1 are taken for this much less than sure
+_SURE: Final = 1e-6  # scores are clipped to this distance from 0 and 1
 
 
 class PairScorer(Protocol):
@@ -25,29 +25,29 @@ class PairScorer(Protocol):
 
 
 def pool_of(k: int) -> int:
-    """How many of a ranking are re-ranked when `k` are asked for."""
+    """How many results are re-ranked when `k` are requested."""
     return max(_LEAST_POOL, _POOL * k)
 
 
 def reranked(
     ranking: Sequence[tuple[str, float]], texts: Mapping[str, str], query: str, part: float, scorer: PairScorer
 ) -> list[tuple[str, float]]:
-    """What has a text, by the search's score and the scorer's, each scaled to 0-1 and the latter weighed with `part`.
+    """The results with a text, by the scores of search and scorer, each scaled to 0-1, the latter weighted by `part`.
 
-    With a part of 1 the scorer alone decides. Equal scores go by name.
+    With a part of 1 the scorer alone decides. Ties are ordered by name.
     """
     known = [(name, score) for name, score in ranking if name in texts]
     if not known:
         return []
     judged = np.clip(scorer.score(query, [texts[name] for name, _ in known]).astype(np.float64), _SURE, 1 - _SURE)
-    # Log-odds: most scores of one search are within a hundredth of 0, and their differences tell.
+    # Log-odds: most scores of a search are within a hundredth of 0, and their differences matter.
     fused = (1 - part) * _scaled([score for _, score in known]) + part * _scaled(np.log(judged / (1 - judged)))
     scored = [(name, float(score)) for (name, _), score in zip(known, fused, strict=True)]
     return sorted(scored, key=lambda item: (-item[1], item[0]))
 
 
 def _scaled(scores: Any) -> NDArray[np.float64]:
-    """The scores from 0, the least, to 1; all 1 when they are equal."""
+    """The scores scaled to 0-1; all 1 when they are equal."""
     raw = np.asarray(scores, dtype=np.float64)
     spread = float(np.ptp(raw))
     return (raw - raw.min()) / spread if spread else np.ones(len(raw))

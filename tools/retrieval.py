@@ -1,7 +1,7 @@
-"""Finding chunks for a query: by meaning (vectors), by words (BM25), or both fused; the best, or the most varied.
+"""Retrieves chunks for a query: by meaning (vectors), by words (BM25), or fused; the best, or the most diverse.
 
-Each hit carries its true cosine, however it was found. Fused scores say which of the hits of one search is
-better, never how good it is: they are scaled to that search's candidates.
+Each hit carries its true cosine, however it was found. Fused scores order the hits of one search but do not measure
+how good they are: they are scaled to that search's candidates.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .scope import Scope
 Fusion = Literal["score", "rank"]
 Ranking = list[tuple[str, float]]
 
-_POOL: Final = 4  # candidates of each kind that are looked at, for one that is asked for
+_POOL: Final = 4  # candidates of each kind for each result requested
 _LEAST_POOL: Final = 50
-_RANK_DAMPING: Final = 60  # of reciprocal rank fusion, as its authors have it
+_RANK_DAMPING: Final = 60  # of reciprocal rank fusion, as in its paper
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """How a search finds and orders.
+    """How a search retrieves and orders chunks.
 
-    `bm25_weight` counts beside a weight of 1 for the vectors when scores are fused. `mmr` is None, or the part
-    (0-1) that relevance has against variety. `min_cosine` drops what is further away; with the bundled model
-    most pairs of texts are above 0.5, so a cut-off must be found for each model. `rerank` is the part (0-1) that
-    a cross-encoder has in the order: 0 leaves it out, 1 leaves the order to it alone.
+    `bm25_weight` is the weight of BM25 relative to a weight of 1 for the vectors when scores are fused. `mmr` is None,
+    or the part (0-1) of relevance against diversity. `min_cosine` drops chunks that are further away; with the bundled
+    model most pairs of texts are above 0.5, so a threshold must be found for each model. `rerank` is the part (0-1) of
+    a cross-encoder in the order: 0 leaves it out, 1 leaves the order to it alone.
     """
 
     mode: RetrievalMode = "hybrid"
@@ -50,12 +50,12 @@ class Retrieval:
 
 EVERYTHING: Final = Scope()
 USUAL: Final = Retrieval()
-BUNDLED: Final = Reranker()  # loads nothing before it is asked
+BUNDLED: Final = Reranker()  # loads its model on first use
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk with its score in one search, and its true cosine in the candidate."""
+    """A chunk with its score in one search; its candidate holds the true cosine."""
 
     candidate: Candidate
     score: float
@@ -69,15 +69,15 @@ async def retrieve(
     how: Retrieval = USUAL,
     scorer: PairScorer = BUNDLED,
 ) -> list[Hit]:
-    """The `k` chunks of the scope that fit the query best, best first; equal scores go by chunk id.
+    """The `k` chunks of the scope that fit the query best, best first; ties are ordered by chunk id.
 
-    `scorer` re-ranks when `how` says so. Raises `FullTextError` when words are asked for and there is no full-text
+    `scorer` re-ranks when `how` says so. Raises `FullTextError` when words are searched and there is no full-text
     index, and whatever the embedding raises.
     """
     terms = [] if how.mode == "dense" else await asyncio.to_thread(library.fulltext.analyze, query)
     plain = how.mode == "dense" and how.mmr is None and how.min_cosine is None and not how.rerank
     pool = k if plain else max(_LEAST_POOL, _POOL * k)
-    # The indexes leave the interpreter while they search: what need not wait for the other goes at the same time.
+    # The indexes release the interpreter lock while they search, so independent searches run concurrently.
     (vector, dense), words = await asyncio.gather(
         _nearest(library, query, 0 if how.mode == "bm25" else pool, scope),
         asyncio.to_thread(_matching, library, terms, pool, **scope.limits()),
@@ -102,7 +102,7 @@ async def _nearest(library: Library, query: str, k: int, scope: Scope) -> tuple[
 async def _both_scores(
     library: Library, terms: Sequence[str], vector: Vector, dense: Ranking, words: Ranking
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The true cosine and the BM25 score of whatever either search has found."""
+    """The true cosine and the BM25 score of everything that either search found."""
     cosines, scores = dict(dense), dict(words)
     more_cosines, more_scores = await asyncio.gather(
         asyncio.to_thread(library.cosines, vector, [name for name in scores if name not in cosines]),
@@ -139,7 +139,7 @@ def _chosen(
 def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:
     scores = dict(ranking)
     chunks = [chunk for chunk in library.chunks(list(scores)) if chunk.id in cosines]
-    records = library.records()  # without the papers that another process has begun to change
+    records = library.records()  # without papers that another process is changing
     return [
         Hit(Candidate(chunk, records[chunk.key].paper, min(1.0, max(0.0, cosines[chunk.id]))), scores[chunk.id])
         for chunk in chunks
@@ -174,7 +174,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
 
 
 def by_score(cosines: Mapping[str, float], words: Mapping[str, float], weight: float) -> Ranking:
-    """Both scores scaled to 0-1 over the candidates, added with `weight` for the words; best first."""
+    """Both scores scaled to 0-1 over the candidates and added, with `weight` for the words; best first."""
     near, far = max(cosines.values(), default=0.0), min(cosines.values(), default=0.0)
     most = max(words.values(), default=0.0)
     fused = {
@@ -186,7 +186,7 @@ def by_score(cosines: Mapping[str, float], words: Mapping[str, float], weight: f
 
 
 def by_rank(rankings: Sequence[Ranking]) -> Ranking:
-    """Reciprocal rank fusion: what stands high in any ranking, higher when it does in several."""
+    """Reciprocal rank fusion: items that rank high in any ranking, higher when in several."""
     fused: dict[str, float] = {}
     for ranking in rankings:
         for place, (name, _) in enumerate(ranking, start=1):
@@ -195,9 +195,9 @@ def by_rank(rankings: Sequence[Ranking]) -> Ranking:
 
 
 def varied(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: float) -> Ranking:
-    """Maximal marginal relevance: `k` of the ranking, each good and unlike those before it.
+    """Maximal marginal relevance: `k` items of the ranking, each good and unlike those before it.
 
-    `relevance` weighs a score, scaled to 0-1, against the cosine to the most similar one that is chosen already.
+    `relevance` weights a score, scaled to 0-1, against the cosine to the most similar item already chosen.
     """
     names = [name for name, _ in ranking]
     raw = np.array([score for _, score in ranking], dtype=np.float64)
@@ -209,7 +209,7 @@ def varied(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: f
     chosen: list[int] = []
     while left.any() and len(chosen) < k:
         marginal = np.where(left, relevance * scaled - (1 - relevance) * likeness, -np.inf)
-        best = int(marginal.argmax())  # the first of equals: the ranking's own order
+        best = int(marginal.argmax())  # the first of ties: the ranking's own order
         chosen.append(best)
         left[best] = False
         likeness = np.maximum(likeness, matrix @ matrix[best])

@@ -1,4 +1,4 @@
-"""Which part of the library a search looks at."""
+"""The part of the library that a search covers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def require_words(query: str) -> None:
-    """Raise `InputError` for a query without a letter or digit: everything would be as near to it."""
+    """Raise `InputError` for a query without a letter or digit: everything would be equally near to it."""
     if not any(character.isalnum() for character in query):
         raise InputError(f"There is nothing to look for in the query {query[:40]!r}.", help="Give it some words.")
 
@@ -24,7 +24,7 @@ def require_words(query: str) -> None:
 def category_named(name: str) -> Category:
     """The category of a name, in any case and with - or _, or of a heading such as "results".
 
-    Raises `InputError` listing them.
+    Raises `InputError` with the list of categories.
     """
     try:
         return Category[name.strip().upper().replace("-", "_").replace(" ", "_")]
@@ -38,7 +38,7 @@ def category_named(name: str) -> Category:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Limits of a search; an empty field sets none. `years` are the first and the last, both included.
+    """The limits of a search; an empty field sets none. `years` are the first and the last, both included.
 
     `venue` is a part of the venue's name, in any case.
     """
@@ -57,7 +57,7 @@ class Scope:
         years: tuple[int, int] | None = None,
         venue: str = "",
     ) -> Scope:
-        """Limits as a user gives them; raises `InputError` naming a key, category or venue that is not there."""
+        """Limits as a user gives them; raises `InputError` naming a key, category or venue that does not exist."""
         for key in papers:
             library.paper(key)
         if venue:
@@ -65,7 +65,7 @@ class Scope:
         return cls(tuple(papers), tuple(category_named(name) for name in categories), years, venue)
 
     def limits(self) -> dict[str, Any]:
-        """The limits as the library's searches take them."""
+        """The limits as arguments of the library's searches."""
         return {
             "keys": self.papers or None,
             "categories": self.categories or None,
@@ -74,13 +74,13 @@ class Scope:
         }
 
     def holds(self, paper: Paper) -> bool:
-        """Whether a paper is inside, whatever its sections."""
+        """True when a paper is in scope, whatever its sections."""
         in_time = self.years is None or (paper.year is not None and self.years[0] <= paper.year <= self.years[1])
         wanted = self.venue.casefold()
         return in_time and wanted in paper.venue.casefold() and (not self.papers or paper.key in self.papers)
 
     def narrowed(self, limits: Scope) -> Scope:
-        """This scope inside the limits of another; what lies outside of them altogether gives way to them."""
+        """This scope restricted to the limits of another; limits that lie entirely outside are replaced by them."""
         inside = tuple(key for key in self.papers if key in limits.papers) if limits.papers else self.papers
         years = self.years or limits.years
         if self.years and limits.years:
@@ -89,7 +89,7 @@ class Scope:
         return Scope(inside or limits.papers, self.categories or limits.categories, years, self.venue or limits.venue)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form that graph state holds; empty for the whole library."""
+        """The plain form held by graph state; empty for the whole library."""
         record: dict[str, Any] = {}
         if self.papers:
             record["papers"] = list(self.papers)

@@ -1,7 +1,7 @@
-"""The five tools of the agent: what a model may ask for, checked before anything is done.
+"""The schemas of the agent's five tools: tool calls are validated before anything is done.
 
-A model sends strings for lists and years for pairs; that is mended here and nowhere deeper. What cannot be
-mended is answered to the model in words, never raised at the user.
+Models send strings for lists and years for pairs; that is normalised here and nowhere deeper. Other mistakes are
+answered to the model in words, never raised to the user. The docstring of a tool is its description for the model.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SearchEvidence(_Request):
     )
 
     def scope(self) -> Scope:
-        """The part of the library that is asked for."""
+        """The requested part of the library."""
         return Scope(
             tuple(self.papers),
             tuple(Category[name.upper()] for name in self.categories),
@@ -129,7 +129,7 @@ TOOL_SPECS: tuple[dict[str, Any], ...] = tuple(_specification(name, kind) for na
 
 
 def parse_request(name: str, arguments: Any) -> ToolRequest:
-    """The request behind a tool call; raises `ToolRequestError` for an unknown tool or bad arguments."""
+    """The validated request of a tool call; raises `ToolRequestError` for an unknown tool or bad arguments."""
     kind = _REQUESTS.get(name)
     if kind is None:
         raise ToolRequestError(f"There is no tool {name!r}; there are {', '.join(_REQUESTS)}.")

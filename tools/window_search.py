@@ -1,8 +1,9 @@
-"""From needs to windows of papers that are worth reading: searched together, fused, capped by paper, without overlap.
+"""Proposes windows of papers to read for needs: searched together, fused, capped per paper, without overlap.
 
-Searching is small (chunks), reading is large (windows). Each query looks over the whole scope and, apart, into the
-papers whose summaries are nearest to it: both propose papers, and neither can shut out one that the other finds. Papers
-far from all needs are then left out, and the hits of one paper spread out, so that what is read is of the right papers.
+Search units are small (chunks), reading units are large (windows). Each query searches the whole scope and, separately,
+the papers whose summaries are nearest to it: both propose papers, and neither can exclude one that the other finds.
+Papers far from all needs are then left out, and the hits of one paper are spread out, so that the right papers are
+read.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from ..stores.library import Library, UnknownPaperError
 from .retrieval import EVERYTHING, USUAL, Retrieval, by_rank, retrieve
 from .scope import Scope
 
-_HITS: Final = 40  # of each search
-_SHARE_OF_TWO: Final = 0.7  # of what is read, for each of two papers
-_PAPERS: Final = 6  # nearest to a query by summary, that are searched apart
+_HITS: Final = 40  # per search
+_SHARE_OF_TWO: Final = 0.7  # of what is read, for each paper when there are two
+_PAPERS: Final = 6  # nearest to a query by summary, searched separately
 
 
 @dataclass(frozen=True, slots=True)
 class WindowLimits:
     """How much is proposed for reading.
 
-    `tokens` is what all windows together may have, `window_tokens` what one aims at, `hits` how many found chunks they
-    may hold; `paper_share` (0-1) is the part of all that one paper may take, 1 for no cap. A paper whose best cosine
-    is lower than the best of all by more than the part `paper_margin` of it is left out, 0 for none. Each hit of a
-    paper stands `spread` places further behind for each one of its paper before it.
+    `tokens` limits all windows together, `window_tokens` is the target size of one, `hits` limits how many found chunks
+    they hold; `paper_share` (0-1) is the part that one paper may take, 1 for no cap. A paper whose best cosine is below
+    the overall best by more than the fraction `paper_margin` of it is left out, 0 for no limit. Each hit of a paper is
+    moved `spread` places back for each earlier hit of that paper.
     """
 
     tokens: int = 16_000
@@ -47,7 +48,7 @@ class WindowLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """A chunk that searches have found: its best cosine, and the needs it was found for, best rank first."""
+    """A chunk found by searches: its best cosine, and the needs it was found for, best rank first."""
 
     id: str
     cosine: float
@@ -64,14 +65,14 @@ async def propose_windows(
     known: Collection[str] = (),
     asked: str = "",
 ) -> list[Window]:
-    """Windows for the needs, best first, each need in its turn; none holds a chunk of `known`, read before.
+    """Windows for the needs, best first, taking the needs in turn; none contains a chunk of `known`, read before.
 
-    A hit's cosine is that to the query which found it or, where it is given, to `asked`.
-    Raises whatever the embedding or the stores raise.
+    A hit's cosine is that to the query which found it or, if given, to `asked`. Raises whatever the embedding or the
+    stores raise.
     """
     limits = limits or WindowLimits()
     found = await gather_all(_ranked(library, need, scope, how) for need in needs)
-    hits = _in_turns([need.id for need in needs], found)
+    hits = _interleaved([need.id for need in needs], found)
     if asked:
         vector = await library.embedding.embed_query(asked)
         cosines = await asyncio.to_thread(library.cosines, vector, [hit.id for hit in hits])
@@ -83,7 +84,7 @@ async def propose_windows(
 
 
 async def _ranked(library: Library, need: Need, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
-    """The chunks that the need's searches have found, best first, with their best cosine."""
+    """The chunks that the need's searches found, best first, with their best cosine."""
     scopes = await gather_all(_scopes(library, query, scope) for query in need.queries)
     searches = await gather_all(
         _search(library, query, within, how)
@@ -98,9 +99,9 @@ async def _ranked(library: Library, need: Need, scope: Scope, how: Retrieval) ->
 
 
 async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
-    """The scope, and inside of it the papers that are nearest to the query by summary, or each that was asked for.
+    """The scope, and within it the papers nearest to the query by summary, or each paper that was requested.
 
-    Kinds of section that were asked for come first and shut out none.
+    Requested kinds of section come first and exclude none.
     """
     if scope.categories:
         return [scope, replace(scope, categories=())]
@@ -120,8 +121,8 @@ async def _search(library: Library, query: str, scope: Scope, how: Retrieval) ->
     return [(hit.candidate.chunk.id, hit.candidate.vector_score) for hit in hits]
 
 
-def _in_turns(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
-    """All hits, the best of each need first, then the second of each; one that several found stands at its best."""
+def _interleaved(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
+    """All hits, the best of each need first, then the second of each; a hit of several needs keeps its best rank."""
     needs: dict[str, list[str]] = {}
     cosines: dict[str, float] = {}
     for turn in zip_longest(*found):
@@ -133,7 +134,7 @@ def _in_turns(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) 
 
 
 def _of_near_papers(hits: list[_Hit], margin: float) -> list[_Hit]:
-    """The hits without those of papers that are far from the needs, compared with the nearest paper."""
+    """The hits without those of papers that are far from the needs compared with the nearest paper."""
     best: dict[str, float] = {}
     for hit in hits:
         key = split_chunk_id(hit.id)[0]
@@ -145,7 +146,7 @@ def _of_near_papers(hits: list[_Hit], margin: float) -> list[_Hit]:
 
 
 def _spread(hits: Sequence[_Hit], places: int) -> list[_Hit]:
-    """The hits, each put behind by so many places for each hit of its paper before it."""
+    """The hits, each moved back by `places` for each earlier hit of its paper."""
     earlier: Counter[str] = Counter()
     ranks: list[int] = []
     for rank, hit in enumerate(hits):
@@ -156,13 +157,13 @@ def _spread(hits: Sequence[_Hit], places: int) -> list[_Hit]:
 
 
 def _share(papers: int, usual: float) -> float:
-    """The part of all that one of so many papers may take: the fewer there are, the more."""
+    """The part that one of this many papers may take: the fewer papers, the larger."""
     return 1.0 if papers <= 1 else max(usual, _SHARE_OF_TWO) if papers == 2 else usual
 
 
 def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known: frozenset[str]) -> list[Window]:
     """Windows around the hits in their order, until the tokens are used up; blocks."""
-    taken: dict[str, int] = {}  # chunk id -> place of its window
+    taken: dict[str, int] = {}  # chunk id -> index of its window
     windows: list[Window] = []
     of_paper: Counter[str] = Counter()
     spent = 0
@@ -184,7 +185,7 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
             around = _around(library, chunk, limits.window_tokens, taken.keys() | known)
             window = Window(library.paper(chunk.key), around, (hit.id,), (hit.cosine,), hit.needs)
         except UnknownPaperError:
-            continue  # another process has begun to change the paper
+            continue  # another process is changing the paper
         taken |= {member.id: len(windows) for member in around}
         of_paper[chunk.key] += window.tokens
         spent += window.tokens
@@ -199,7 +200,7 @@ def _joined(window: Window, hit: _Hit) -> Window:
 
 
 def _around(library: Library, chunk: Chunk, tokens: int, taken: Collection[str]) -> tuple[Chunk, ...]:
-    """The chunk with neighbours of its section on either side in turns, as many as fit into `tokens`."""
+    """The chunk with neighbours of its section, alternating sides, as many as fit into `tokens`."""
     reach = max(1, tokens // max(1, chunk.tokens))
     near = {member.index: member for member in library.window(chunk.id, reach)}
     run = [chunk]
@@ -218,13 +219,13 @@ def _around(library: Library, chunk: Chunk, tokens: int, taken: Collection[str])
 
 
 def _outward(index: int, reach: int) -> Iterator[int]:
-    """The places around one: what follows first, for an argument runs on."""
+    """The indices around one, the following first, since an argument runs forward."""
     for distance in range(1, reach + 1):
         yield from (index + distance, index - distance)
 
 
 def _fresh_share(chunk: Chunk, run: Sequence[Chunk]) -> float:
-    """The part of a neighbour's text that the run does not hold yet."""
+    """The part of a neighbour's text that the run does not contain yet."""
     shared = min(chunk.end, run[-1].end) - max(chunk.start, run[0].start)
     return 1 - max(0, shared) / max(1, chunk.end - chunk.start)
 

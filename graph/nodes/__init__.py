@@ -1,4 +1,4 @@
-"""The steps of a run, of a section or a question; each function is called as its node."""
+"""The nodes of the graphs; each function has the name of its node."""
 
 from .agent import after_guard, agent, guard, tools
 from .render import render

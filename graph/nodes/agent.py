@@ -1,4 +1,4 @@
-"""agent, guard and tools: searching on for what the section still lacks, within a budget."""
+"""agent, guard and tools: further searches for what is still missing, within a budget."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ..state_conversion import needs_of, own_coverage, own_queries, passages_of,
 
 BUDGET_USED = "Not carried out: the search budget is used up. Stop searching."
 
-_IN_VAIN = 3  # searches for a question that brought nothing, after which the library has no answer
+_MAX_FRUITLESS = 3  # fruitless searches for a question, after which the library is taken to have no answer
 
 
 async def agent(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
@@ -50,12 +50,13 @@ async def agent(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     opening = [] if known else roles.planner_of(brief).open(brief)
     answer = await roles.planner_of(brief).plan(await _with_texts([*opening, *known], session), brief)
     asked = len(answer.tool_calls) + len(answer.invalid_tool_calls)
-    runtime.stream_writer(progress("planning", f"planner asks for {asked} more" if asked else "planner has enough"))
+    said = f"planner requests {counted(asked, 'tool call')}" if asked else "planner has enough evidence"
+    runtime.stream_writer(progress("planning", said))
     return {"messages": [*opening, answer], "agent_turns": 1, "warnings": warnings}
 
 
 async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Let calls through while the budget allows; every other call is answered here, so that none stays open."""
+    """Allow tool calls within the budget; every other call is answered here, so that none stays open."""
     message = state["messages"][-1]
     refused: list[ToolMessage] = []
     allowed: list[dict[str, Any]] = []
@@ -82,17 +83,17 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
             continue
         used += counted
         if isinstance(request, SearchEvidence) and earlier is None:
-            records.append(_asked(request, within))
+            records.append(_query_record(request, within))
         allowed.append({"name": call["name"], "args": call["args"], "id": call["id"], "counted": counted})
     more: list[BaseMessage] = list(refused)
-    if not message.tool_calls and not mistakes and (left := _given_up_early(state, session, used)):
+    if not message.tool_calls and not mistakes and (left := _reminder(state, session, used)):
         more.append(HumanMessage(left))
-    again = bool(mistakes or len(more) > len(refused)) and _may_go_on(state, session, used)
+    again = bool(mistakes or len(more) > len(refused)) and _may_continue(state, session, used)
     return {"messages": more if again or refused else [], "pending_calls": allowed, "searching": again}
 
 
-def _given_up_early(state: RunState, session: Session, used: int) -> str:
-    """What a planner is reminded of, once, that stops before each need is met or was searched for twice."""
+def _reminder(state: RunState, session: Session, used: int) -> str:
+    """The reminder, given once, for a planner that stops before each need is met or was searched for twice."""
     reminded = sum(isinstance(message, HumanMessage) for message in state["messages"]) > 1
     left = [item for item in own_coverage(state) if item.status == "open"]
     if reminded or not left or "agent" in session.extractive or used >= session.settings.max_search_iterations:
@@ -102,29 +103,29 @@ def _given_up_early(state: RunState, session: Session, used: int) -> str:
 
 
 def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
-    """To the tools when a call was let through, back to a planner that only made mistakes, else on to write."""
+    """To the tools when a call was allowed, back to a planner that made only mistakes, otherwise to the writer."""
     if state.get("pending_calls"):
         return "tools"
     return "agent" if state.get("searching") else "generate"
 
 
-def _may_go_on(state: RunState, session: Session, used: int) -> bool:
-    """True while searches are left; turns are bounded too, since reading and repeating cost no search."""
+def _may_continue(state: RunState, session: Session, used: int) -> bool:
+    """True while searches are left; turns are limited too, since reading and repeated queries cost no search."""
     budget = session.settings.max_search_iterations
     custom = sum(record["origin"] == "custom" for record in own_queries(state))
-    if "question" in state and custom >= _IN_VAIN and not is_answerable(state, session):
+    if "question" in state and custom >= _MAX_FRUITLESS and not is_answerable(state, session):
         return False
     return used < budget and state.get("agent_turns", 0) < 2 * budget + 2
 
 
 async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Carry out the allowed calls together; ids and answers follow the order of the calls."""
+    """Run the allowed calls concurrently; ids and answers follow the order of the calls."""
     roles = await session.roles(runtime)
     purpose, known = purpose_of(state), state.get("read_chunks", [])
     calls = state["pending_calls"]
     requests = [parse_request(call["name"], call["args"]) for call in calls]
     within = await asyncio.to_thread(limits_of, state, session.library)
-    records, repeated = _told_apart(requests, _own_first(state), within)
+    records, repeated = _split_repeats(requests, _own_first(state), within)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)
@@ -164,9 +165,9 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     queries = [_of_section(record, state) for record in records.values()]
     if answers:
         answers[-1] = _with_coverage(answers[-1], state, new, queries, session, made)
-    # What an earlier section of the paper asked already is from here on a search of this section too.
+    # A search that an earlier section of the paper already made counts from here on as one of this section too.
     earlier = [record for record in repeated.values() if _of_earlier_section(record, state)]
-    # Its passages were counted there.
+    # Its passages were counted with that section.
     taken = {record["query"]: cast(QueryRecord, {**record, **passages_of(Searched((), ()))}) for record in earlier}
     return {
         "messages": answers,
@@ -175,7 +176,7 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         "read_chunks": list(dict.fromkeys(name for search in searched for name in search.read)),
         "searches_used": made,
         "pending_calls": [],
-        "searching": _may_go_on(state, session, state.get("searches_used", 0) + made),
+        "searching": _may_continue(state, session, state.get("searches_used", 0) + made),
     }
 
 
@@ -190,11 +191,13 @@ async def _read(request: Reading, session: Session) -> Passages:
     return await read_summaries(session.library, request.query)
 
 
-def _told_apart(
+def _split_repeats(
     requests: Sequence[ToolRequest], known: Sequence[QueryRecord], within: Scope
 ) -> tuple[dict[int, QueryRecord], dict[int, QueryRecord]]:
-    """By place among the requests: records of new searches, still without evidence, and for each repeated search
-    the record of the one it repeats, which may be one of the same turn."""
+    """Records of new searches, still without evidence, and the earlier records that repeated searches match.
+
+    Both by index of the request; a search may repeat one of the same turn.
+    """
     new: dict[int, QueryRecord] = {}
     repeated: dict[int, QueryRecord] = {}
     for number, request in enumerate(requests):
@@ -202,14 +205,14 @@ def _told_apart(
             continue
         earlier = _repeats(request, [*known, *new.values()], within)
         if earlier is None:
-            new[number] = _asked(request, within)
+            new[number] = _query_record(request, within)
         else:
             repeated[number] = earlier
     return new, repeated
 
 
 def _own_first(state: RunState) -> list[QueryRecord]:
-    """All searches that were answered; those of a paper's earlier sections come behind the section's own."""
+    """All answered searches; those of a paper's earlier sections come after the section's own."""
     return sorted(state.get("queries", []), key=lambda record: _of_earlier_section(record, state))
 
 
@@ -219,19 +222,19 @@ def _of_earlier_section(record: QueryRecord, state: RunState) -> bool:
 
 
 def _of_section(record: QueryRecord, state: RunState) -> QueryRecord:
-    """The record as one of the section under way; questions have none."""
+    """The record as one of the current section; questions have none."""
     section = cast(SectionState, state).get("section")
     return {**record, "section": section} if section else record
 
 
-def _asked(request: SearchEvidence, within: Scope) -> QueryRecord:
+def _query_record(request: SearchEvidence, within: Scope) -> QueryRecord:
     scope = request.scope().narrowed(within).as_dict()
     needs = [request.need.strip().upper()] if request.need else []
     return {"query": request.query, "origin": "custom", "needs": needs, "scope": scope, "evidence_ids": []}
 
 
 def _need_of(request: SearchEvidence, purpose: Purpose) -> Need:
-    """The need that a search is for, searched for by the planner's query; without one the query is the need."""
+    """The need that a search serves, with the planner's query; without a need the query itself is the need."""
     named = purpose.named([request.need.strip().upper()])
     return replace(named[0], queries=(request.query,)) if named else Need("", request.query, (request.query,))
 
@@ -244,7 +247,7 @@ def _with_coverage(
     session: Session,
     made: int,
 ) -> ToolMessage:
-    """The last answer of a turn ends with how each need stands now, and what is left of the budget."""
+    """Append to the last answer of a turn the coverage of each need, and what is left of the budget."""
     ids = {name for record in (*own_queries(state), *queries) for name in record["evidence_ids"]}
     evidence = [record for record in (*state["evidence"], *new) if record["id"] in ids]
     now = coverage(needs_of(state), evidence, [*own_queries(state), *queries])
@@ -274,7 +277,7 @@ def _answer(call_id: str | None, text: str, chunk_ids: Sequence[str] = ()) -> To
 
 
 async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list[BaseMessage]:
-    """Messages as the model reads them: passages by id become their texts, which the state never holds."""
+    """Messages as the model reads them: passage ids are replaced by their texts, which the state never holds."""
     wanted = [
         item
         for message in messages

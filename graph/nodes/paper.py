@@ -23,9 +23,9 @@ from .render import FinishedText, RenderedPage, finished_text, layout_page, page
 
 
 async def begin(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """Check the input for all six sections and begin anew: a thread that is given another paper forgets the first.
+    """Check the input for all six sections and reset the state: a thread that is given another paper forgets the first.
 
-    Raises `ExperimentError` for a field of the wrong type or one that a section cannot do without.
+    Raises `ExperimentError` for a field of the wrong type or a missing field that a section requires.
     """
     require_given(state, "experiment", PaperInput)
     experiment = parse_experiment(state["experiment"])
@@ -61,27 +61,26 @@ async def store_section(state: SectionState, runtime: Runtime[Any], session: Ses
 
 
 def to_next_or_assemble(state: SectionState) -> Literal["default_queries", "assemble"]:
-    """To the next section while one is left, else on to the whole."""
+    """To the next section while one is left, otherwise to `assemble`."""
     return "default_queries" if len(state["written"]) < len(WRITING_ORDER) else "assemble"
 
 
 async def assemble(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """The finished paper: one text, one list of references, no sentence twice."""
+    """The finished paper: one text, one reference list, no repeated sentence."""
     result = await rendered_paper(state, session)
     runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
     return {"text": result["text"], "result": result}
 
 
 async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any]:
-    """The paper's record in the citation style of the settings; takes no model call.
+    """The paper's record in the citation style of the settings; makes no model call.
 
-    Which of two equal sentences stays is decided in the order of writing, which key has which number in that of the
-    paper.
+    Of two equal sentences the one written first stays; citation numbers follow the order in the paper.
     """
     finished: dict[SectionKind, FinishedText] = {}
     for written in state["written"]:
         earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}
-        finished[written["section"]] = await finished_text(_as_it_was(state, written), session, earlier)
+        finished[written["section"]] = await finished_text(_state_when_finished(state, written), session, earlier)
     read = {written["section"]: written["read"] for written in state["written"]}
     pages: list[RenderedPage] = []
     numbering: tuple[str, ...] = ()
@@ -91,7 +90,7 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
     cited = {paper.key: paper for page in pages for paper in page.papers}
     papers = [cited[key] for key in numbering]
     references = await references_of(papers, numbering, session.settings.cite_style, session)
-    spent = _spent_on(state)
+    spent = _cost_by_section(state)
     sections = [
         {**page_record(page, References(references.entries), session), "usage": spent[kind]}
         for kind, page in zip(PAPER_ORDER, pages, strict=True)
@@ -101,8 +100,8 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
     return {**whole, "coverage": coverage_in_all(section["coverage"] for section in sections)}
 
 
-def _as_it_was(state: SectionState, written: WrittenSection) -> SectionState:
-    """The state in which a section was finished, as far as its record is made of it."""
+def _state_when_finished(state: SectionState, written: WrittenSection) -> SectionState:
+    """The state at the end of a section, as far as its record is built from it."""
     return {
         "experiment": state["experiment"],
         "queries": state["queries"],
@@ -118,8 +117,8 @@ def _as_it_was(state: SectionState, written: WrittenSection) -> SectionState:
     }
 
 
-def _spent_on(state: SectionState) -> dict[SectionKind, dict[str, Any]]:
-    """What each section cost: what the paper had cost when it was finished, less what it had cost before."""
+def _cost_by_section(state: SectionState) -> dict[SectionKind, dict[str, Any]]:
+    """The cost of each section: the paper's cost at its end minus the cost before it."""
     spent: dict[SectionKind, dict[str, Any]] = {}
     before: Mapping[str, Any] = {}
     for written in state["written"]:

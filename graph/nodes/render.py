@@ -1,4 +1,4 @@
-"""render: from markers to citations, references and the section's record."""
+"""render: turns markers into citations, and builds the references and the record of a section or an answer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _OF_SENTENCES = frozenset(
 
 
 async def render(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """The finished section or answer: no marker is left, and nothing that the library does not hold."""
+    """The finished section or answer: no markers are left, and nothing that the library does not hold."""
     result = await render_record(state, session)
     runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
     answered = {"answered": result["answered"]} if "answered" in result else {}
@@ -73,7 +73,7 @@ async def render(state: RunState, runtime: Runtime[Any], session: Session) -> Up
 
 
 async def render_record(state: RunState, session: Session) -> dict[str, Any]:
-    """The record of a section or an answer in the citation style of the settings; takes no model call."""
+    """The record of a section or an answer in the citation style of the settings; makes no model call."""
     before = cast(ResearchState, state).get("numbering", ())
     page = await layout_page(
         await finished_text(state, session), session, read=chunks_shown(state, session), before=before
@@ -83,10 +83,10 @@ async def render_record(state: RunState, session: Session) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FinishedText:
-    """A draft as it may reach the reader, its markers still in it.
+    """A draft as the reader may see it, with its markers.
 
-    `replaced` are findings whose words were replaced, `repeated` those whose sentences were taken out, `left` those
-    that stand in the text, and `out` the sentences that a strict run leaves out.
+    `replaced` are findings whose words were replaced, `repeated` those whose sentences were removed, `left` those that
+    remain in the text, and `out` the sentences that a strict run leaves out.
     """
 
     state: RunState
@@ -104,7 +104,7 @@ class FinishedText:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPage:
-    """A section or an answer in its citation style, with all that its record says of it."""
+    """A section or an answer in its citation style, with the data of its record."""
 
     final: FinishedText
     title: str
@@ -118,8 +118,9 @@ class RenderedPage:
 
 
 async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
-    """The draft without what must not reach the reader; `earlier` are the finished texts of a paper's sections that
-    were written before, by name, none of whose sentences it repeats.
+    """The draft without what must not reach the reader.
+
+    `earlier` are the finished texts of a paper's previous sections by name; none of their sentences is repeated.
     """
     brief, lost = await brief_of(state, session)
     draft = draft_of(state)
@@ -145,13 +146,13 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
     text, repeated = (text, ()) if earlier is None else await asyncio.to_thread(without_repeats, text, earlier)
 
     def check(text: str) -> list[Finding]:
-        # Marking may have mended more than it names, or less: what is told is what is left in the text.
+        # Marking may fix more than it names, or less: what is reported is what remains in the text.
         written = Draft(text, draft.truncated)
         found = check_draft(written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
         return [*found, *support_findings(text, verdicts), *absence_findings(text, searched_in_vain(state))]
 
     strict = session.settings.strict
-    text, left, out = await asyncio.to_thread(_held_to, text, check, strict=strict, kind=brief.kind)
+    text, left, out = await asyncio.to_thread(_checked_text, text, check, strict=strict, kind=brief.kind)
     if isinstance(brief, AnswerBrief) and not text:
         text = ALL_LEFT_OUT
     return replace(final, lost=lost, text=text, replaced=replaced, repeated=repeated, left=left, out=out)
@@ -160,13 +161,13 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
 async def layout_page(
     final: FinishedText, session: Session, *, read: Sequence[str], before: Sequence[str] = ()
 ) -> RenderedPage:
-    """The text in the citation style of the settings.
+    """Render the text in the citation style of the settings.
 
-    `read` are the chunks that the agent read beside, `before` the keys that were cited before: by a paper's
-    sections before this one, or in a conversation.
+    `read` are the other chunks that the agent read, `before` the keys that were cited earlier: by previous sections of
+    a paper, or in a conversation.
     """
     brief, sources, text = final.brief, final.sources, final.text
-    # In threads, so that an interrupt is heard between two steps however long the text is.
+    # In threads, so that an interrupt takes effect between two steps however long the text is.
     marks = await asyncio.to_thread(marks_of, text, final.left)
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     beside = await asyncio.to_thread(load_read_chunks, session.library, read)
@@ -200,11 +201,11 @@ async def references_of(
 
 
 def page_record(page: RenderedPage, references: References, session: Session) -> dict[str, Any]:
-    """The record of a section or an answer; of `references` those that it cites.
+    """The record of a section or an answer, with those of the `references` that it cites.
 
-    `markdown` and `bibliography` are the contents of the files that go with it, so that the record stays whole
-    when a paper leaves the library; `manuscript` is what other formats are made of, and `report` is what the evidence
-    report shows beside the record.
+    `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete when a
+    paper leaves the library; other formats are made from `manuscript`, and `report` is what the evidence report shows
+    besides the record.
     """
     final, shown, papers = page.final, page.shown, page.papers
     state, brief, draft, strict = final.state, final.brief, final.draft, session.settings.strict
@@ -242,7 +243,7 @@ def page_record(page: RenderedPage, references: References, session: Session) ->
             state,
             of_input,
             final.lost,
-            _told(final, strict=strict),
+            _finding_lines(final, strict=strict),
             [f"Suspicious source: {finding.message}" for finding in flagged],
             draft.notes,
             references.warnings,
@@ -286,18 +287,18 @@ def _moved(finding: Finding, shown: Rendered) -> Finding:
     """The finding with its span in the rendered text."""
     if finding.span is None:
         return finding
-    # A sentence's span has its mark in it, that of words in the sentence has not.
+    # A sentence's span includes its mark, the span of words in it does not.
     whole = finding.rule in _OF_SENTENCES
     start, end = finding.span
     return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
 
 
-def _held_to(
+def _checked_text(
     text: str, check: Callable[[str], list[Finding]], *, strict: bool, kind: str
 ) -> tuple[str, list[Finding], list[MarkedSentence]]:
-    """The text with what is wrong with it, and with `strict` what was left out of it until nothing in it fails.
+    """The text with its findings and, with `strict`, the sentences left out until nothing in it fails.
 
-    What goes may be what another sentence leaned on, such as the first mention of a number.
+    Leaving a sentence out may break another one that depends on it, such as on the first mention of a number.
     """
     out: list[MarkedSentence] = []
     while True:
@@ -313,13 +314,13 @@ def _held_to(
 
 
 def _left_out(item: MarkedSentence, sources: Sequence[Source], style: CitationStyle) -> dict[str, Any]:
-    """A sentence that was left out, as it would have been shown; numbers of references mean nothing outside a text."""
+    """A sentence that was left out, as it would have been rendered; reference numbers mean nothing outside a text."""
     shown = render_text(item.sentence.text, sources, "key" if style == "numeric" else style)
     return {"sentence": shown.text, "marks": list(item.marks), "why": list(item.found or (CITES_NOTHING,))}
 
 
-def _told(final: FinishedText, *, strict: bool) -> list[str]:
-    """A line for each finding: what was replaced or left out, and what still stands in the text."""
+def _finding_lines(final: FinishedText, *, strict: bool) -> list[str]:
+    """A line for each finding: what was replaced or left out, and what remains in the text."""
     return [
         *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
         *(f"Left out of the text: {finding.message}" for finding in final.repeated),
@@ -335,7 +336,7 @@ def _lead(finding: Finding) -> str:
 
 
 def _warnings(state: RunState, *more: Any) -> list[str]:
-    """All that the user should know, each once: what was lost, marked or left out."""
+    """All warnings for the user, each once: what was lost, marked or left out."""
     lines = [*state.get("warnings", [])]
     for group in more:
         lines += group

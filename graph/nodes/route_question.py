@@ -1,4 +1,4 @@
-"""route, one_paper, survey and read: from a question to the first evidence, before the agent searches on."""
+"""route, one_paper, survey and read: from a question to the first evidence, before the agent searches further."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from ..state_conversion import (
     windows_from,
 )
 
-# Evidence is thin below so many pieces, or from fewer papers: without a chat model the agent goes on then.
+# Evidence is thin below this number of pieces or papers: without a chat model the agent then continues.
 _ENOUGH = {"survey": (4, 2), "one_paper": (2, 1)}
 _MOST_CHUNKS = 15
 
 
 async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Check the input, begin anew, and decide where the question looks.
+    """Check the input, reset the state, and decide where to look for an answer.
 
-    Raises `QuestionError` for a question that cannot be asked, `InputError` for limits that name nothing in the
+    Raises `QuestionError` for a question that cannot be asked, `InputError` for limits that match nothing in the
     library, and `EmptyLibraryError` when there is nothing to search.
     """
     require_given(state, "question", ResearchInput)
@@ -56,9 +56,9 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     if limits.papers:
         asked = limits.papers
         found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
-    told = f"one paper, {found.papers[0]}" if found.track == "one_paper" else "a survey"
+    target = f"one paper, {found.papers[0]}" if found.track == "one_paper" else "a survey"
     kinds = ", ".join(category.name.lower().replace("_", " ") for category in found.categories)
-    runtime.stream_writer(progress("routed", f"route: {told}{f'; sections: {kinds}' if kinds else ''}"))
+    runtime.stream_writer(progress("routed", f"route: {target}{f'; sections: {kinds}' if kinds else ''}"))
     return {
         "question": question,
         "route": {
@@ -95,27 +95,26 @@ def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:
 
 
 async def one_paper(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Passages of the paper that bear on the needs, from the kinds of section that the question asks for first."""
+    """Find passages of the paper for the needs, in the kinds of section that the question asks for first."""
     windows = await _proposed(state, runtime, session)
     paper = await asyncio.to_thread(session.library.paper, state["route"]["papers"][0])
     runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {paper.key} ({paper.title})", total=1))
-    return _looked_into(windows, runtime)
+    return _windows_update(windows, runtime)
 
 
 async def survey(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Passages that bear on the needs, from papers that summaries and passages propose."""
+    """Find passages for the needs, in papers proposed by summaries and passages."""
     windows = await _proposed(state, runtime, session)
     count = len({window.paper.key for window in windows})
     by = "named" if state["route"]["papers"] else "by summaries and passages"
     runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {count} {by}", total=count))
-    return _looked_into(windows, runtime)
+    return _windows_update(windows, runtime)
 
 
 async def read(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Read the passages in waves; when none bears on the question, search the whole library once more. What the user
-    found lacking in an answer is searched for by itself.
+    """Read the passages in waves; when none is relevant, search the whole library once more.
 
-    The agent goes on from there, unless it was left out.
+    The user's feedback on an answer is searched for separately. The agent continues from here, unless it was disabled.
     """
     roles = await session.roles(runtime)
     reader = roles.answering.reader
@@ -147,9 +146,9 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     one = state["route"]["track"] == "one_paper"
     if not any(one or item.finding.score >= session.settings.answer_threshold for item in searched.found):
         await more(purpose.text, "in the whole library", searched.read)
-    if lacking := subject_words(state.get("feedback", "")):  # a passage read for the question may hold it too
+    if lacking := subject_words(state.get("feedback", "")):  # a passage read for the question may answer it too
         await more(lacking, f"for: {lacking}")
-    # What earlier answers cited is read anew where it is found again.
+    # Evidence that earlier answers cited is read again when it is found again.
     recalled = {evidence_key(record): record["id"] for record in state["evidence"]}
     given = {**state.get("evidence_ids", {}), **recalled}
     update = recorded(state, [], searches, runtime.stream_writer, given)
@@ -157,8 +156,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
 
 
 def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
-    """Whether the agent goes on: it may, and a need is not met, or is met thinly where the question is about several
-    papers.
+    """True when the agent continues: it is allowed to, and a need is not met, or a survey meets it only thinly.
 
     Without a chat model it has nothing to add to evidence that is not thin.
     """
@@ -177,8 +175,10 @@ def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
 
 
 def _limits(state: ResearchState, limits: EvidenceLimits) -> EvidenceLimits:
-    """How much of what was read is kept without a chat model: a little more than of one search for a section, and any
-    share of one paper where that is what is asked about."""
+    """How much is kept without a chat model: slightly more than for one search of a section.
+
+    A question about one paper has no limit on the share of that paper.
+    """
     if limits.top_k_final is None or limits.per_paper is None:
         return limits
     most = limits.top_k_final + limits.top_k_final // 2
@@ -198,7 +198,7 @@ async def _proposed(state: ResearchState, runtime: Runtime[Any], session: Sessio
     return await propose_windows(session.library, purpose.needs, scope, proposed, limits.retrieval, asked=purpose.text)
 
 
-def _looked_into(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:
+def _windows_update(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:
     runtime.stream_writer(progress("found", f"stage 2, passages: {len(windows)} to read", total=len(windows)))
     return {
         "shortlist": list(dict.fromkeys(window.paper.key for window in windows)),

@@ -1,4 +1,4 @@
-"""default_queries, plan_needs and gather: what every run of a section searches for first."""
+"""default_queries, plan_needs and gather: the first searches of every section."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ..session import Session
 from ..state import QueryRecord, RunState, SectionInput, SectionState, Update
 from ..state_conversion import first_searches, near_titles, need_records, needs_planned, purpose_of, recorded
 
-# Pieces of earlier sections' evidence that a section of a paper is shown beside what it finds itself.
+# Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
 OFFERED: Final = 12
 
 
 async def default_queries(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """Check the input and begin anew: a thread that is given another section forgets the one before.
+    """Check the input and reset the state: a thread that is given another section forgets the previous one.
 
-    Raises `ExperimentError` for a field of the wrong type or one that the section cannot do without, and
+    Raises `ExperimentError` for a field of the wrong type or a missing field that the section requires, and
     `EmptyLibraryError` when there is nothing to search.
     """
     kind = _kind_of(state)
@@ -72,14 +72,14 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
 
 
 async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Decide what has to be known for the section or the question, before anything is searched."""
+    """Plan what has to be known for the section or the question, before anything is searched."""
     roles = await session.roles(runtime)
     brief, _ = await brief_of(state, session)
     titles = await near_titles(session, purpose_of(state).text)
     needs = await roles.needs.needs(brief, titles)
     if isinstance(brief, SectionBrief):
         needs = without_own_results(needs, brief.experiment) or section_needs(brief.queries)
-    # In a paper the needs of all sections have ids of their own: evidence says by them what it is for.
+    # In a paper the needs of all sections have distinct ids, since evidence refers to its need by id.
     before = sum(len(written.get("needs", ())) for written in cast(SectionState, state).get("written", ()))
     needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
     runtime.stream_writer(needs_planned(needs))
@@ -87,7 +87,7 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
 
 
 async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """Search for all needs together, and read what is found in waves, best first."""
+    """Search for all needs together, and read the windows found in waves, best first."""
     roles = await session.roles(runtime)
     purpose, limits = purpose_of(state), await search_limits(session, runtime, section=True)
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
@@ -107,7 +107,7 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
 
 
 async def _offered(state: SectionState, found: Update, purpose: Purpose, session: Session) -> list[str]:
-    """The evidence of earlier sections that fits this section's needs best, beside what they found themselves."""
+    """The evidence of earlier sections that fits this section's needs best, excluding what it found itself."""
     own = {identifier for record in found["queries"] for identifier in record["evidence_ids"]}
     ids: dict[str, list[str]] = {}
     for record in state.get("evidence", []):
@@ -119,7 +119,7 @@ async def _offered(state: SectionState, found: Update, purpose: Purpose, session
 
 
 def _kind_of(state: SectionState) -> SectionKind:
-    """The asked section: the server and parent graphs pass on whatever they were given."""
+    """The requested section, checked: the server and parent graphs pass on whatever they were given."""
     kind = state.get("section")
     if kind not in SECTION_KINDS:
         raise ExperimentError(
@@ -130,5 +130,5 @@ def _kind_of(state: SectionState) -> SectionKind:
 
 
 def to_agent_or_generate(state: SectionState) -> Literal["agent", "generate"]:
-    """To the planner while it may search, else on to write."""
+    """To the planner while it may search, otherwise to the writer."""
     return "agent" if state.get("searching") else "generate"

@@ -1,4 +1,4 @@
-"""generate, check and repair: a draft, what is wrong with it, and bounded mending."""
+"""generate, check and repair: writes a draft, checks it, and repairs it a limited number of times."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from ..verdicts import judged, verdicts_of, without_idle
 
 
 async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Write the section or the answer from the evidence, told as it comes.
+    """Write the section or the answer from the evidence, streaming it as events.
 
-    A question without enough evidence is not put to a writer.
+    A question without enough evidence is not given to a writer.
     """
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
@@ -55,14 +55,14 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
 
 
 async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """What is wrong with the draft: by the checks, and by the judge, who compares each cited sentence with its sources.
+    """Check the draft, and have the judge compare each cited sentence with its sources.
 
-    What a repair replaced stays only where it is better: each sentence by itself, or the draft where all of it was
-    written again. No repair is asked for again when it changed nothing: the same request has the same answer.
+    A replacement stays only when it is better: sentence by sentence, or as a whole when the whole draft was rewritten.
+    A repair that changed nothing is not requested again: the same request has the same answer.
     """
     brief, warnings = await brief_of(state, session)
     draft = draft_of(state)
-    own = await asyncio.to_thread(_found, draft, brief)
+    own = await asyncio.to_thread(_check_findings, draft, brief)
     runtime.stream_writer(progress("checked", _counted(own)))
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     new = await _judged(state, draft, brief, keys, runtime, session)
@@ -73,7 +73,7 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         written = replace(draft, text=text)
         seen = _as_shown(written, brief, keys)
         judged = [*support_findings(seen, verdicts), *absence_findings(seen, open_needs)]
-        return [*(finding.as_dict() for finding in _found(written, brief)), *placed_in(text, seen, judged)]
+        return [*(finding.as_dict() for finding in _check_findings(written, brief)), *placed_in(text, seen, judged)]
 
     now: Attempt = {"draft": state["draft"], "findings": await asyncio.to_thread(evaluate, draft.text)}
     before = state.get("before_repair")
@@ -84,11 +84,11 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         stuck = not settled.kept
         if settled.taken_back:
             repaired = _plural(settled.taken_back, "sentence")
-            warnings.append(f"The repair of {repaired} made nothing better and was taken back.")
-    elif before is not None and _gravity(now) > _gravity(before):
+            warnings.append(f"The repair of {repaired} was no improvement and was reverted.")
+    elif before is not None and _severity(now) > _severity(before):
         now, stuck = before, True
-        warnings.append("A repair made the draft worse and was taken back.")
-    wanted = bool(_to_mend(now)) or any(finding["rule"] == IDLE for finding in now["findings"])
+        warnings.append("A repair made the draft worse and was reverted.")
+    wanted = bool(_to_repair(now)) or any(finding["rule"] == IDLE for finding in now["findings"])
     return {
         **now,
         "verdicts": new,
@@ -97,8 +97,8 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     }
 
 
-def _found(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
-    """What is wrong with the draft; an answer may be empty, which says that the sources give none."""
+def _check_findings(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
+    """Findings of the checks; an answer may be empty, which says that the sources give none."""
     if not draft.text and brief.kind == "answer":
         return ()
     earlier: dict[str, str] | None = None
@@ -108,20 +108,20 @@ def _found(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
 
 
 def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
-    """To the writer while something is left to mend and a repair allowed."""
+    """To `repair` while something needs repair and repairs are left, otherwise to `render`."""
     return "repair" if state.get("repairing") else "render"
 
 
 async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Have the writer repair the sentences that fail, or write the whole again where a problem concerns all of it."""
+    """Have the writer repair the failing sentences, or rewrite the draft when a problem concerns all of it."""
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
     before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
-    wanted = [*_to_mend(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
-    runtime.stream_writer(progress("repairing", f"mending {_plural(len(wanted), 'finding')}"))
+    wanted = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
+    runtime.stream_writer(progress("repairing", f"repairing {_plural(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
-        draft = await roles.writer_of(brief).repair(brief, draft_of(state), _to_tell(before))
+        draft = await roles.writer_of(brief).repair(brief, draft_of(state), _repair_messages(before))
         return {**again, "draft": record_of(_normalised(draft, brief, session)), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
@@ -139,7 +139,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
 
 
 def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
-    """The text as it will be shown, without what is no citation of ours: that is what is judged."""
+    """The text as the reader will see it, without foreign citations: this is what is judged."""
     sources = with_chosen_quotes(brief.citable, draft)
     return replace_invalid_citations(
         draft.text, sources, brief.experiment.words(), known_keys=keys, word_for_word=brief.word_for_word
@@ -154,10 +154,10 @@ async def _judged(
     sources = with_chosen_quotes(brief.citable, draft)
     text = await asyncio.to_thread(_as_shown, draft, brief, keys)
     style = session.style_of(brief)
-    # pandoc takes as long as a model's answer, so it makes the references while the judge reads.
-    # Those of a paper are made once, when all of it is written.
+    # pandoc takes as long as a model's answer, so it makes the references while the judge works.
+    # The references of a paper are made once, at its end.
     alone = brief.earlier is None
-    references = asyncio.ensure_future(_make_references_ready(draft, sources if alone else [], style, session))
+    references = asyncio.ensure_future(_prefetch_references(draft, sources if alone else [], style, session))
     try:
         new = await judged(roles.judge, text, sources, verdicts_of(state))
     except asyncio.CancelledError:
@@ -171,12 +171,12 @@ async def _judged(
         for sentence, claim in cited_claims(text, sources).items()
         for source in claim.sources
     ]
-    runtime.stream_writer(progress("judged", _told_of_verdicts(here, support_findings(text, verdicts))))
+    runtime.stream_writer(progress("judged", _verdict_summary(here, support_findings(text, verdicts))))
     return new
 
 
-async def _make_references_ready(draft: Draft, sources: list[Source], style: CitationStyle, session: Session) -> None:
-    """Ask for the references that `render` will ask for, which are then at hand; a failure is told there."""
+async def _prefetch_references(draft: Draft, sources: list[Source], style: CitationStyle, session: Session) -> None:
+    """Build the references that `render` will need, so that they are cached; a failure is reported there."""
     csl = style_file(session.settings.csl)
     shown = await asyncio.to_thread(render, draft.text, sources, style)
     cited = {source.paper.key: source.paper for source in sources}
@@ -184,25 +184,25 @@ async def _make_references_ready(draft: Draft, sources: list[Source], style: Cit
     await in_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers, csl=csl)
 
 
-def _to_mend(attempt: Attempt) -> list[FindingRecord]:
+def _to_repair(attempt: Attempt) -> list[FindingRecord]:
     return [finding for finding in attempt["findings"] if finding["severity"] != "note"]
 
 
-def _to_tell(attempt: Attempt) -> list[str]:
-    """What is to be mended, and what could be better where the draft is written again anyway."""
+def _repair_messages(attempt: Attempt) -> list[str]:
+    """The problems to repair, and possible improvements, since the draft is rewritten anyway."""
     beside = [finding for finding in attempt["findings"] if finding["rule"] in TOLD_BESIDE]
-    return [for_writer(finding) for finding in (*_to_mend(attempt), *beside)]
+    return [for_writer(finding) for finding in (*_to_repair(attempt), *beside)]
 
 
-def _gravity(attempt: Attempt) -> tuple[bool, int, int]:
-    """How bad a draft is: worse than any other is one without text, then its errors count, then its warnings."""
+def _severity(attempt: Attempt) -> tuple[bool, int, int]:
+    """How bad a draft is: an empty one is worst, then the number of errors counts, then that of warnings."""
     severities = Counter(finding["severity"] for finding in attempt["findings"])
     empty = any(finding["rule"] == "empty" for finding in attempt["findings"])
     return empty, severities["error"], severities["warning"]
 
 
-def _told_of_verdicts(labels: Sequence[VerdictLabel], found: Sequence[Finding]) -> str:
-    """ "7 citations judged, 1 x unsupported"; it says so where only topics were compared."""
+def _verdict_summary(labels: Sequence[VerdictLabel], found: Sequence[Finding]) -> str:
+    """ "7 citations judged: 1 x unsupported"; says so when only topics were compared."""
     topics = bool(labels) and all(label in ("on-topic", "off-topic") for label in labels)
     done = f"{_plural(len(labels), 'citation')} {'compared by topic only, not judged' if topics else 'judged'}"
     return f"{done}: {_counted(found)}" if found else done
@@ -219,10 +219,10 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _normalised(draft: Draft, brief: Brief, session: Session) -> Draft:
-    """The draft with its markers in one form; what a model repeats of the user's words is no marker of its own."""
+    """The draft with its markers in one form; words of the user that a model repeats are not markers of its own."""
     return replace(draft, text=normalise_markers(_with_literals(draft.text, brief, session)))
 
 
 def _with_literals(text: str, brief: Brief, session: Session) -> str:
-    # Without a chat model the user's words were told apart from markers when the text was put together.
+    # Without a chat model the user's words were already separated from markers when the text was composed.
     return text if "writer" in session.extractive else with_literal_markers(text, brief.experiment.words())

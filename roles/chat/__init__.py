@@ -1,4 +1,4 @@
-"""The five roles on chat models: prompts in, validated answers out."""
+"""The roles on chat models: prompts in, validated answers out."""
 
 from .answerer import ChatAnswerer
 from .contradiction_judge import ChatContradictionJudge

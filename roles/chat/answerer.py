@@ -1,4 +1,4 @@
-"""The answerer on a chat model: from the evidence alone, citing by marker."""
+"""The answerer on a chat model: answers from the evidence alone, citing by marker."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .prompt_format import PresentedSources, fenced, frame_of
 from .repairer import repaired_sentences
 from .stream_answer_filter import AnswerFilter, answer_alone
 
-# Parts of what the server holds beside the instructions; the rest is for the findings.
+# Shares of the context size left after the instructions; the rest is for the findings.
 _TURNS_SHARE: Final = 0.2
 _RECALLED_SHARE: Final = 0.35
 
 
 class ChatAnswerer:
-    """Implements `AnswerWriter`; `max_tokens` is the limit of one answer, `room` what the server holds."""
+    """Implements `AnswerWriter`; `max_tokens` limits one answer, `room` is the server's context size."""
 
     def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
         self._caller = caller
@@ -32,19 +32,19 @@ class ChatAnswerer:
         self._room = room
 
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
-        """The answer; empty when the model finds that the sources give none, or gave no text, twice."""
+        """The answer; empty when the model finds no answer in the sources, or gave no text in two attempts."""
         task, notes = self._task(brief)
         heard = None if listener is None else AnswerFilter(listener)
-        draft = answer_alone(await self._drafted(task, notes, heard))
+        draft = answer_alone(await self._generate(task, notes, heard))
         if heard is not None:
             heard.finish()
         return draft
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft written again; the draft itself, with a note, when the model gave no text, twice."""
+        """The draft rewritten; unchanged, with a note, when the model gave no text in two attempts."""
         request = repair_request(self._prompts["answer_repair"], draft, problems, self._room)
         task, notes = self._task(brief, request)
-        return repaired_or_original(draft, answer_alone(await self._drafted(f"{task}\n\n{request}", notes)))
+        return repaired_or_original(draft, answer_alone(await self._generate(f"{task}\n\n{request}", notes)))
 
     async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
         """See `SectionWriter`."""
@@ -53,7 +53,7 @@ class ChatAnswerer:
         )
 
     def _task(self, brief: AnswerBrief, *beside: str) -> tuple[str, tuple[str, ...]]:
-        """The task, and notes on what was left out so that it fits into the server with `beside`."""
+        """The task, and notes on what was left out so that it fits into the context together with `beside`."""
 
         def task(turns: str = "", recalled: str = "", sources: str = "") -> str:
             shown = self._prompts["answer_task"].render(
@@ -80,7 +80,7 @@ class ChatAnswerer:
             unseen = PresentedSources("", (*sources.left_out, *recalled.left_out))
         return task(turns, recalled.text, sources.text), left_out(unseen, self._room)
 
-    async def _drafted(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:
+    async def _generate(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:
         system, again = self._prompts["answer_system"].render(), self._prompts["answer_again"].render()
         return await generate_draft(
             self._caller, system, task, again, max_tokens=self._max_tokens, notes=notes, listener=listener

@@ -1,4 +1,4 @@
-"""What a model's answer says, without what models put around it."""
+"""Strips what models put around their answers: thinking, fences, announcements and headings."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def cut_off(message: AIMessage) -> bool:
 
 
 def prose(message: AIMessage) -> str:
-    """The text without a fence around it, a line that announces it, or a heading that names its kind.
+    """The text without a fence around it, an announcing first line, or a heading that names its kind.
 
-    Nothing inside the text is touched: whatever else is wrong with it is for the checks to find.
+    The text itself is not touched: the checks find whatever else is wrong with it.
     """
     text = without_preamble(answer_text(message))
     if whole := _WHOLE_FENCE.match(text):
@@ -52,12 +52,12 @@ def prose(message: AIMessage) -> str:
 
 
 def without_preamble(text: str) -> str:
-    """The text behind a first line that announces it."""
+    """The text after a first line that announces it."""
     return _PREAMBLE.sub("", text, count=1)
 
 
 def without_heading(text: str) -> str:
-    """The text behind a first line that names its kind."""
+    """The text after a first line that names its kind."""
     line, ended, rest = text.partition("\n")
     heading = _HEADING.fullmatch(line) if ended and len(line) <= _LONGEST_HEADING else None
     if heading and _names_a_kind((heading["hash"] or heading["bold"] or heading["plain"] or "").rstrip("# \t")):

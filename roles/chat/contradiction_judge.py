@@ -1,7 +1,7 @@
-"""The judge of two papers that may disagree, on a chat model.
+"""The judge of contradictions between two papers, on a chat model.
 
-The judge is shown numbered sentences and answers with their numbers, so that a quote is always sliced from the paper:
-it cannot be misquoted, made up, or taken from the other paper.
+The judge is shown numbered sentences and answers with their numbers, so a quote is always sliced from the paper: it
+cannot be misquoted, invented, or taken from the other paper.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..protocols import Comparison, Statement
 from .prompt_format import fenced, one_line
 from .structured_output import StructuredAnswer, ask
 
-_LONGEST_LINE: Final = 300  # characters of the judge's own words that are kept
+_LONGEST_LINE: Final = 300  # characters of the judge's own words
 
 
 class PassageComparison(StructuredAnswer):
-    """What the judge answers; claim and reason come first, so that the verdict follows from them."""
+    """The judge's answer; claim and reason come first, so that the verdict follows from them."""
 
     claim: str = Field(description="One line: the claim on which both passages say something; empty when none.")
     reason: str = Field(description="One line: the words on either side that decide it.")
@@ -31,12 +31,12 @@ class PassageComparison(StructuredAnswer):
 
     @field_validator("verdict", mode="before")
     @classmethod
-    def _in_small_letters(cls, value: object) -> object:
+    def _lowercase(cls, value: object) -> object:
         return value.strip(" .").lower() if isinstance(value, str) else value
 
 
 class ChatContradictionJudge:
-    """Implements `ContradictionJudge`; `max_tokens` is the limit of one answer."""
+    """Implements `ContradictionJudge`; `max_tokens` limits one answer."""
 
     def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
         self._caller = caller
@@ -44,7 +44,7 @@ class ChatContradictionJudge:
         self._max_tokens = max_tokens
 
     async def compare(self, first: Statement, second: Statement) -> Comparison:
-        """Whether both disagree, and where; "unjudged" when no valid answer came, twice."""
+        """Whether the statements contradict, and where; "unjudged" when two attempts gave no valid answer."""
 
         def check(answer: PassageComparison) -> None:
             if answer.verdict == "contradict":
@@ -68,7 +68,7 @@ class ChatContradictionJudge:
 
 
 def _shown(statement: Statement, letter: str) -> str:
-    """Numbered sentences in a fence; without key and authors, so that no name weighs in."""
+    """Numbered sentences in a fence; without key and authors, so that names do not influence the verdict."""
     text = statement.chunk.text
     head = f"Section: {one_line(statement.chunk.section)}"
     lines = [
@@ -78,7 +78,7 @@ def _shown(statement: Statement, letter: str) -> str:
 
 
 def _place(identifier: str, name: str, letter: str, statement: Statement) -> int:
-    """The place in `spans` of an id that was shown for this passage; ValueError for any other."""
+    """The index in `spans` of an id that was shown for this passage; ValueError for any other."""
     known = {f"{letter}{number}": number - 1 for number in range(1, len(statement.spans) + 1)}
     found = known.get(identifier.strip(" .[]").upper())
     if found is None:

@@ -1,4 +1,4 @@
-"""The five chat-model roles put together."""
+"""Creates all roles on chat models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .structured_output import Note, log_note
 from .summarizer import ChatSummarizer
 from .writer import ChatWriter
 
-# The summary of a whole paper, against that of one passage.
+# The length of a paper's summary relative to that of a passage.
 _PAPER_SUMMARY_FACTOR = 2
 
 
@@ -37,10 +37,10 @@ def chat_roles(
     note: Note = log_note,
     sizes: Mapping[RoleName, int | None] = MappingProxyType({}),
 ) -> Roles:
-    """All roles on chat models; `callers` holds one caller for each role, which may be the same.
+    """All roles on chat models; `callers` holds one caller for each role, which may be the same object.
 
-    `fallback` plans the needs where a model gives no valid plan. `sizes` are the tokens that the server of each role
-    holds, where that is known.
+    `fallback` plans the needs when a model gives no valid plan. `sizes` are the context sizes of the roles' servers in
+    tokens, as far as they are known.
     """
     agent, reads, writes, judges, sums_up = (
         Room.of(sizes.get(name), max_output_tokens) for name in ("agent", "reader", "writer", "judge", "summarizer")

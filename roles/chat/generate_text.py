@@ -1,4 +1,4 @@
-"""The one place where a chat model is asked for a text: a section, an answer, or one of them mended."""
+"""Requests a text from a chat model: a section, an answer, or a rewritten draft."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .clean_output import cut_off, prose
 from .prompt_format import PresentedSources, fenced, first_lines, present_lines, shortened
 from .stream_section_filter import StreamedProse
 
-# Parts of a prompt.
+# Shares of a prompt.
 _DRAFT_SHARE: Final = 0.2
 _PROBLEMS_SHARE: Final = 0.05
 
@@ -33,16 +33,16 @@ async def generate_draft(
     notes: tuple[str, ...] = (),
     listener: TextListener | None = None,
 ) -> Draft:
-    """The text that a model writes for a task; empty, and said so in a note, when it gave none, twice.
+    """The text that a model writes for a task; empty, with a note, when two attempts gave none.
 
     Args:
-        caller: who calls the model.
-        system: what the model is.
-        task: what it is to write.
-        again: follows the task when the first answer held no text.
-        max_tokens: limit of one answer.
-        notes: what the user should know whatever is written.
-        listener: hears the text as it comes.
+        caller: calls the model.
+        system: the system prompt.
+        task: the task.
+        again: appended to the task when the first answer held no text.
+        max_tokens: limit for one answer.
+        notes: notes for the user that apply in any case.
+        listener: receives the text as it streams.
     """
     truncated = False
     for request in (task, f"{task}\n\n{again}"):
@@ -60,22 +60,22 @@ async def generate_draft(
     return Draft("", truncated=truncated, notes=(*notes, complaint))
 
 
-def repaired_or_original(draft: Draft, mended: Draft) -> Draft:
-    """The mended draft, or the one before with the notes of both when nothing came of mending it."""
-    if mended.text:
-        return mended
-    return replace(draft, notes=(*draft.notes, *mended.notes))
+def repaired_or_original(draft: Draft, retried: Draft) -> Draft:
+    """The rewritten draft, or the previous one with the notes of both when the rewriting gave no text."""
+    if retried.text:
+        return retried
+    return replace(draft, notes=(*draft.notes, *retried.notes))
 
 
 def repair_request(prompt: Prompt, draft: Draft, problems: Sequence[str], room: Room) -> str:
-    """What follows the task when the whole draft is to be written again; both parts leave room for the sources."""
+    """The addition to the task when the whole draft is to be rewritten; its parts leave room for the sources."""
     text = shortened(draft.text, room.left(WHOLE, share=_DRAFT_SHARE))
     lines = first_lines(problems, room.left(WHOLE, share=_PROBLEMS_SHARE))
     return prompt.render(draft=fenced(text, "draft"), problems=present_lines(lines, "problems"))
 
 
 def left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[str, ...]:
-    """A note on the sources that were not shown to the model, when there are any."""
+    """A note on the sources that were not shown to the model, if any."""
     if room.size is not None and (sources.left_out or room.is_small):
         count = len(sources.left_out)
         were = "was" if count == 1 else "were"

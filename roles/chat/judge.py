@@ -1,7 +1,7 @@
 """The judge of support on a chat model: several sentences in one call, each with all passages that it cites.
 
-Passages are shown once, their sentences numbered, and the judge answers with numbers (`support_answer.py`). What an
-answer leaves out or garbles is asked again by itself.
+Passages are shown once with numbered sentences, and the judge answers with numbers (`judge_output.py`). Sentences that
+an answer omits or garbles are asked again one by one.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .prompt_passages import present_numbered
 from .structured_output import ask, json_objects, schema_of
 
 CLAIMS_AT_ONCE: Final = 16
-# Approximate tokens of passages and sentences in one call.
+# Approximate number of tokens of passages and sentences in one call.
 _TOKENS_AT_ONCE: Final = 7_000
 _LEAST_PASSAGE_TOKENS: Final = 250
-_ALONE: Final = 3  # claims that are asked about one by one when an answer leaves them out
-_ANSWER_TOKENS: Final = 150  # what one verdict may take of an answer
-_SHARE_TOKENS: Final = 40  # and what is said of each passage beyond the first
+_ALONE: Final = 3  # at most so many omitted claims are asked again one by one
+_ANSWER_TOKENS: Final = 150  # of an answer, for one verdict
+_SHARE_TOKENS: Final = 40  # and for each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
 _TOO_LONG: Final = Verdict("unjudged", "its passages are more than the server holds")
-_WORDS_SHARE: Final = 0.75  # of the room of a small server; the rest is for titles, sections and numbers
-# A passage as a judge names it in its reason: "passage B", "C3", "A3-A4", "A: ...", "A says ...".
+_WORDS_SHARE: Final = 0.75  # of a small context; the rest is for titles, sections and numbers
+# How a judge names a passage in its reason: "passage B", "C3", "A3-A4", "A: ...", "A says ...".
 _NAMED: Final = re.compile(
     r"(?<![\w\[-])(?:(?:[Pp]assages?\s)(?P<named>[A-Z]{1,2})|(?P<numbered>[A-Z]{1,2})\d{1,3}(?:\s?[-\u2013]\s?[A-Z]?\d{1,3})?"
     r"|(?P<speaking>[A-Z]{1,2})(?=:|\s(?:says|states|gives|names|reports|bears|shows|has|only|alone|itself)\b))(?!\w)"
@@ -44,8 +44,8 @@ _MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A claim with its place among all, and the passages that it cites, by the id of their evidence."""
+class _PreparedClaim:
+    """A claim with its index, and the passages that it cites, by the id of their evidence."""
 
     place: int
     claim: CitedClaim
@@ -63,11 +63,11 @@ class _Asked:
         return {letters[identifier]: passage for identifier, passage in self.passages.items()}
 
 
-_Batch = Sequence[_Asked]
+_Batch = Sequence[_PreparedClaim]
 
 
 class ChatJudge:
-    """Judges support with a chat model; `max_tokens` is the limit of one answer, `room` what the server holds."""
+    """Judges support with a chat model; `max_tokens` limits one answer, `room` is the server's context size."""
 
     def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
         self._caller = caller
@@ -76,17 +76,17 @@ class ChatJudge:
         self._room = room
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
-        """A verdict for each source of each claim; "unjudged" where no valid answer came, asked three times."""
+        """A verdict for each source of each claim; "unjudged" when three attempts gave no valid answer."""
         system, task = self._prompts["judge_system"].render(), self._prompts["judge_task"]
         tokens = self._room.left(_TOKENS_AT_ONCE, system, task.render(passages="", sentences=""), share=_WORDS_SHARE)
-        asked = _asked(claims, tokens)
+        asked = _prepared(claims, tokens)
         found: dict[int, tuple[Verdict, ...]] = {}
         for verdicts in await gather_all(self._judged(batch) for batch in _batches(asked, self._max_tokens, tokens)):
             found.update(verdicts)
         return [found[place] for place in range(len(claims))]
 
     async def _judged(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
-        """Verdicts by place, all of the batch."""
+        """The verdicts of a whole batch by index."""
         found = await self._together(batch) if len(batch) > 1 else {}
         missing = [item for item in batch if item.place not in found]
         if len(missing) > _ALONE:  # one garbled answer would cost a call for each
@@ -96,7 +96,7 @@ class ChatJudge:
         return {**found, **{item.place: verdicts for item, verdicts in zip(missing, alone, strict=True)}}
 
     async def _together(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
-        """What one answer says of a batch: verdicts by place, without those that cannot be used."""
+        """The usable verdicts of one answer to a batch, by index."""
         letters = _letters(batch)
         schema = schema_of(_model(batch, letters))
         answer = await self._caller.call(self._messages(batch, letters), schema=schema, max_tokens=self._max_tokens)
@@ -106,7 +106,7 @@ class ChatJudge:
         await self._caller.reject(answer)
         return {}
 
-    async def _alone(self, item: _Asked) -> tuple[Verdict, ...]:
+    async def _alone(self, item: _PreparedClaim) -> tuple[Verdict, ...]:
         letters = _letters([item])
         passages = item.by_letter(letters)
 
@@ -134,7 +134,7 @@ class ChatJudge:
 
     def _messages(self, batch: _Batch, letters: Mapping[str, str]) -> list[BaseMessage]:
         passages = {letter: passage for item in batch for letter, passage in item.by_letter(letters).items()}
-        first: dict[tuple[str, int | None], str] = {}  # the passage that gives title and year of a paper
+        first: dict[tuple[str, int | None], str] = {}  # the passage that shows title and year of a paper
         shown: list[str] = []
         for letter in letters.values():
             source, name = passages[letter].source, f"passage {letter}"
@@ -147,8 +147,8 @@ class ChatJudge:
         return [SystemMessage(self._prompts["judge_system"].render()), HumanMessage(task)]
 
 
-def _asked(claims: Sequence[CitedClaim], tokens: int) -> list[_Asked]:
-    """The claims with their passages, which share the room of a call where one claim cites many."""
+def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]:
+    """The claims with their passages; a claim that cites many shares the space of a call among them."""
     room: dict[str, int] = {}
     for claim in claims:
         share = min(PASSAGE_TOKENS, tokens // max(1, len(claim.sources)))
@@ -159,7 +159,7 @@ def _asked(claims: Sequence[CitedClaim], tokens: int) -> list[_Asked]:
     sources = {source.evidence.id: source for claim in claims for source in claim.sources}
     passages = {identifier: JudgedPassage.of(source, room[identifier]) for identifier, source in sources.items()}
     return [
-        _Asked(place, claim, {source.evidence.id: passages[source.evidence.id] for source in claim.sources})
+        _PreparedClaim(place, claim, {source.evidence.id: passages[source.evidence.id] for source in claim.sources})
         for place, claim in enumerate(claims)
     ]
 
@@ -171,7 +171,7 @@ def _letters(batch: _Batch) -> dict[str, str]:
 
 
 def _with_markers(verdicts: Sequence[Verdict], letters: Mapping[str, str]) -> tuple[Verdict, ...]:
-    """The verdicts with markers in their reasons, where the judge named passages by the letters of its call."""
+    """The verdicts with markers in their reasons in place of passage letters."""
     ids = {letter: identifier for identifier, letter in letters.items()}
 
     def marker(match: re.Match[str]) -> str:
@@ -182,7 +182,7 @@ def _with_markers(verdicts: Sequence[Verdict], letters: Mapping[str, str]) -> tu
 
 
 def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
-    """Each sentence with the letters of its passages, under the sentence before it."""
+    """Each sentence with the letters of its passages, below the preceding sentence."""
     shown: dict[str, int] = {}
     for number, item in enumerate(batch, 1):
         claim = item.claim
@@ -194,8 +194,8 @@ def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
         shown[one_line(without_markers(claim.sentence))] = number
 
 
-def _lettered(item: _Asked, letters: Mapping[str, str]) -> str:
-    """The sentence; where it cites several passages, with their letters where their markers stand."""
+def _lettered(item: _PreparedClaim, letters: Mapping[str, str]) -> str:
+    """The sentence; when it cites several passages, with their letters in place of the markers."""
     if len(item.ids) == 1:
         return one_line(without_markers(item.claim.sentence))
 
@@ -210,7 +210,7 @@ def _model(batch: _Batch, letters: Mapping[str, str]) -> type[SupportVerdicts]:
 
 
 def _usable(data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str]) -> dict[int, tuple[Verdict, ...]]:
-    """The verdicts by place that an object holds, each validated by itself."""
+    """The valid verdicts of an answer object by index, each validated separately."""
     named = {str(name).strip().upper(): value for name, value in data.items()}
     found: dict[int, tuple[Verdict, ...]] = {}
     for number, item in enumerate(batch, 1):
@@ -223,8 +223,8 @@ def _usable(data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str]) 
     return found
 
 
-def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Asked]]:
-    """The claims in calls of about equal length, those that cite one source together."""
+def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_PreparedClaim]]:
+    """The claims in calls of about equal length; claims that share a source stay together."""
     if not asked:
         return
     of_answer = _ANSWER_TOKENS + _SHARE_TOKENS * (max(len(item.ids) for item in asked) - 1)
@@ -234,7 +234,7 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Aske
     for item in asked:
         for identifier in item.ids:
             first.setdefault(identifier, item.place)
-    batch: list[_Asked] = []
+    batch: list[_PreparedClaim] = []
     known: set[str] = set()
     spent = 0
     for item in sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place)):

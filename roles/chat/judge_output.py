@@ -1,7 +1,7 @@
-"""What a judge of support answers, and how its numbers become words of the papers.
+"""The answer format of the judge of support, and how its numbers become spans of the papers.
 
-A sentence is judged against all passages that it cites. The answer says of each passage what it does for the sentence,
-and names the numbers of its sentences that decide; the words are sliced from the chunks by them and cannot be invented.
+A sentence is judged against all passages that it cites. The answer says for each passage what it contributes, and the
+numbers of its deciding sentences; the words are sliced from the chunks by number and cannot be invented.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .prompt_passages import numbered_sentences
 from .structured_output import StructuredAnswer
 
 _LONGEST_REASON: Final = 300  # characters
-_GAP: Final = 3  # characters between neighbouring sentences, a paragraph's end at most
+_GAP: Final = 3  # characters between neighbouring sentences, at most the end of a paragraph
 _MOST_NUMBERS: Final = 40
 _NUMBERS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:\s?[-\u2013]\s?(\d{1,4}))?(?!\d)")
 _LETTERED: Final = re.compile(r"^\s*(?:passage\s+)?([a-z]{1,2})\s*$", re.IGNORECASE)
 
 
 class PassageShare(StructuredAnswer):
-    """What one passage does for a sentence, and the numbers of its sentences that decide.
+    """What one passage contributes to a sentence, and the numbers of its deciding sentences.
 
-    The prompt describes the fields: here it would be sent once for each passage of each sentence.
+    The prompt describes the fields: a description here would be sent once for each passage of each sentence.
     """
 
     does: Literal["supports", "idle", "contradicts"]
@@ -38,13 +38,13 @@ class PassageShare(StructuredAnswer):
 
     @field_validator("does", mode="before")
     @classmethod
-    def _in_small_letters(cls, value: object) -> object:
+    def _lowercase(cls, value: object) -> object:
         return value.strip(" .").lower() if isinstance(value, str) else value
 
     @field_validator("sentences", mode="before")
     @classmethod
     def _as_numbers(cls, value: object) -> object:
-        """Numbers however they are written: 3, "2-4", ["1", 2]."""
+        """Numbers in any notation: 3, "2-4", ["1", 2]."""
         given = list(value) if isinstance(value, (list, tuple)) else [value]
         written = " ".join(str(item) for item in given[:_MOST_NUMBERS] if isinstance(item, (int, str)))[:400]
         numbers: list[int] = []
@@ -55,20 +55,22 @@ class PassageShare(StructuredAnswer):
 
 
 class SupportVerdict(StructuredAnswer):
-    """What the judge says of one sentence; the reason comes first, so that the verdict follows from it. A field for
-    each passage, by its letter, stands between them in the models of `verdict_model`."""
+    """The judge's verdict on one sentence; the reason comes first, so that the verdict follows from it.
+
+    The models of `verdict_model` add a field for each passage, by its letter, between the two.
+    """
 
     reason: str
 
     @field_validator("verdict", mode="before", check_fields=False)
     @classmethod
-    def _in_small_letters(cls, value: object) -> object:
+    def _lowercase(cls, value: object) -> object:
         return value.strip(" .").lower() if isinstance(value, str) else value
 
     @model_validator(mode="before")
     @classmethod
     def _by_letter(cls, data: Any) -> Any:
-        """ "passage b" is B, and null says as much as nothing."""
+        """ "passage b" is B, and null means that nothing was said."""
         if not isinstance(data, Mapping):
             return data
         return {
@@ -78,20 +80,22 @@ class SupportVerdict(StructuredAnswer):
         }
 
     def share(self, letter: str) -> PassageShare | None:
-        """What is said of a passage; None where the answer leaves it out."""
+        """The answer for a passage; None when it was omitted."""
         found: PassageShare | None = getattr(self, letter)
         return found
 
     @property
     def label(self) -> Literal["supported", "partly", "unsupported", "contradicted"]:
-        """The verdict of the whole."""
+        """The verdict on the whole sentence."""
         said: Literal["supported", "partly", "unsupported", "contradicted"] = getattr(self, "verdict")  # noqa: B009
         return said
 
 
 class SupportVerdicts(StructuredAnswer):
-    """Base of the answers for one sentence and more: a field P1, P2 ... for each, so that none can be left out where
-    a server holds its model to the schema."""
+    """Base of the answers for one or more sentences: a field P1, P2 ... for each.
+
+    Separate fields ensure that a server that enforces the schema cannot omit one.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -103,7 +107,7 @@ class SupportVerdicts(StructuredAnswer):
 
 @lru_cache(maxsize=256)
 def verdict_model(letters: tuple[str, ...]) -> type[SupportVerdict]:
-    """The model of what is said of a sentence that cites these passages."""
+    """The answer model for a sentence that cites these passages."""
     fields: dict[str, Any] = {letter: (PassageShare, Field(default=None)) for letter in letters}
     fields["verdict"] = (Literal["supported", "partly", "unsupported", "contradicted"], ...)
     return create_model("SupportVerdict", __base__=SupportVerdict, **fields)
@@ -111,21 +115,21 @@ def verdict_model(letters: tuple[str, ...]) -> type[SupportVerdict]:
 
 @lru_cache(maxsize=256)
 def verdicts_model(letters: tuple[tuple[str, ...], ...]) -> type[SupportVerdicts]:
-    """The model of an answer for several sentences, each with the letters of the passages that it cites."""
+    """The answer model for several sentences, each with the letters of the passages that it cites."""
     fields: dict[str, Any] = {f"P{number}": (verdict_model(of), ...) for number, of in enumerate(letters, 1)}
     return create_model("SupportVerdicts", __base__=SupportVerdicts, **fields)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedPassage:
-    """A source as the judge sees it: sentences numbered from 1."""
+    """A source as the judge sees it, with sentences numbered from 1."""
 
     source: Source
     sentences: tuple[PassageSentence, ...]
 
     @classmethod
     def of(cls, source: Source, tokens: int) -> JudgedPassage:
-        """The sentences that the writer was shown; without a passage those of the source's chunk, within `tokens`."""
+        """The sentences that the writer was shown; without a passage, those of the source's chunk within `tokens`."""
         evidence = source.evidence
         if source.passage:
             return cls(source, _within(source.passage, tokens))
@@ -140,7 +144,7 @@ class JudgedPassage:
         return sum(tokens_of(sentence.text) for sentence in self.sentences)
 
     def spans(self, numbers: Sequence[int]) -> tuple[DecidingSpan, ...]:
-        """The words with these numbers, sentences that follow each other as one span; numbers of none are left out."""
+        """The spans with these numbers; adjacent sentences are merged, unknown numbers are ignored."""
         found: list[DecidingSpan] = []
         for number in sorted(set(numbers)):
             if not 1 <= number <= len(self.sentences):
@@ -155,7 +159,7 @@ class JudgedPassage:
 
 
 def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageSentence, ...]:
-    """The sentences, without their context and then without the last ones where they take too much."""
+    """The sentences that fit: first the context is dropped, then the last sentences."""
     if sum(tokens_of(item.text) for item in sentences) <= tokens:
         return tuple(sentences)
     kept: list[PassageSentence] = []
@@ -168,9 +172,9 @@ def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageS
 
 
 def verdicts_from(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -> tuple[Verdict, ...]:
-    """The verdict for each of `passages`, which are by letter; ValueError when it rests on none of their sentences.
+    """The verdict for each of `passages` by letter; ValueError when it rests on none of their sentences.
 
-    A passage with a deciding sentence is not idle, whatever is said of it.
+    A passage with a deciding sentence is not idle, whatever the answer says about it.
     """
     shares = {letter: answer.share(letter) for letter in passages}
     against = {letter for letter, share in shares.items() if share and share.does == "contradicts"}

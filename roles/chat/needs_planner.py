@@ -1,4 +1,4 @@
-"""Plans on a chat model what has to be known, before anything is searched: one call for a question or a section."""
+"""Plans the needs of a question or a section on a chat model, in one call before anything is searched."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST: Final = 300  # characters of a need or a query
 
 
 class PlannedNeed(StructuredAnswer):
-    """One need as the model gives it; an unknown kind is taken for a finding, a single query for a list of one."""
+    """One need as the model gives it; an unknown kind becomes a finding, a single query a list of one."""
 
     need: str = Field(min_length=3, description="What has to be known, in one line.")
     asks: Asks = Field(description="The kind of statement that meets it.")
@@ -48,7 +48,7 @@ class PlannedNeed(StructuredAnswer):
 
 
 class NeedsPlan(StructuredAnswer):
-    """The needs of a question or a section, the most important first."""
+    """The needs of a question or a section, most important first."""
 
     needs: list[PlannedNeed] = Field(min_length=1, description="What has to be known.")
 
@@ -57,10 +57,10 @@ class ChatNeedsPlanner:
     """Implements `NeedsPlanner`.
 
     Args:
-        fallback: plans when the model gave no valid plan, twice.
-        max_tokens: limit of one answer, in tokens of the model.
-        note: takes one line about a plan that could not be understood.
-        room: what the server holds.
+        fallback: plans when two attempts of the model gave no valid plan.
+        max_tokens: limit for one answer, in tokens of the model.
+        note: receives one line when no plan was valid.
+        room: the server's context size.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ChatNeedsPlanner:
         self._room = room
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
-        """Three to seven needs; those of the rules when no valid plan came."""
+        """Three to seven needs; those of the fallback when no valid plan was given."""
         told = self._prompts["needs_system"].render(most=MOST_NEEDS)
         system, task = SystemMessage(told), self._task(brief, papers, told)
         plan = await ask(
@@ -90,8 +90,8 @@ class ChatNeedsPlanner:
             [system, HumanMessage(task)],
             NeedsPlan,
             max_tokens=self._max_tokens,
-            # Whoever asks the same in other typing, or of a library that has grown by papers on other matters, is given
-            # the same plan, so that nothing is read again for it.
+            # The same question typed differently, or asked after unrelated papers were added, gets the cached plan, so
+            # that nothing is read again for it.
             cache_messages=[
                 system,
                 HumanMessage(plain_wording(self._task(brief, _titles(papers), str(system.content)))),
@@ -101,7 +101,7 @@ class ChatNeedsPlanner:
         planned = () if plan is None else numbered_needs(plan.needs)
         if planned:
             return planned
-        self._note("The planner gave no valid plan of needs, twice; they were made by rules.")
+        self._note("The planner gave no valid plan of needs in two attempts; rules were used instead.")
         return await self._fallback.needs(brief, papers)
 
     def _task(self, brief: Brief, papers: Sequence[str], system: str) -> str:
@@ -122,12 +122,12 @@ class ChatNeedsPlanner:
 
 
 def _titles(papers: Sequence[str]) -> list[str]:
-    """The titles near to the subject, without the line that counts the library."""
+    """The titles near to the subject, without the line with the size of the library."""
     return [line for line in papers if not _COUNTED.fullmatch(line)]
 
 
 def numbered_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:
-    """The first seven needs with ids; a need without a usable query is searched for by its own words."""
+    """The first seven needs with ids; a need without a usable query is searched for by its own text."""
     needs: list[Need] = []
     for item in planned[:MOST_NEEDS]:
         text = one_line(item.need)[:_LONGEST]

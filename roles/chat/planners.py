@@ -1,4 +1,4 @@
-"""The search planner on a chat model that calls tools."""
+"""The search planners for sections and questions, on a chat model that calls tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .prompt_experiment import PLANNER_FIELD_TOKENS, present_experiment
 from .prompt_format import fenced, present_evidence, shortened, tokens_of
 from .structured_output import repaired_json
 
-# Parts of what the server holds beside the instructions; the rest is for later turns.
+# Shares of the context size left after the instructions; the rest is for later turns.
 EVIDENCE_SHARE: Final = 0.6
 _EXPERIMENT_SHARE: Final = 0.25
 _LEAST_ANSWER_TOKENS: Final = 40
@@ -27,9 +27,9 @@ class ChatPlanner:
     """Plans searches with a chat model.
 
     Args:
-        tool_specs: OpenAI function specifications of the tools; they are the graph's, not the planner's.
-        max_tokens: limit of one answer, in tokens of the model.
-        room: what the server holds.
+        tool_specs: OpenAI function specifications of the tools, which belong to the graph.
+        max_tokens: limit for one answer, in tokens of the model.
+        room: the server's context size.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ChatPlanner:
         self._room = room
 
     def open(self, brief: SectionBrief) -> list[BaseMessage]:
-        """What the planner starts from. Later turns only append, so that a local server reuses the prefix."""
+        """The opening messages. Later turns only append, so that a local server can reuse the prefix."""
         system = self._prompts["planner_system"].render()
         wants = self._prompts[f"planner_needs_{brief.kind}"].render()
 
@@ -72,10 +72,10 @@ class ChatPlanner:
         ]
 
     async def plan(self, messages: Sequence[BaseMessage], brief: SectionBrief) -> AIMessage:
-        """The next turn; each of its tool calls has an id of its own and a dict of arguments.
+        """The next turn; each of its tool calls has a unique id and a dict of arguments.
 
-        The tools stay on offer when the budget is spent: taking them away would change the prefix, and the
-        guard answers what is asked beyond it.
+        The tools stay on offer when the budget is spent: removing them would change the prefix, and `guard` answers
+        calls beyond the budget.
         """
         return await next_turn(self._caller, messages, self._tool_specs, self._max_tokens, self._room)
 
@@ -87,10 +87,10 @@ async def next_turn(
     max_tokens: int,
     room: Room = UNLIMITED,
 ) -> AIMessage:
-    """The model's next turn, each of its calls in a form that can be answered.
+    """The model's next turn, with every call in a form that can be answered.
 
-    Where the conversation is more than the server holds, its oldest tool answers are shortened; where that is not
-    enough, the planner has no further turn.
+    When the conversation exceeds the context size, its oldest tool answers are shortened; when that is not enough, the
+    planner has no further turn.
     """
     total = room.left(WHOLE, json.dumps(specs))
     shown = _within(messages, total)
@@ -101,7 +101,7 @@ async def next_turn(
 
 
 def _within(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
-    """The messages in `total` tokens, as far as shortening the answers of tools, the oldest first, can bring it."""
+    """The messages within `total` tokens, as far as shortening tool answers, oldest first, can achieve it."""
     shown = list(messages)
     for place, message in enumerate(shown):
         over = sum(map(_tokens, shown)) - total
@@ -111,7 +111,7 @@ def _within(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
             text = str(message.content)
             kept = max(_LEAST_ANSWER_TOKENS, tokens_of(text) - over - _LEAST_ANSWER_TOKENS)
             if kept < tokens_of(text):
-                # In a fence of its own: what is cut may have been in one that is no longer closed.
+                # In its own fence: the cut may have removed the end of the original one.
                 content = fenced(shortened(text, kept), "answer, shortened")
                 shown[place] = message.model_copy(update={"content": content})
     return shown
@@ -125,9 +125,8 @@ def _tokens(message: BaseMessage) -> int:
 def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage:
     """The message with every call in a form that can be answered.
 
-    A call whose arguments are no JSON would be sent back to the server unanswered, which refuses such a
-    conversation. Its arguments are repaired, or left empty for the tool to complain about. Some servers leave
-    ids out or use them again.
+    A call whose arguments are not JSON would be sent back to the server, which refuses such a conversation. Its
+    arguments are repaired, or left empty for the tool to reject. Some servers omit ids or reuse them.
     """
     used = {call["id"] for turn in earlier if isinstance(turn, AIMessage) for call in turn.tool_calls}
     asked = [(call["name"], call["args"], call["id"]) for call in message.tool_calls]
@@ -152,7 +151,7 @@ def _arguments(raw: str | None) -> dict[str, Any]:
 
 
 class ChatQuestionPlanner:
-    """Implements `AnswerPlanner`; `tool_specs`, `max_tokens` and `room` as for `ChatPlanner`."""
+    """Implements `AnswerPlanner`; `tool_specs`, `max_tokens` and `room` are as for `ChatPlanner`."""
 
     def __init__(
         self,
@@ -170,7 +169,7 @@ class ChatQuestionPlanner:
         self._room = room
 
     def open(self, brief: AnswerBrief) -> list[BaseMessage]:
-        """What the planner starts from; later turns only append."""
+        """The opening messages; later turns only append."""
         system = self._prompts["question_planner_system"].render()
 
         def task(evidence: str = "") -> str:
@@ -185,5 +184,5 @@ class ChatQuestionPlanner:
         return [SystemMessage(system), HumanMessage(task(present_evidence(brief.needs, brief.citable, total)))]
 
     async def plan(self, messages: Sequence[BaseMessage], brief: AnswerBrief) -> AIMessage:
-        """The next turn, with calls of tools while something is missing."""
+        """The next turn, with tool calls while something is missing."""
         return await next_turn(self._caller, messages, self._tool_specs, self._max_tokens, self._room)

@@ -1,4 +1,4 @@
-"""How a question's sources are laid out for the model that answers it: by need, and apart from older ones."""
+"""Formats the sources of a question for the answerer: by need, and separate from recalled ones."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _TURN_TOKENS = 400
 
 
 def present_fresh(brief: AnswerBrief, tokens: int = FRESH_TOKENS) -> PresentedSources:
-    """The findings for this question by need; the weakest stay out where they are too many."""
+    """The findings for this question by need; the weakest are left out when they do not fit."""
     return present_findings(brief.needs, brief.sources, tokens)
 
 
 def present_recalled(sources: Sequence[Source], tokens: int = RECALLED_TOKENS) -> PresentedSources:
-    """What earlier answers cited, each source by itself; the weakest stay out where there are too many."""
+    """What earlier answers cited, source by source; the weakest are left out when they do not fit."""
     return present_findings((), sources, tokens) if sources else PresentedSources("(none)")
 
 
 def present_turns(turns: Sequence[Turn], tokens: int = WHOLE) -> str:
-    """The questions asked before with their answers, in order, each in a fence of its own; the latest that fit."""
+    """Earlier questions with their answers, in order, each in its own fence; the latest that fit."""
     latest = first_lines([_turn_block(turn) for turn in reversed(turns)], tokens)
     return "\n\n".join(reversed(latest)) or "(this is the first question)"
 
 
 def turn_tokens(question: str, answer: str) -> int:
-    """What a turn takes of a prompt, in approximate tokens."""
+    """The approximate number of tokens that a turn takes in a prompt."""
     return tokens_of(_turn_block(Turn(question, answer)))
 
 
 def _turn_block(turn: Turn) -> str:
-    # No number: it would change where the oldest turns are dropped.
+    # Unnumbered: numbers would change whenever the oldest turns are dropped.
     return fenced(f"Question: {one_line(turn.question)}\nAnswer:\n{shortened(turn.answer, _TURN_TOKENS)}", "turn")

@@ -1,4 +1,4 @@
-"""Which fields of an experiment a section is planned and written from, and how they are laid out for a prompt."""
+"""Selects the fields of an experiment that each section is planned and written from, and formats them for a prompt."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ...models.context_size import WHOLE
 from ...section_kinds import SECTIONS
 from .prompt_format import fenced, one_line, shortened, tokens_of
 
-# Approximate tokens of one field.
+# Approximate number of tokens of one field.
 WRITER_FIELD_TOKENS = 900
 PLANNER_FIELD_TOKENS = 250
 _LEAST_FIELD_TOKENS: Final = 12
 
 
 def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
-    """The fields that a section of `kind` is written from, and what the user added, in one fence of `total` tokens.
+    """The fields for a section of `kind`, and what the user added, in one fence of `total` tokens.
 
-    Fields whose name begins with an underscore are the user's own notes and stay out.
+    Fields whose name begins with an underscore are the user's own notes and are left out.
     """
     fields = {path: _field_text(experiment, path) for path in SECTIONS[kind].prompted}
     if experiment.failure:

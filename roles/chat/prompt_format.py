@@ -1,8 +1,8 @@
-"""How sources and passages are laid out for a prompt.
+"""Formats sources and passages for a prompt.
 
-All text that comes from papers, from the experiment or from a model is fenced here, in code, so that a prompt
-file with other words cannot leave it unfenced. A fence is longer than any run of backticks inside it, and
-what must stay one record per line is folded to one line: no text can end its block or pass for another one.
+All text from papers, from the experiment or from a model is fenced here, in code, so that an edited prompt file cannot
+leave it unfenced. A fence is longer than any run of backticks inside it, and records that must stay on one line are
+folded: no text can end its block or pass for another one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ...section_kinds import SECTIONS
 from ..inputs import EarlierSection, Source
 from ..needs import NeedCoverage
 
-# Approximate tokens. Some 120 findings with their words fit; with experiment, answer and the sections that are summed
-# up that is about 30,000, inside the window of 32k that local models commonly have.
+# Approximate number of tokens. About 120 findings with their words fit; with the experiment, the answer and the
+# sections to sum up that is about 30,000, within the 32k context that local models commonly have.
 SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
-_FULL_SHARE = 0.6  # of the room for findings, for those that are shown with their words
-_PLANNER_FINDINGS = 4  # of each need that a planner is shown
+_FULL_SHARE = 0.6  # of the space for findings, for those that are shown with their words
+_PLANNER_FINDINGS = 4  # shown to a planner for each need
 PAPER_TOKENS = 2_500
 
 _CHARACTERS_PER_TOKEN = 4
@@ -40,14 +40,14 @@ _MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
 
 @dataclass(frozen=True, slots=True)
 class PresentedSources:
-    """Sources as a writer sees them; `left_out` are the ids of those that did not fit."""
+    """Sources as formatted for a writer; `left_out` are the ids of those that did not fit."""
 
     text: str
     left_out: tuple[str, ...] = ()
 
 
 def fenced(text: str, label: str) -> str:
-    """`text` as it was written, inside a fence that it cannot close, labelled as data."""
+    """`text` unchanged, inside a fence that it cannot close, labelled as data."""
     text = as_written(text)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -55,7 +55,7 @@ def fenced(text: str, label: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of white space folded to a blank."""
+    """`text` with every run of white space folded to a space."""
     return " ".join(text.split())
 
 
@@ -65,7 +65,7 @@ def tokens_of(text: str) -> int:
 
 
 def shortened(text: str, tokens: int) -> str:
-    """`text` within about `tokens`: its beginning and end, and a line between on what is left out."""
+    """`text` within about `tokens`: its beginning and end, with a line on what is left out in between."""
     if tokens_of(text) <= tokens:
         return text
     room = tokens * _CHARACTERS_PER_TOKEN
@@ -76,7 +76,7 @@ def shortened(text: str, tokens: int) -> str:
 
 
 def surroundings(text: str, start: int, end: int, tokens: int) -> str:
-    """`text[start:end]` with as much around it as fits into `tokens`; a longer span is cut at its end."""
+    """`text[start:end]` with as much surrounding text as fits into `tokens`; a longer span is cut at its end."""
     if tokens_of(text) <= tokens:
         return text
     room = tokens * _CHARACTERS_PER_TOKEN
@@ -87,12 +87,12 @@ def surroundings(text: str, start: int, end: int, tokens: int) -> str:
 
 
 def without_markers(sentence: str) -> str:
-    """The sentence as it reads without its evidence markers."""
+    """The sentence without its evidence markers."""
     return _MARKERS.sub("", sentence).strip()
 
 
 def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, tokens: int = EARLIER_TOKENS) -> str:
-    """The finished sections that one of `kind` sums up, each in a fence of its own; empty when there are none."""
+    """The finished sections that one of `kind` sums up, each in its own fence; empty when there are none."""
     shown = [section for section in sections if section.kind in SECTIONS[kind].sums_up]
     return "\n\n".join(
         fenced(shortened(without_markers(section.text), tokens // len(shown)), section.kind) for section in shown
@@ -121,7 +121,7 @@ def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
 
 
 def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
-    """How each need stands, a line each: met, open or searched for in vain, and what has been tried."""
+    """The coverage of each need on one line: met, open or searched for in vain, and what has been tried."""
     return [_coverage_line(item) for item in needs]
 
 
@@ -136,8 +136,11 @@ def _coverage_line(item: NeedCoverage) -> str:
 
 
 def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], total: int = WHOLE) -> str:
-    """The best evidence of each need for a planner, a line each, with the chunk id that its tools take; it judges
-    what is missing, so the statements are cut short. Where all is more than `total` tokens, the weakest stay out."""
+    """The best evidence of each need for a planner, one line each, with the chunk id that its tools take.
+
+    Statements are cut short, since the planner only judges what is missing. The weakest are left out beyond `total`
+    tokens.
+    """
     found = [source.evidence.id for source in sources]
     by_id = {source.evidence.id: _evidence_line(source) for source in sources}
     _leave_out_weakest(by_id, sources, needs, total - sum(map(tokens_of, coverage_lines(needs))))
@@ -162,7 +165,7 @@ def _evidence_line(source: Source) -> str:
 
 
 def beginning(statement: str, words: int = 25) -> str:
-    """The first words of a statement in one line, with three dots where words are left out."""
+    """The first words of a statement on one line, with three dots when words are left out."""
     kept = statement.split()
     return " ".join(kept) if len(kept) <= words else " ".join(kept[:words]) + " ..."
 
@@ -170,11 +173,11 @@ def beginning(statement: str, words: int = 25) -> str:
 def present_findings(
     needs: Sequence[NeedCoverage], sources: Sequence[Source], total_tokens: int = SOURCES_TOKENS
 ) -> PresentedSources:
-    """The findings for a writer under the needs that they serve, each with its marker and the words it rests on.
+    """The findings for a writer by need, each with its marker and the words it rests on.
 
-    Without key or authors: a writer that never saw them cites by marker. Where all are too much, those that the reader
-    scored lowest, and of equal ones the last of their needs, are shown by their statement alone, and where that is
-    still too much they stay out. Needs that were searched for in vain stand at the end, with the searches.
+    Keys and authors are omitted: a writer that never sees them cites by marker. When the findings do not fit, those
+    with the lowest scores (of equal ones the last of their needs) are shown by their statement alone, and if necessary
+    left out. Needs that were searched for in vain come last, with their searches.
     """
     if not sources and not needs:
         return PresentedSources("(no sources)")
@@ -202,7 +205,7 @@ def present_findings(
 
 
 def frame_of(needs: Sequence[NeedCoverage]) -> str:
-    """What stands around the findings of a writer, to be counted: a fence for each need, and the searches in vain."""
+    """The text around the findings of a writer, to be counted: a fence for each need, and the searches in vain."""
     fences = [fenced(f"What has to be known: {one_line(item.need.text)}", "findings") for item in needs]
     return "\n\n".join([*fences, present_findings(needs, ()).text])
 
@@ -210,13 +213,13 @@ def frame_of(needs: Sequence[NeedCoverage]) -> str:
 def _leave_out_weakest(
     blocks: dict[str, str], sources: Sequence[Source], needs: Sequence[NeedCoverage], total: int
 ) -> list[str]:
-    """The ids of those that are taken out of `blocks` until these fit into `total` tokens; one stays in any case."""
+    """Remove blocks until the rest fits into `total` tokens, keeping at least one; returns the ids of those removed."""
     left_out: list[str] = []
     spent = sum(tokens_of(block) for block in blocks.values())
     place = {name: rank for item in needs for rank, name in enumerate(item.evidence)}
 
     def strength(at: tuple[int, Source]) -> tuple[float, int, float, int]:
-        evidence = at[1].evidence  # each need keeps its best: a need with many findings crowds out no other
+        evidence = at[1].evidence  # each need keeps its best: one with many findings does not crowd out another
         return (round(evidence.llm_score, 1), -place.get(evidence.id, 0), evidence.combined_score, -at[0])
 
     for _, source in sorted(enumerate(sources), key=strength):
@@ -228,13 +231,13 @@ def _leave_out_weakest(
 
 
 def _paper_letters(sources: Sequence[Source]) -> dict[str, str]:
-    """A letter for each paper, in the order in which they come: A to Z, then AA, AB ..."""
+    """A letter for each paper, in order of appearance: A to Z, then AA, AB ..."""
     keys = dict.fromkeys(source.paper.key for source in sources)
     return {key: letter_of(place) for place, key in enumerate(keys)}
 
 
 def letter_of(place: int) -> str:
-    """The name of the item at a place, from 0: A to Z, then AA, AB ..."""
+    """The letter of an index, from 0: A to Z, then AA, AB ..."""
     first, last = divmod(place, 26)
     return (chr(64 + first) if first else "") + chr(65 + last)
 
@@ -273,7 +276,7 @@ def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:
 
 
 def origin_lines(paper: Paper) -> list[str]:
-    """Title, authors and year, each on a line of its own where it is known."""
+    """Title, authors and year, as far as they are known, each on its own line."""
     by = in_text_name(paper) if paper.authors or paper.family_names else ""
     year = str(paper.year) if paper.year else ""
     lines = {"Title": one_line(paper.title), "By": one_line(by), "Year": year}
@@ -281,10 +284,10 @@ def origin_lines(paper: Paper) -> list[str]:
 
 
 def place_of(section: str, category: Category) -> str:
-    """The section's title, with a word of warning where a paper reports the findings of others."""
+    """The section's title, with a remark where a paper reports the findings of others."""
     return one_line(section) + (" (on other papers)" if category is Category.RELATED_WORK else "")
 
 
 def heading_of(parent: str, section: str) -> str:
-    """The section's title behind that of the section around it."""
+    """The section's title, after that of the enclosing section."""
     return f"{parent} > {section}" if parent and parent != section else section

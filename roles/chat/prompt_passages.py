@@ -1,4 +1,4 @@
-"""Passages of papers as a model reads them: fenced, told apart from instructions, their sentences numbered."""
+"""Formats passages of papers for a model: fenced, separated from instructions, with numbered sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .prompt_format import PASSAGE_TOKENS, fenced, heading_of, one_line, origin_
 
 
 def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
-    """Passages that an agent asked to read, each in its own fence, under a line of ours."""
+    """Passages that an agent requested, each in its own fence, under a line of ours."""
     shown = [
         fenced(
             shortened(chunk.text, PASSAGE_TOKENS),
@@ -25,8 +25,10 @@ def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
 
 
 def present_windows(windows: Sequence[Window]) -> str:
-    """Windows for the reader, those of a paper together: where they are from, then under each section its sentences, a
-    line each, numbered from 1 through all of them."""
+    """Windows for the reader, grouped by paper: origin, section titles, and the sentences, one per line.
+
+    Sentences are numbered from 1 through all windows.
+    """
     numbers = count(1)
     blocks: list[str] = []
     for _, of_paper in groupby(sentences_of(windows), key=lambda item: item[0].paper.key):
@@ -41,7 +43,7 @@ def present_windows(windows: Sequence[Window]) -> str:
 
 
 def sentences_of(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSentence]]]:
-    """Each window with its sentences, without those that one before it shows: neighbouring chunks share words."""
+    """Each window with its sentences, without those of an earlier window: neighbouring chunks share words."""
     shown: set[tuple[str, str]] = set()
     found: list[tuple[Window, list[WindowSentence]]] = []
     for window in windows:
@@ -53,8 +55,10 @@ def sentences_of(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSen
 
 
 def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
-    """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit into
-    `tokens`. Bars and rules of tables are left out; a text without a letter or digit is one span."""
+    """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit.
+
+    Rules of tables are left out; a text without a letter or digit is one span.
+    """
     spans = [(left, right) for left, right in sentence_spans(text) if any(map(str.isalnum, text[left:right]))]
     if not spans:
         return [(0, len(text))]
@@ -71,8 +75,11 @@ def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tup
 
 
 def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str, same: str = "") -> str:
-    """A source for the judge: title, year and section, then each sentence on a line of its own, numbered from 1;
-    without key and authors, so that no name weighs in. `same` names the passage that has given the title already."""
+    """A source for the judge: title, year and section, then its sentences, one per line, numbered from 1.
+
+    Key and authors are omitted, so that names do not influence the verdict. `same` is the passage that already showed
+    the title.
+    """
     title = one_line(source.paper.title) or "(no title)"
     year = f" ({source.paper.year})" if source.paper.year else ""
     lines = [

@@ -1,7 +1,7 @@
-"""The evidence reader on a chat model: one call for some windows gives the findings that help, a few for each.
+"""The evidence reader on a chat model: one call for several windows returns a few relevant findings for each.
 
-The model answers with sentence numbers. The words of a finding are sliced from the chunks by them: they cannot be
-invented. What is nearly right in an answer is repaired (`reading_answer.py`) rather than asked for twice.
+The model answers with sentence numbers. The words of a finding are sliced from the chunks by number: they cannot be
+invented. Nearly correct answers are repaired (`reader_output.py`) rather than requested again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .prompt_passages import present_windows, sentences_of
 from .reader_output import MOST_SENTENCES, PassageReading, ReadFinding
 from .structured_output import Note, ask, log_note
 
-_FINDINGS_OF_A_WINDOW: Final = 2  # about; a rich one may give more where others give fewer
+_FINDINGS_OF_A_WINDOW: Final = 2  # on average; a rich window may give more when others give fewer
 _MORE_FINDINGS: Final = 2
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
-_TELLING: Final = 2  # characters of a number that is no mere count
+_TELLING: Final = 2  # characters of a number that is more than a count
 _PURPOSE_SHARE: Final = 0.08  # of a prompt
 
 
@@ -38,10 +38,10 @@ class ChatReader:
     """Reads windows with a chat model.
 
     Args:
-        statement_words: length asked of a finding; one more than twice as long is cut.
-        max_tokens: limit of one answer, in tokens of the model.
-        note: takes one line about each reading that could not be understood.
-        room: what the server holds; windows that are more are read in several calls.
+        statement_words: requested length of a finding; one more than twice as long is cut.
+        max_tokens: limit for one answer, in tokens of the model.
+        note: receives one line about each reading without a valid answer.
+        room: the server's context size; windows that exceed it are read in several calls.
     """
 
     def __init__(
@@ -63,11 +63,13 @@ class ChatReader:
         self._system = SystemMessage(prompts["reader_system"].render(words=statement_words))
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
-        """The findings, best first; none when nothing helps. Without a valid answer after one retry the chunks are
-        unreadable."""
+        """The findings, best first; none when nothing helps.
+
+        Chunks without a valid answer after one retry are unreadable.
+        """
         if self._room.size is None:
             return await self._read(purpose, windows)
-        beside = [str(message.content) for message in self._asked(purpose, purpose.text, "", len(windows))]
+        beside = [str(message.content) for message in self._messages(purpose, purpose.text, "", len(windows))]
         parts = list(_parts(windows, self._room.left(WHOLE, *beside)))
         readings = await gather_all(self._read(purpose, part) for part in parts)
         found = sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
@@ -82,17 +84,17 @@ class ChatReader:
         answer = await ask(
             self._caller,
             self._prompts,
-            self._asked(purpose, purpose.text, passages, len(windows)),
+            self._messages(purpose, purpose.text, passages, len(windows)),
             PassageReading,
             max_tokens=self._max_tokens,
             check=lambda reading: _check_sentences(reading, len(sentences)),
-            # Whoever asks the same in other typing is given the same reading.
-            cache_messages=None if plain == purpose.text else self._asked(purpose, plain, passages, len(windows)),
+            # The same question typed differently gets the cached reading.
+            cache_messages=None if plain == purpose.text else self._messages(purpose, plain, passages, len(windows)),
             room=self._room,
         )
         if answer is None:
             left_out = ", ".join(window.id for window in windows)
-            self._note(f"{left_out}: left out, since the reader gave no valid answer, twice.")
+            self._note(f"{left_out}: left out, since the reader gave no valid answer in two attempts.")
             return Findings(unreadable=(chunk.id for window in windows for chunk in window.chunks))
         findings = [self._finding(item, sentences, purpose) for item in answer.findings[: most_findings(len(windows))]]
         return Findings(sorted((item for item in findings if item), key=lambda item: -item.score))
@@ -120,7 +122,7 @@ class ChatReader:
             vector_score=window.vector_score,
         )
 
-    def _asked(self, purpose: Purpose, text: str, passages: str, windows: int) -> list[BaseMessage]:
+    def _messages(self, purpose: Purpose, text: str, passages: str, windows: int) -> list[BaseMessage]:
         text = shortened(text, self._room.left(WHOLE, share=_PURPOSE_SHARE))
         needs = [f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs]
         task = self._prompts["reader_task"].render(
@@ -133,7 +135,7 @@ class ChatReader:
 
 
 def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
-    """The windows in order, in parts that are shown in about `tokens`; one that is more is cut between its chunks."""
+    """The windows in order, in parts of about `tokens`; a larger window is cut between its chunks."""
     part: list[Window] = []
     for window in windows:
         whole = tokens_of(present_windows([window])) <= tokens
@@ -147,16 +149,16 @@ def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
 
 
 def most_findings(windows: int) -> int:
-    """How many findings a reader may give for so many windows."""
+    """How many findings a reader may return for this many windows."""
     return _MORE_FINDINGS + _FINDINGS_OF_A_WINDOW * windows
 
 
 def _with_its_numbers(
     statement: str, named: Sequence[WindowSentence], shown: Sequence[WindowSentence]
 ) -> Sequence[WindowSentence]:
-    """The sentences that were named, and one for each number of the statement that only another sentence holds.
+    """The named sentences, and one for each number of the statement that only another sentence contains.
 
-    A reader sums up more than it names; without the sentence the number would be found in no source.
+    A reader sums up more than it names; without that sentence the number would be found in no source.
     """
     missing = {number for number in _NUMBER.findall(statement) if len(number) >= _TELLING}
     missing -= {number for sentence in named for number in _NUMBER.findall(sentence.text)}
@@ -173,7 +175,7 @@ def _with_its_numbers(
 
 
 def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:
-    """Sentences as runs of words: those with nothing but white space between them are one."""
+    """Sentences as runs of words: sentences separated by white space only are merged."""
     runs: list[tuple[Chunk, int, int]] = []
     for sentence in sentences:
         chunk, start, end = runs[-1] if runs else (None, 0, 0)

@@ -1,4 +1,4 @@
-"""What a reader answers, made whole where it is nearly right: small models take liberties with names and numbers."""
+"""The answer format of the reader, with repairs of nearly correct answers: small models vary names and numbers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _SENTENCES: Final = ("sentences", "sentence", "sentence_numbers", "numbers")
 _NEED: Final = ("need", "need_id", "needs", "need_ids")
 _SCORE: Final = ("score", "relevance")
 _RANGE: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|\u2013|\u2014|to|\.\.+|\u2026)\s*(\d{1,4}))?")
-# A sentence given whole: its number stands in front, others in it are none of sentences.
+# A sentence quoted in full: its own number comes first, other numbers in it do not name sentences.
 _QUOTED: Final = re.compile(r"\s*[\[(]?s?(\d{1,4})[\])]?\s*[:.)]\s*[^\W\d_]{2}", re.IGNORECASE)
 _NEED_ID: Final = re.compile(r"\bN?(\d{1,2})\b", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(-?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+))?")
-_UNSCORED: Final = 0.5  # a finding that the model listed without a score it can be read by
+_UNSCORED: Final = 0.5  # for a finding that the model listed without a readable score
 
 
 class ReadFinding(StructuredAnswer):
-    """One finding as the model gives it."""
+    """One finding as the model returns it."""
 
     statement: str = Field(min_length=3, description="The finding, with its numbers and conditions.")
     sentences: list[int] = Field(min_length=1, description="Numbers of the sentences that carry it.")
@@ -49,7 +49,7 @@ class ReadFinding(StructuredAnswer):
     @field_validator("sentences", mode="before")
     @classmethod
     def _as_numbers(cls, value: Any) -> Any:
-        """Whole numbers from whatever names them: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
+        """Sentence numbers in any notation: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
         parts = value if isinstance(value, list | tuple) else [value]
         found: list[int] = []
         for part in map(str, parts):
@@ -61,7 +61,7 @@ class ReadFinding(StructuredAnswer):
     @field_validator("need", mode="before")
     @classmethod
     def _one_need(cls, value: Any) -> Any:
-        """The id of the first need that is named: "n2", 2, ["N2", "N3"], "N2 (limit): how far it holds"."""
+        """The id of the first need named: "n2", 2, ["N2", "N3"], "N2 (limit): how far it holds"."""
         given = value[0] if isinstance(value, list) and value else value
         named = _NEED_ID.search(str(given))
         return f"N{int(named[1])}" if named else ""
@@ -69,7 +69,7 @@ class ReadFinding(StructuredAnswer):
     @field_validator("score", mode="before")
     @classmethod
     def _in_bounds(cls, value: Any) -> Any:
-        """A number from 0 to 1 from one of ten or a hundred, from "80%", "8/10", "0,8" or "0.8 (strong)"."""
+        """A score from 0 to 1 in any notation: out of ten or a hundred, "80%", "8/10", "0,8" or "0.8 (strong)"."""
         number = _NUMBER.search(str(value))
         if number is None:
             return _UNSCORED
@@ -82,13 +82,13 @@ class ReadFinding(StructuredAnswer):
 
 
 class PassageReading(StructuredAnswer):
-    """What the reader answers for the passages of one paper; findings that cannot be read are left out."""
+    """The reader's answer for the passages of one paper; unreadable findings are left out."""
 
     findings: list[ReadFinding] = Field(description="What helps with the purpose, the most useful first.")
 
     @classmethod
     def given(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Findings that stand by themselves, in a bare list or one to a line, are one reading; `{}` is an empty one."""
+        """Separate findings, in a bare list or one per line, form one reading; `{}` is an empty one."""
         alone: list[dict[str, Any]] = []
         empty = False
         for item in objects:
@@ -108,12 +108,12 @@ class PassageReading(StructuredAnswer):
         if items is None:
             return data
         readable = [item for item in items if _valid(item)]
-        # Where none can be read, their errors are shown to the model.
+        # When none is readable, their errors are shown to the model.
         return {"findings": readable or items}
 
 
 def _listed(data: Any, deep: int = 3) -> list[Any] | None:
-    """The findings in an answer, under whatever name and in whatever wrapping; None where it cannot be told."""
+    """The findings in an answer, under any name and in any wrapping; None when they cannot be identified."""
     if not data or (isinstance(data, str) and data.strip().lower() == "none"):
         return []
     if isinstance(data, list):

@@ -1,6 +1,6 @@
-"""Repairing single sentences of a draft: each is shown with its neighbours, its evidence and what is wrong with it.
+"""Repairs single sentences of a draft: each is shown with its neighbours, its evidence and its problems.
 
-The answer gives other words for each, so what was good is not written again. A sentence that an answer leaves out or
+The answer rewrites only these sentences, so the rest of the draft is untouched. A sentence that an answer omits or
 garbles stays as it is.
 """
 
@@ -25,8 +25,8 @@ from .structured_output import StructuredAnswer, json_objects, schema_of
 
 _SENTENCES_AT_ONCE: Final = 8
 _TOKENS_AT_ONCE: Final = 4_000
-_ANSWER_TOKENS: Final = 120  # what one sentence may take of an answer
-_LONGEST: Final = 1_500  # characters of a sentence that is taken
+_ANSWER_TOKENS: Final = 120  # of an answer, for one sentence
+_LONGEST: Final = 1_500  # characters of an accepted sentence
 
 
 async def repaired_sentences(
@@ -38,24 +38,24 @@ async def repaired_sentences(
     experiment: str = "",
     room: Room = UNLIMITED,
 ) -> list[str | None]:
-    """What replaces each sentence: other words, "" to remove it, None where no usable answer came, asked twice.
+    """The replacement of each sentence: other words, "" to remove it, None when two attempts gave no usable answer.
 
     Args:
-        caller: who calls the model.
-        prompts: what it is told.
+        caller: calls the model.
+        prompts: the prompt files.
         failing: the sentences, each with its evidence.
-        max_tokens: limit of one answer.
-        experiment: the fenced experiment, where a problem concerns it.
-        room: what the server holds; a sentence whose evidence is more stays as it is.
+        max_tokens: limit for one answer.
+        experiment: the fenced experiment, when a problem concerns it.
+        room: the server's context size; a sentence whose evidence exceeds it stays as it is.
     """
     system = prompts["repair_system"].render()
     bare = prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
     batches = list(_batches(failing, max_tokens, room.left(_TOKENS_AT_ONCE, system, bare)))
-    answers = await gather_all(_asked(caller, prompts, batch, max_tokens, experiment, room) for batch in batches)
+    answers = await gather_all(_replacements(caller, prompts, batch, max_tokens, experiment, room) for batch in batches)
     return [sentence for answer in answers for sentence in answer]
 
 
-async def _asked(
+async def _replacements(
     caller: ChatCaller,
     prompts: PromptLibrary,
     batch: Sequence[FailingSentence],
@@ -94,7 +94,7 @@ def _model(count: int) -> type[StructuredAnswer]:
 
 
 def _usable(data: dict[str, Any], count: int, *, cut: bool) -> list[str | None]:
-    """The sentences of an answer by their ids; of one that was cut off, the last may lack its end."""
+    """The sentences of an answer by id; in an answer that was cut off, the last one may be incomplete."""
     named = {str(name).strip().upper(): value for name, value in data.items()}
     if cut and named:
         named.popitem()
@@ -103,7 +103,7 @@ def _usable(data: dict[str, Any], count: int, *, cut: bool) -> list[str | None]:
 
 
 def _batches(failing: Sequence[FailingSentence], max_tokens: int, at_once: int) -> Iterator[list[FailingSentence]]:
-    """The sentences in order, in calls that hold no more than their answers and evidence allow."""
+    """The sentences in order, in calls whose answers and evidence fit the limits."""
     most = max(1, min(_SENTENCES_AT_ONCE, max_tokens // _ANSWER_TOKENS))
     batch: list[FailingSentence] = []
     for item in failing:
@@ -123,7 +123,7 @@ def _sources(batch: Sequence[FailingSentence]) -> list[Source]:
 
 
 def _source_block(source: Source) -> str:
-    """A source as the writer was shown it: under its marker, without key and authors."""
+    """A source as the writer was shown it: with its marker, without key and authors."""
     evidence, paper = source.evidence, source.paper
     passage = (
         "\n".join(one_line(sentence.text) for sentence in source.passage)

@@ -1,4 +1,4 @@
-"""Follow-up questions made to stand alone by a chat model."""
+"""Rewrites follow-up questions with a chat model so that they stand alone."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..inputs import Turn
 from .prompt_format import fenced, one_line, shortened
 from .structured_output import StructuredAnswer, ask
 
-_TURNS = 4  # what a follow-up question leans on was said of late
+_TURNS = 4  # a follow-up question refers to recent turns
 _ANSWER_TOKENS = 250
 _LONGEST = 1000  # characters
 
 
 class Rewritten(StructuredAnswer):
-    """What the model answers."""
+    """The model's answer."""
 
     question: str = Field(min_length=3, description="The question as it stands alone.")
 
 
 class ChatRewriter:
-    """Implements `QuestionRewriter`; where the model gives nothing usable, twice, the rules do it."""
+    """Implements `QuestionRewriter`; falls back to rules when two attempts give nothing usable."""
 
     def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
         self._caller = caller
@@ -34,7 +34,7 @@ class ChatRewriter:
         self._max_tokens = max_tokens
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
-        """See `QuestionRewriter`; the first question of a conversation is put to no model."""
+        """See `QuestionRewriter`; the first question of a conversation needs no model."""
         if not earlier:
             return question
         task = self._prompts["rewriter_task"].render(turns=_shown(earlier), question=fenced(question, "question"))
@@ -56,6 +56,6 @@ def _no_longer_than_one_asks(answer: Rewritten) -> None:
 
 
 def _shown(earlier: Sequence[Turn]) -> str:
-    """The last questions, and of the last one the answer too: a follow-up question may lean on what it says."""
+    """The last questions, and the answer to the latest: a follow-up question may refer to it."""
     lines = [f"Question: {one_line(turn.question)}" for turn in earlier[-_TURNS:]]
     return fenced("\n".join([*lines, f"Answer to the last:\n{shortened(earlier[-1].answer, _ANSWER_TOKENS)}"]), "turns")

@@ -1,7 +1,7 @@
-"""A writer's answer as it comes, without what `answers.prose` takes off the whole: thinking, announcements, headings.
+"""Streams a writer's answer without what `clean_output.prose` removes: thinking, announcements, headings.
 
-What streams is a draft: where only the whole text could tell, as with a fence that is never closed, what was handed
-out may differ from the draft that is kept, and whoever shows it is told so in the end.
+A stream is a draft: when only the complete text can decide, as with a fence that is never closed, the streamed text may
+differ from the draft that is kept; the final event then says so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .clean_output import without_heading, without_preamble
 _THINKING: Final = "<think>"
 _THOUGHT: Final = "</think>"
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[\w-]*[ \t]*\n")
-# First lines that may be taken off once they have ended, and how such a line may begin.
+# First lines that are removed once they have ended, and how such a line may begin.
 _LINES: Final = {
     "preamble": (
         re.compile(r"(?:sure|certainly|of course|okay|absolutely|here (?:is|are)|here's|below (?:is|are))\b.*", re.I),
@@ -28,11 +28,11 @@ _LINES: Final = {
         ("**", *SECTION_KINDS),
     ),
 }
-_LONGEST: Final = 300  # no line that is taken off is longer
+_LONGEST: Final = 300  # no line that is removed is longer
 
 
 class StreamedProse:
-    """Implements `TextListener`: hears an answer, and tells `listener` the prose in it."""
+    """Implements `TextListener`: receives an answer and forwards its prose to `listener`."""
 
     def __init__(self, listener: TextListener) -> None:
         self._listener = listener
@@ -42,7 +42,7 @@ class StreamedProse:
     def _begin(self) -> None:
         self._held = ""
         self._fence = ""
-        self._steps = ["preamble", "fence", "heading"]  # that are still to be taken
+        self._steps = ["preamble", "fence", "heading"]  # still to be done
         self._untouched = True
 
     def restart(self) -> None:
@@ -56,18 +56,18 @@ class StreamedProse:
         """See `TextListener`."""
         self._held += text
         if _THOUGHT in self._held:
-            # Some servers leave out the tag that opens: what came before was thinking all the same.
+            # Some servers omit the opening tag: the text before the closing one is thinking all the same.
             rest = self._held.rpartition(_THOUGHT)[2]
             self.restart()
             self._held, self._untouched = rest, False
         if not self._begun():
             return
         end = min(_end_of(self._held), _place_of(_THOUGHT, self._held))
-        self._tell(self._held[:end])
+        self._forward(self._held[:end])
         self._held = self._held[end:]
 
     def finish(self) -> None:
-        """Tell what was held back, once the answer is whole."""
+        """Forward what was held back, once the answer is complete."""
         if self._steps:
             thinking = self._untouched and self._held.lstrip().startswith(_THINKING)
             self._held = "" if thinking else self._held.strip()
@@ -76,11 +76,11 @@ class StreamedProse:
         left = self._held.rstrip()
         if self._fence:
             left = left.removesuffix(self._fence).rstrip()
-        self._tell(left)
+        self._forward(left)
         self._held = ""
 
     def _begun(self) -> bool:
-        """Whether the prose has begun; what stands before it is taken off."""
+        """True when the prose has begun; what precedes it is removed."""
         while self._steps:
             self._held = self._held.lstrip()
             if self._untouched and _THINKING.startswith(self._held[: len(_THINKING)]):
@@ -96,7 +96,7 @@ class StreamedProse:
         return True
 
     def _take(self) -> None:
-        """Take the next step: a line off, where it is what the step is about."""
+        """Do the next step: remove a line if it is what the step removes."""
         step = self._steps.pop(0)
         self._untouched = False
         if step == "preamble":
@@ -107,7 +107,7 @@ class StreamedProse:
             self._fence, self._held = fence["fence"], self._held[fence.end() :]
             self._steps.insert(0, "preamble")
 
-    def _tell(self, text: str) -> None:
+    def _forward(self, text: str) -> None:
         if not self._told:
             text = text.lstrip()
         if text:
@@ -116,7 +116,7 @@ class StreamedProse:
 
 
 def _end_of(text: str) -> int:
-    """Where a text ends without what may be taken off its end: blanks, and the fence of the whole."""
+    """The end of a text without what may be removed from it: white space, and the fence around the whole."""
     bare = text.rstrip()
     unfenced = bare.rstrip("`~")
     return len(unfenced.rstrip()) if unfenced.endswith("\n") else len(bare)

@@ -1,7 +1,7 @@
-"""Structured answers: ask with a schema, validate what comes, ask once more with the error shown.
+"""Structured answers: request with a schema, validate the answer, and retry once with the error shown.
 
-The schema goes out as `response_format` through the caller and the answer is validated here: LangChain's own
-structured output costs 50 ms more a call when twenty run at once. Servers that ignore the format still work,
+The schema is sent as `response_format` through the caller and the answer is validated here: LangChain's own
+structured output costs 50 ms more per call with twenty concurrent calls. Servers that ignore the format still work,
 since JSON in prose, in a fence or with slips is found and repaired.
 """
 
@@ -27,18 +27,18 @@ Note = Callable[[str], None]
 _log = logging.getLogger(__name__)
 _READ_CHARACTERS = 50_000
 _OBJECTS_TRIED = 20
-# What OpenAI's strict mode takes; bounds and formats are checked by pydantic after the answer.
+# What OpenAI's strict mode accepts; bounds and formats are validated by pydantic afterwards.
 _SCHEMA_FIELDS = ("type", "description", "enum")
 
 
 class StructuredAnswer(BaseModel):
-    """Base of the answers that are asked for; every field required, unasked fields ignored."""
+    """Base of requested answers; every field is required, unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, str_strip_whitespace=True)
 
     @classmethod
     def given(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """What may be the answer, of the JSON objects in a text."""
+        """The JSON objects of a text that may be the answer."""
         return objects
 
 
@@ -46,22 +46,22 @@ AnswerT = TypeVar("AnswerT", bound=StructuredAnswer)
 
 
 def log_note(note: str) -> None:
-    """Where notes go when the caller of a role has no place of its own for them."""
+    """The default `Note`: writes notes to the log."""
     _log.warning(note)
 
 
 @lru_cache(maxsize=32)
 def schema_of(model: type[StructuredAnswer]) -> dict[str, Any]:
-    """The JSON schema of an answer, as OpenAI's strict mode wants it; one for all, not to be changed.
+    """The JSON schema of an answer in the form of OpenAI's strict mode; cached, not to be modified.
 
-    Made once: with twenty calls at once, making it for each of them took 5 ms.
+    Building it for each of twenty concurrent calls took 5 ms.
     """
     made = model.model_json_schema()
     return {"title": model.__name__, **_strict(made, made.get("$defs", {}))}
 
 
 def _strict(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """A schema with the parts that strict mode takes; an object in it stands in its place, not in a definition."""
+    """A schema with the parts that strict mode accepts; nested objects are inlined instead of referenced."""
     if "$ref" in schema:
         return _strict(definitions[schema["$ref"].rpartition("/")[2]], definitions)
     if "properties" not in schema:
@@ -87,14 +87,14 @@ async def ask(
     cache_messages: Sequence[BaseMessage] | None = None,
     room: Room = UNLIMITED,
 ) -> AnswerT | None:
-    """The answer as a `model`, or None when neither the first nor the second try gave a valid one.
+    """The answer as a `model`, or None when two attempts gave no valid one.
 
     Args:
         check: what pydantic cannot know, such as how many sentences were shown; raises ValueError with
             one line for the model.
-        max_tokens: limit of each answer, in tokens of the model.
+        max_tokens: limit for each answer, in tokens of the model.
         cache_messages: see `ChatCaller.call`.
-        room: what the server holds; the second try shows no more of the first answer than fits.
+        room: the server's context size; the second attempt shows as much of the first answer as fits.
     """
     schema = schema_of(model)
     more: list[BaseMessage] = []
@@ -108,7 +108,7 @@ async def ask(
             await caller.reject(answer)
             ending = "; it was cut off, so be briefer" if cut_off(answer.message) else ""
             complaint = prompts["json_again"].render(problem=f"{problem}{ending}")
-        # An answer without text would be refused by some servers when it is sent back.
+        # Some servers refuse an answer without text when it is sent back.
         asked = [str(message.content) for message in messages]
         shown = text[: room.left(_READ_CHARACTERS, complaint, *asked)]
         more = [AIMessage(shown or "(empty)"), HumanMessage(room.shortened(complaint))]
@@ -116,7 +116,7 @@ async def ask(
 
 
 def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None) -> AnswerT:
-    """The first JSON object in `text` that is a valid `model`; ValueError says in one line what is wrong."""
+    """The first JSON object in `text` that is a valid `model`; raises ValueError with the problem in one line."""
     problem = "it holds no JSON object"
     for index, data in enumerate(model.given(json_objects(text))):
         try:
@@ -134,7 +134,7 @@ def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = la
 
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
-    """JSON objects in `text`: the sound ones first, then what can be repaired."""
+    """JSON objects in `text`: first the valid ones, then what can be repaired."""
     text = text[:_READ_CHARACTERS]
     decoder = json.JSONDecoder()
     position = -1
@@ -156,18 +156,18 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
             yield data
 
 
-# The repair takes quadratic time or worse in brackets: 50,000 opening braces hold it for minutes. Our schemas are
-# flat, so an answer worth repairing has few.
+# The repair takes quadratic time or worse in the number of brackets: 50,000 opening braces block it for minutes. Our
+# schemas are flat, so an answer worth repairing has few.
 _CHARACTERS: Final = 20_000
 _BRACKETS: Final = 200
 
 
 def repaired_json(text: str) -> Any:
-    """What `text` most likely meant as JSON, or None when it cannot be told."""
+    """The JSON that `text` most likely meant, or None when it cannot be repaired."""
     if len(text) > _CHARACTERS or sum(map(text.count, "{}[]()")) > _BRACKETS:
         return None
     try:
         return json_repair.loads(text)
     except (ValueError, RecursionError, AssertionError):
-        # The assertion is the repair's own, met on a fence inside an object.
+        # The repair library raises an assertion on a fence inside an object.
         return None

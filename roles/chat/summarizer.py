@@ -17,10 +17,10 @@ class ChatSummarizer:
     """Summarizes papers with a chat model.
 
     Args:
-        words: length asked of a summary.
-        max_tokens: limit of one answer, in tokens of the model.
-        room: what the server holds.
-        note: told, in one line, of each paper that the model gave no summary of.
+        words: requested length of a summary.
+        max_tokens: limit for one answer, in tokens of the model.
+        room: the server's context size.
+        note: receives one line for each paper without a summary by the model.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ChatSummarizer:
         self._system = SystemMessage(prompts["summarizer_system"].render(words=words))
 
     async def summarize(self, paper: Paper, text: str) -> str:
-        """One paragraph from the beginning of the paper's `text`; its abstract when the model gave none."""
+        """One paragraph from the beginning of the paper's `text`; the abstract when the model gave none."""
         prompt = self._prompts["summarizer_task"]
         tokens = self._room.left(PAPER_TOKENS, str(self._system.content), prompt.render(paper=""), paper.abstract)
         task = prompt.render(paper=present_paper(paper, text, tokens))
@@ -50,5 +50,5 @@ class ChatSummarizer:
         if summary and not cut_off(answer.message):
             return summary
         await self._caller.reject(answer)
-        self._note(f"Paper {paper.key}: the model gave no whole summary, so its abstract is used.")
+        self._note(f"Paper {paper.key}: the model gave no complete summary, so its abstract is used.")
         return one_line(paper.abstract)

@@ -23,14 +23,13 @@ from .prompt_format import (
 )
 from .repairer import repaired_sentences
 
-# Parts of what the server holds beside the instructions; the rest is for the findings.
+# Shares of the context size left after the instructions; the rest is for the findings.
 _EXPERIMENT_SHARE: Final = 0.3
 _EARLIER_SHARE: Final = 0.25
 
 
 class ChatWriter:
-    """Writes and repairs sections with a chat model; `max_tokens` is the limit of one answer, `room` what the
-    server holds."""
+    """Implements `SectionWriter`; `max_tokens` limits one answer, `room` is the server's context size."""
 
     def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
         self._caller = caller
@@ -39,21 +38,21 @@ class ChatWriter:
         self._room = room
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
-        """The section; its text is empty when the model gave none, twice."""
+        """The section; its text is empty when two attempts gave none."""
         task, sources = self._task(brief)
         return await self._answer(task, left_out(sources, self._room), listener)
 
     async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft written again; the draft itself, with a note, when the model gave no text, twice."""
+        """The draft rewritten; unchanged, with a note, when the model gave no text in two attempts."""
         request = repair_request(self._prompts["writer_repair"], draft, problems, self._room)
         task, sources = self._task(brief, request)
-        # One message that begins like the first request: chat templates of some local models refuse two in a
-        # row, and the server has the common part in its cache.
+        # One message that starts like the first request: chat templates of some local models refuse two user
+        # messages in a row, and the server has the common prefix in its cache.
         mended = await self._answer(f"{task}\n\n{request}", left_out(sources, self._room))
         return repaired_or_original(draft, mended)
 
     async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """See `SectionWriter`; the experiment is shown where a number was not found, which may be one of its own."""
+        """See `SectionWriter`; the experiment is shown when a number was not found, which may be one of its own."""
         numbers = any(item.of_number for item in failing)
         total = self._room.left(WHOLE, self._prompts["repair_system"].render(), share=_EXPERIMENT_SHARE)
         shown = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
@@ -68,7 +67,7 @@ class ChatWriter:
         )
 
     def _task(self, brief: SectionBrief, *beside: str) -> tuple[str, PresentedSources]:
-        """The task, and the sources in it: as many as fit into the server with the rest and with `beside`."""
+        """The task and its sources: as many as fit into the context together with the rest and with `beside`."""
         plan = self._prompts[f"writer_plan_{brief.kind}"].render()
 
         def task(experiment: str = "", sources: str = "", earlier: str = "") -> str:
@@ -91,7 +90,7 @@ class ChatWriter:
         return task(experiment, sources.text, earlier), sources
 
     def _earlier(self, brief: SectionBrief, tokens: int) -> str:
-        """What the writer is told of a paper's finished sections; empty where it sums none up."""
+        """The finished sections of a paper that this one sums up; empty when it sums none up."""
         sections = present_earlier(brief.earlier or (), brief.kind, tokens)
         return self._prompts["writer_earlier"].render(sections=sections) if sections else ""
 

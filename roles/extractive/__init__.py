@@ -1,4 +1,4 @@
-"""The five roles without a chat model: deterministic, from sentence selection and templates."""
+"""The roles without a chat model: deterministic, by sentence selection and templates."""
 
 from .factory import ANSWER_NOTICE, NOTICE, extractive_roles
 

@@ -1,8 +1,8 @@
-"""Whether a sentence answers a question as far as that can be told without a chat model: by its words and their kind.
+"""Decides without a chat model whether a sentence may answer a question: by its words and the kind of its answer.
 
-A question asks for a number, a name, a definition, a yes or no, a reason, or for something that has no form of its own
-("how"). A sentence that has the words of the question and something of the kind that is asked for may be called its
-answer; of every other passage it can only be said that it may bear on it.
+A question asks for a number, a name, a definition, a yes or no, a reason, or for something without a form of its own
+("how"). A sentence that has the words of the question and something of the requested kind may be called its answer;
+any other passage is only possibly relevant.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .quotable_sentences import PROCEDURE
 
 AnswerKind = Literal["number", "name", "definition", "yes-no", "reason", "open"]
 
-ANSWERS: Final = 4.0  # log-odds that a sentence gains which has the question's words and the kind of its answer
+ANSWERS: Final = 4.0  # log-odds gained by a sentence with the question's words and the kind of its answer
 
 _MEASURES: Final = (
     r"accuracy|amount|area|auc|aupr|auroc|average|coefficient|correlation|cost|count|dose|duration|error|fraction|frequency"
@@ -47,13 +47,13 @@ _REASON = re.compile(
     r"|in order to|to avoid|to (?:account|correct) for)\b",
     re.IGNORECASE,
 )
-# By which work a question says whose it is: "in the study of lynx", "in Musmeci et al.", "In Lee 2020, ".
+# How a question names a work: "in the study of lynx", "in Musmeci et al.", "In Lee 2020, ".
 _OF_WHOM = re.compile(
     r"(?:\b(?:in|of|by|according to)\s+(?:the\s+)?(?:[\w-]+\s+){0,3}?(?:study|paper|work|article|review|platform)\b"
     r"(?:\s+(?:of|by|on)\s.*)?"
     r"|\b(?:in|by)\s+[A-Z][\w-]+(?:\s+(?:et al\.?|and \w+))?(?:\s+\(?\d{4}\)?)?,?)\s*\??$",
 )
-_MOST_DEFINED: Final = 9  # words of what a definition is asked of
+_MOST_DEFINED: Final = 9  # words of a term to be defined
 _NUMBER = re.compile(
     r"(?<![\w.])[-+−]?\d[\d,.]*(?:\s?%)?(?![\w])"
     r"|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand|million|half"
@@ -74,13 +74,13 @@ _OF_THE_QUESTION: Final = frozenset(
     )
 )
 _ENOUGH: Final = 0.6  # of the question's own words
-_ENOUGH_FOR_YES: Final = 0.75  # where they are all that can be held against the sentence
-_FEWEST: Final = 2  # words of a question with less of which nothing can be told
-_MAY_BE_MISSED: Final = 4  # one of so many words of the subject
-_LIKE: Final = 5  # letters that two words have in common at least: "analyse" and "analysis"
+_ENOUGH_FOR_YES: Final = 0.75  # when the words are the only criterion
+_FEWEST: Final = 2  # words of a question; with fewer it cannot be decided
+_MAY_BE_MISSED: Final = 4  # one in so many words of the subject may be missing
+_LIKE: Final = 5  # letters that related words share at least: "analyse" and "analysis"
 _LONGER: Final = 3
 _ADJECTIVES: Final = frozenset("different autosomal new human total such other unique distinct".split())
-# What a sentence need not say in words: "82% were right" gives a percentage, "in 1990" a year.
+# Words that an answer need not contain: "82% were right" gives a percentage, "in 1990" a year.
 _UNSAID: Final = frozenset(
     "amount average fraction number percent percentage proportion share total value year".split()
 )
@@ -88,10 +88,10 @@ _UNSAID: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a question asks for: its kind, and the stems of its telling words.
+    """What a question asks for: its kind, and the stems of its significant words.
 
-    `subject` are those of the words that papers of every field do not share and that are no names, `of` what a number
-    is asked of, and `term` what a definition is asked of.
+    `subject` are those that are neither names nor common to papers of every field, `of` what a requested number counts,
+    and `term` the term to be defined.
     """
 
     kind: AnswerKind
@@ -103,7 +103,7 @@ class Asked:
 
 @lru_cache(maxsize=64)
 def asked_for(question: str) -> Asked:
-    """What the question asks for, by its form."""
+    """What a question asks for, by its form."""
     plain = " ".join(question.split())
     asked = _OF_WHOM.sub("", plain) or plain
     telling = [word for word in words_of(asked) if not is_stop(word) and stem(word.surface) not in _OF_THE_QUESTION]
@@ -124,15 +124,15 @@ def asked_for(question: str) -> Asked:
 
 
 def answers(question: str, sentence: str, paper: Paper) -> bool:
-    """Whether a sentence of a paper has the words of the question and something of the kind it asks for."""
+    """True when a sentence of a paper has the words of the question and something of the kind it asks for."""
     asked = asked_for(question)
     return _has_words(asked, sentence, paper) and _has_kind(asked, question, sentence)
 
 
 def _has_words(asked: Asked, sentence: str, paper: Paper) -> bool:
-    """Whether a sentence has enough of the words; of those that name its paper only what is left of the others."""
+    """True when a sentence has enough of the question's words; words that name its paper do not count."""
     if asked.kind == "definition":
-        return True  # what it is asked of has to be what the sentence defines
+        return True  # the term has to be what the sentence defines
     said = frozenset(_stems(sentence))
     of_paper = frozenset(_stems(" ".join([paper.title, *paper.authors, *paper.family_names])))
     missed = frozenset(word for word in asked.words - said if not any(_alike(word, other) for other in said))
@@ -169,20 +169,20 @@ def _has_kind(asked: Asked, question: str, sentence: str) -> bool:
 
 
 def _without(question: str, sentence: str) -> str:
-    """The sentence without names and numbers that the question gives itself."""
+    """The sentence without names and numbers that the question itself contains."""
     given = {word.strip("?.,;:()'\"").lower() for word in question.split()}
     return " ".join(word for word in sentence.split() if word.strip("?.,;:()'\"").lower() not in given)
 
 
 def _term(words: str) -> str:
-    """What is to be defined: "design effect" of "the design effect of a trial"."""
+    """The term to be defined: "design effect" in "the design effect of a trial"."""
     head = re.split(r"\s+(?:of|in|for|on)\s+", re.sub(r"^(?:an?|the)\s+", "", words, flags=re.IGNORECASE))[0]
     head = re.sub(r"\s+(?:algorithms?|methods?|techniques?)$", "", head)
     return head[:-1] if head.endswith("s") and not head.endswith("ss") else head
 
 
 def _counted(question: str, asked: re.Match[str]) -> frozenset[str]:
-    """What the number is to be one of: "patients" of "how many patients", "AUROC" of "what AUROC"."""
+    """What the number counts or measures: "patients" in "how many patients", "AUROC" in "what AUROC"."""
     if re.match(r"how (?:many|much)", asked[0], re.IGNORECASE):
         after = [word.surface for word in words_of(question[asked.end() :]) if not is_stop(word)]
         noun = next((word for word in after if not word[0].isupper() and word.lower() not in _ADJECTIVES), "")

@@ -1,8 +1,8 @@
-"""Answers a question without a chat model: what the papers say, in their words and under their titles.
+"""Answers a question without a chat model, by quoting the papers under their titles.
 
-Nothing is argued and nothing summed up: each sentence names the authors and quotes one sentence of theirs. A sentence
-from a section on other work is brought in as an account of that. Where no sentence has the question's words and the
-kind of its answer, the heading says that the passages may bear on it.
+Nothing is argued or summed up: each sentence names the authors and quotes one sentence of theirs. A sentence from a
+section on other work is introduced as such. When no sentence has the question's words and the kind of its answer, the
+heading says that the passages may be relevant.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .sentence_vectors import SentenceVectors
 from .templates import paragraphs
 
 _FAR_BEHIND: Final = 6.0  # of log-odds
-_OF_A_PAPER: Final = 3  # sentences of one paper in a survey
+_OF_A_PAPER: Final = 3  # sentences per paper in a survey
 _ASIDE: Final = re.compile(r" ?\[[^\[\]]*\]$")  # "[update in progress]"
 _SHOWN: Final = 60  # characters
-_HEADED: Final = 2  # papers from which on each has a heading
+_HEADED: Final = 2  # with this many papers, each gets a heading
 _MAY_BEAR: Final = "## Passages that may bear on the question"
 
 
@@ -40,7 +40,7 @@ class ExtractiveAnswerer:
         self._relevance = relevance
 
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
-        """The answer, the best paper first; empty when there is no evidence."""
+        """The answer, best paper first; empty when there is no evidence."""
         chosen = chosen_sources(brief, await self._worth(brief))
         headed = len(chosen) >= _HEADED
         parts: list[str] = []
@@ -55,25 +55,25 @@ class ExtractiveAnswerer:
         return Draft("\n\n".join(parts))
 
     async def _worth(self, brief: AnswerBrief) -> dict[str, float]:
-        """How well each piece answers, its passage and its quoted words weighing the same.
+        """How well each piece answers; its passage and its quoted words count equally.
 
-        What the user found lacking is a question of its own: the piece that says most on it is worth as much as the one
-        that answers best, and others as much less as they say less on it, where their words bear on it at all.
+        The user's feedback is treated as a question of its own: the piece that answers it best is worth as much as the
+        one that answers the question best, and others proportionally less, if their words are relevant to it at all.
         """
         sources = brief.sources
         ids = [source.evidence.id for source in sources]
         passages = np.array([odds_of(source.evidence.llm_score) for source in sources], dtype=np.float64)
-        said = await self._said(brief.question, sources)
+        said = await self._relevance_of_quotes(brief.question, sources)
         worth = passages if said is None else (passages + said) / 2
         worth = worth + ANSWERS * np.array([answers_it(brief.question, source) for source in sources], dtype=np.float64)
-        lacking = await self._said(subject_words(brief.feedback), sources)
+        lacking = await self._relevance_of_quotes(subject_words(brief.feedback), sources)
         if lacking is not None and lacking.max() >= EVEN:
             level = lacking - lacking.max() + worth.max()
             worth = np.where(lacking >= EVEN, np.maximum(worth, level), worth)
         return dict(zip(ids, worth.tolist(), strict=True))
 
-    async def _said(self, words: str, sources: Sequence[Source]) -> NDArray[np.float64] | None:
-        """Log-odds that the quoted words of each source bear on `words`; None where that cannot be judged."""
+    async def _relevance_of_quotes(self, words: str, sources: Sequence[Source]) -> NDArray[np.float64] | None:
+        """Log-odds that the quoted words of each source are relevant to `words`; None when that cannot be judged."""
         if not sources or not words or not self._relevance.can_judge(words):
             return None
         quotes = [source.evidence.quote for source in sources]
@@ -81,7 +81,7 @@ class ExtractiveAnswerer:
         return await self._relevance.odds(words, quotes, vectors @ await self._vectors.of_query(words))
 
     async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft without the sentences that a problem names, and without headings that are left with nothing."""
+        """The draft without the sentences that a problem names, and without headings left empty."""
         kept: list[str] = []
         for block in draft.text.split("\n\n"):
             if block.startswith("#"):
@@ -101,14 +101,14 @@ class ExtractiveAnswerer:
 
 
 def answers_it(question: str, source: Source) -> bool:
-    """Whether the quoted words have those of the question and the kind of its answer."""
+    """True when the quoted words have those of the question and the kind of its answer."""
     return answers(question, " ".join(source.evidence.quote.split()), source.paper)
 
 
 def chosen_sources(brief: AnswerBrief, worth: Mapping[str, float]) -> list[list[Source]]:
-    """The evidence that is quoted, by paper, the best first, within the length and the number of papers asked.
+    """The evidence that is quoted, by paper, best first, within the requested length and number of papers.
 
-    `worth` is that of each piece by its id, as log-odds: what is far behind the best is left out.
+    `worth` is that of each piece by id, as log-odds: pieces far behind the best are left out.
     """
     ranked = sorted(brief.sources, key=lambda source: (-worth[source.evidence.id], source.evidence.id))
     ranked = [source for source in ranked if worth[source.evidence.id] >= worth[ranked[0].evidence.id] - _FAR_BEHIND]
@@ -130,7 +130,7 @@ def chosen_sources(brief: AnswerBrief, worth: Mapping[str, float]) -> list[list[
 
 
 def _beginning(sentence: str) -> str:
-    """What a problem shows of a sentence at least."""
+    """The part of a sentence that a problem always shows."""
     return " ".join(sentence.split())[:_SHOWN]
 
 

@@ -1,8 +1,8 @@
-"""Which words of a source can be quoted in an answer, where a sentence says whose words they are.
+"""Selects the words of a source that can be quoted in an answer, where each quotation is attributed.
 
-More than in a section: what the authors did and found themselves, the beginning of a long sentence up to the end of a
-clause, and a sentence without the "However" that ties it to the one before. The words are always one run of the source.
-A clause that may qualify what is said before it ("after accounting for ...", "but not in ...") is never cut off.
+More is quotable than in a section: what the authors did and found themselves, the beginning of a long sentence up to
+the end of a clause, and a sentence without the "However" that links it to the one before. The words are always one run
+of the source. A clause that may qualify what precedes it ("after accounting for ...", "but not in ...") is never cut.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _TIE = re.compile(
     ),\s+""",
     re.VERBOSE,
 )
-# Ties that say how far the sentence holds: quoted with it.
+# Openings that limit the scope of the sentence: quoted with it.
 _SCOPE = re.compile(r"(?:On average|In general|Overall|In particular),", re.IGNORECASE)
-# Where a clause may end: before these a sentence can be broken off. Brackets only where the clause ends with them.
+# A sentence can be cut before these. Brackets count only where the clause ends with them.
 _END_OF_CLAUSE = re.compile(r"\s*[;:]\s|,\s|\s[–—]\s|\s*(?:\((?:[^()]|\([^()]*\))*\)|\\?\[[^\[\]]*\])(?=\s*[.,;:])")
-# A beginning that promises a clause to come, and a last part that hangs on one: neither stands without the rest.
+# A beginning that requires a further clause, and a last part that depends on one: neither stands without the rest.
 _PROMISES = re.compile(
     r"(?:While|Although|Though|Even|Because|Since|When|Whenever|Where|If|Unless|Until|Once|As|Using|Given|To|In|On|At|By|For|From"
     r"|With|Without|Within|After|Before|During|Despite|Due|Based|Through|Under|Among|Across|Unlike|Like|Rather|Both|Not)\b",
@@ -49,7 +49,7 @@ _FINITE = re.compile(
 _LOOSE_END = re.compile(
     r"\b(?:if|that|which|and|or|but|the|a|an|of|to|in|on|for|with|by|as|than|from|into|such|is|are|was|were)$"
 )
-# How a clause begins that only goes on from what was said, and words by which any clause may limit it.
+# How a clause begins that merely continues the statement, and words by which any clause may limit it.
 _GOES_ON = re.compile(
     r"[\s,;:–—]*(?:\(|\\?\[|;|(?:and|which|who|whose|where|including|such as|as well as)\b)", re.IGNORECASE
 )
@@ -60,9 +60,9 @@ _QUALIFIES = re.compile(
     r"|may|might|could|perhaps|possibl\w*|partly|suggest\w*)\b",
     re.IGNORECASE,
 )
-# Two sentences that were taken for one, and a list of abbreviations.
+# Two sentences taken for one, and a list of abbreviations.
 _NO_SENTENCE = re.compile(r"[a-z]\. [A-Z]|^[\w-]+, [a-z][^;]*; [\w-]+, [a-z]")
-# What was done or meant to be done: the answer to "how", and to little else.
+# What was done or intended: the answer to "how", and to little else.
 _DOING = re.compile(
     r"""(?:\w+ly\ )?(?:we|our\ \w+|the\ (?:aim|goal|purpose)\b.*?)\ (?:\w+ly\ |then\ |also\ |thus\ |first\ |next\ )?
     (?:is\ to\b | was\ to\b | used?\b | chose\b | choose\b | studied | sought | seek
@@ -71,11 +71,11 @@ _DOING = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _FEWEST_WORDS: Final = 9
-_MOST_CHARACTERS: Final = 1_000  # in which a quotation ends
+_MOST_CHARACTERS: Final = 1_000  # within which a quotation ends
 
 
 def attributable_passages(chunk_text: str) -> list[QuotablePassage]:
-    """The runs of words that can be quoted, in order, none of which begins inside another."""
+    """The runs of words that can be quoted, in order; none starts inside another."""
     whole = {passage.start: passage for passage in quotable_passages(chunk_text, attributed=True)}
     found: list[QuotablePassage] = []
     for start, end in sentence_spans(chunk_text):
@@ -86,12 +86,12 @@ def attributable_passages(chunk_text: str) -> list[QuotablePassage]:
 
 
 def tells_of_doing(words: str) -> bool:
-    """Whether a sentence tells what its authors did or meant to do, rather than what they found."""
+    """True when a sentence says what its authors did or meant to do, rather than what they found."""
     return bool(_DOING.match(words))
 
 
 def _parts(text: str, start: int, end: int) -> Iterator[QuotablePassage]:
-    """The beginnings of a sentence that can be quoted, the longest first."""
+    """The beginnings of a sentence that can be quoted, longest first."""
     tie = _TIE.match(text, start, end)
     opening = tie.end() if tie else start
     first = start if _SCOPE.match(text, start) else opening
@@ -105,7 +105,7 @@ def _parts(text: str, start: int, end: int) -> Iterator[QuotablePassage]:
     for stop in [*([closing] if closing >= 0 else []), *reversed(stops)]:
         body = text[first:stop].rstrip(" .,")
         words = " ".join(text[opening:stop].rstrip(" .,").split())
-        # "the" in the place of "However, the": quoted as it stands, judged as if it opened the sentence.
+        # "the" in place of "However, the": quoted verbatim, judged as if it opened the sentence.
         judged = words[:1].upper() + words[1:]
         fits = _FEWEST_WORDS <= len(words.split()) <= MAX_ATTRIBUTED and "\n\n" not in body
         stands = stop == closing or (_stands_alone(words) and _may_be_left_out(text[stop:whole]))
@@ -114,7 +114,7 @@ def _parts(text: str, start: int, end: int) -> Iterator[QuotablePassage]:
 
 
 def _may_be_left_out(rest: str) -> bool:
-    """Whether what follows in the sentence goes on from what was said, and holds nothing that could limit it."""
+    """True when the rest of the sentence continues the statement and contains nothing that could limit it."""
     if len(rest) > _MOST_CHARACTERS:
         return False
     words = without_pointers(REFERENCES.sub("", rest)).replace(ELLIPSIS, "")
@@ -122,9 +122,9 @@ def _may_be_left_out(rest: str) -> bool:
 
 
 def _stands_alone(words: str) -> bool:
-    """Whether the beginning of a sentence has its main clause: a verb, and no part that leans on what is left out."""
+    """True when the beginning of a sentence has its main clause: a verb, and no part that depends on the rest."""
     parts = re.split(r"[,;:]\s", words)
-    # What opens with "While ..." says something only after its comma.
+    # A sentence that opens with "While ..." makes its statement after the comma.
     main = parts[1:] if _PROMISES.match(words) else parts
     if not main or _LOOSE_END.search(words):
         return False

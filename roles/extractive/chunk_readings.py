@@ -1,4 +1,4 @@
-"""Reading without a chat model: chunk by chunk, for the small models cannot take in more, a sentence of each."""
+"""Reads windows without a chat model: one sentence per chunk, since the small models cannot take in more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..protocols import Candidate, PassageFinding
 
 @dataclass(frozen=True, slots=True)
 class ChunkReading:
-    """A chunk read in the light of a query: `chunk.text[start:end]` is the passage that bears on it."""
+    """A chunk read for a query: `chunk.text[start:end]` is the relevant passage."""
 
     summary: str
     score: float
@@ -23,15 +23,15 @@ class ChunkReading:
 
 
 class ChunkReader(Protocol):
-    """Reads one chunk in the light of a query."""
+    """Reads one chunk for a query."""
 
     async def read(self, query: str, candidate: Candidate) -> ChunkReading | None:
-        """The reading, or None when nothing in the chunk bears on the query."""
+        """The reading, or None when nothing in the chunk is relevant to the query."""
         ...
 
 
 class ChunkwiseReader:
-    """Implements `EvidenceReader` by a `ChunkReader`: of each window it reads the chunks that were searched for.
+    """Implements `EvidenceReader` on a `ChunkReader`: reads the chunks of each window that searches found.
 
     A question is read for as a whole (`whole`); for a section each chunk is read for the first need it was found for.
     """
@@ -41,7 +41,7 @@ class ChunkwiseReader:
         self._whole = whole
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """A finding for each chunk with a sentence that bears on the purpose, best first."""
+        """A finding for each chunk with a relevant sentence, best first."""
         hits = [(window, name) for window in windows for name in window.hits]
         found = await gather_all(self._finding(purpose, window, name) for window, name in hits)
         return sorted((item for item in found if item), key=lambda item: -item.score)

@@ -1,4 +1,4 @@
-"""The extractive roles put together over one embedding model."""
+"""Creates the extractive roles on one embedding model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges without a chat model: on the topic or off it, and no more."""
+"""The judge and the summarizer without a chat model; the judge only compares topics."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ...text.sentences import sentence_spans
 from ..inputs import Source
 from ..protocols import CitedClaim, Verdict
 
-# Chosen on one half of pairs of real papers and judged on the other (docs/benchmarks.md). Of true pairs one in four is
-# still called off-topic, so nothing is dropped or marked for it.
+# Tuned on one half of pairs of real papers and tested on the other (docs/benchmarks.md). One true pair in four is still
+# called off-topic, so nothing is dropped or marked because of it.
 ON_TOPIC: Final = 0.02
 
 
 def topic_score(reranker: Reranker, sentence: str, texts: Sequence[str]) -> float:
-    """How near a sentence is to the best of a quote and the passage around it, from 0 to 1; blocks."""
+    """How close a sentence is to a quote or to the passage around it, whichever is closer, 0-1; blocks."""
     return float(reranker.score(sentence, texts).max())
 
 
 class ExtractiveJudge:
     """Implements `SupportJudge` on the bundled cross-encoder.
 
-    The cross-encoder cannot tell a claim from its contradiction (it passed 20 of 22 contradicted ones), so no
-    more than the topic is judged, and the verdict says so by its name.
+    The cross-encoder cannot tell a claim from its contradiction (it passed 20 of 22 contradicted ones), so only the
+    topic is judged, and the name of the verdict says so.
     """
 
     def __init__(self, reranker: Reranker) -> None:
         self._reranker = reranker
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
-        """`on-topic` or `off-topic` for each source of each claim, by itself."""
+        """`on-topic` or `off-topic` for each source of each claim separately."""
         return await asyncio.to_thread(
             lambda: [tuple(self._compared(claim.sentence, source) for source in claim.sources) for claim in claims]
         )
@@ -50,7 +50,7 @@ class ExtractiveSummarizer:
         self._words = words
 
     async def summarize(self, paper: Paper, text: str) -> str:
-        """At most `words` words of whole sentences; the first sentence is kept whatever its length."""
+        """At most `words` words in whole sentences; the first sentence is kept whatever its length."""
         source = paper.abstract or text
         kept: list[str] = []
         count = 0

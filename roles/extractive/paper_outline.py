@@ -1,9 +1,9 @@
-"""Which section of a whole paper keeps which of the experiment's statements, so that none is made twice.
+"""Assigns the experiment's statements to the sections of a whole paper, so that none is repeated.
 
-Written by themselves, a discussion, a conclusion and an abstract each tell what was found. In one paper the results
-keep the results; the reasoning is the discussion's but for its end, on which the conclusion rests; what the authors
-did and the beginning of the summary are the abstract's. A section that would be left with nothing takes
-one statement, led in by words of its own.
+Written separately, a discussion, a conclusion and an abstract each report the findings. In one paper the results
+report them; the reasoning goes to the discussion except for its end, on which the conclusion rests; what the authors
+did and the beginning of the summary go to the abstract. A section that would be left empty takes one statement, with a
+lead-in of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .section_outlines import (
 
 _OWN_WORK = re.compile(r"(?:We|Here,? we|Our|This (?:paper|study|work|article|report)|In this (?:paper|study|work))\b")
 
-# A sentence that begins so leans on the one before it.
+# A sentence with such a beginning depends on the one before it.
 _LEANS = re.compile(
     r"(?:The (?:same|latter|former|other)|This|These|Those|That|Such|It|They|Both|Neither|Either|But|However|Yet|Also"
     r"|Thus|Hence|Therefore|Here|There|Again|And|So|Moreover|Furthermore|In contrast|Instead)\b"
@@ -47,7 +47,7 @@ _SUPPORTS = {
 }
 
 
-# What leads in the one statement of a section that would be left with nothing.
+# The lead-in for the single statement of a section that would otherwise be empty.
 _LEADS: Mapping[SectionKind, str] = {
     "introduction": "The starting point is this:",
     "methods": "The work rests on this:",
@@ -65,17 +65,17 @@ _LED = re.compile(
 
 
 def share_of(kind: SectionKind, experiment: Experiment, said: Collection[str]) -> list[Paragraph]:
-    """The paragraphs of a section of a whole paper, of which at least one has text.
+    """The paragraphs of a section of a whole paper, at least one with text.
 
     Args:
         kind: the section.
-        experiment: whose statements are shared out.
-        said: the sentences of the sections written before, in plain wording; none of them is said again.
+        experiment: its statements are distributed.
+        said: the sentences of earlier sections, in plain wording; none of them is repeated.
     """
     known = set(said)
 
     def new(item: OutlineStatement) -> bool:
-        # A list or a table has a sentence in each of its lines.
+        # A list or a table has one sentence per line.
         spans = sentence_spans(item.text) if item.block else [(0, len(item.text))]
         wordings = {plain_wording(item.text[start:end]) for start, end in spans}
         stands = not item.text or not wordings <= known
@@ -90,33 +90,33 @@ def share_of(kind: SectionKind, experiment: Experiment, said: Collection[str]) -
 
 
 def without_lead(sentence: str) -> str:
-    """What a sentence says behind a lead of ours ("Step 2:", "We put forward this hypothesis:"), if it has one."""
+    """A sentence without a lead-in of ours ("Step 2:", "We put forward this hypothesis:"), if it has one."""
     lead = _LED.match(sentence)
     return sentence[lead.end() :] if lead else sentence
 
 
 def _below_section(item: OutlineStatement) -> OutlineStatement:
-    """A heading of the user's stands below that of the section, which in a paper is a level lower."""
+    """The user's headings are placed below that of the section, which is one level lower in a paper."""
     heading = item.block and item.text.startswith("#") and not item.text.startswith("######")
     return replace(item, text=f"#{item.text}") if heading else item
 
 
 def _described(experiment: Experiment) -> tuple[Paragraph, Paragraph]:
-    """What the description says of the field, and behind it of the work at hand; the field has at least a sentence."""
+    """The part of the description about the field, and the part about this work; the field has at least a sentence."""
     described = plain(experiment.paper_concept.description)
     own = next((n for n, item in enumerate(described) if n and _OWN_WORK.match(item.text)), len(described))
     return described[:own], described[own:]
 
 
 def _reasoned(experiment: Experiment) -> tuple[Paragraph, Paragraph]:
-    """The reasoning but for its end, and the end, which can stand alone; the beginning has at least a sentence."""
+    """The reasoning without its end, and the end if it can stand alone; the beginning has at least a sentence."""
     reasoning = plain(experiment.reasoning)
     cut = max((n for n, item in enumerate(reasoning) if n and not _LEANS.match(item.text)), default=len(reasoning))
     return reasoning[:cut], reasoning[cut:]
 
 
 def _summed_up(experiment: Experiment) -> tuple[Paragraph, Paragraph]:
-    """The summary's beginning, and the rest from where it can stand alone."""
+    """The beginning of the summary, and the rest from where it can stand alone."""
     summary = plain(experiment.summary)
     cut = next((n for n, item in enumerate(summary) if n and not _LEANS.match(item.text)), len(summary))
     return summary[:cut], summary[cut:]
@@ -124,7 +124,7 @@ def _summed_up(experiment: Experiment) -> tuple[Paragraph, Paragraph]:
 
 def _introduction(experiment: Experiment) -> list[Paragraph]:
     field, own = _described(experiment)
-    # What the authors did is told in abstract and methods; what others did of its kind belongs here.
+    # What the authors did goes to abstract and methods; comparable work of others belongs here.
     described = (*field, *(OutlineStatement("", item.about) for item in own))
     approach = experiment.hypothesis.method_combination
     expected = with_lead_in(EXPECTED, experiment.hypothesis.description)
@@ -144,10 +144,10 @@ def _discussion(experiment: Experiment) -> list[Paragraph]:
     told, _ = _reasoned(experiment)
     supports = _SUPPORTS.get(verdict_is(experiment), "")
     answer = failed("discussion", experiment) or ((OutlineStatement(supports, ""),) if supports else ())
-    # The sources stand behind the first finding, and may bear on the hypothesis that it answers.
+    # The sources follow the first finding, and may be relevant to the hypothesis that it answers.
     hypothesis = experiment.hypothesis.description
     first = tuple(replace(item, about=f"{hypothesis} {item.about}".strip()) for item in told[:1])
-    # The introduction asks and the results tell: here stands what earlier work has to say to it.
+    # The introduction asks and the results answer: this is the place for what earlier work says about it.
     beside = (*questions(experiment)[1:], *plain(experiment.results))
     return [(*answer, *first, *told[1:]), tuple(OutlineStatement("", item.about) for item in beside)]
 
@@ -174,6 +174,6 @@ _SHARES: Mapping[SectionKind, Callable[[Experiment], list[Paragraph]]] = {
 
 
 def _any_of(experiment: Experiment) -> str:
-    """What was found, from the first field that tells it."""
+    """The findings, from the first field that states them."""
     told = (experiment.summary, experiment.results, experiment.reasoning, experiment.paper_concept.description)
     return next((text for text in told if plain(text)), "")

@@ -1,4 +1,4 @@
-"""Plans searches without a chat model: what the section will state, and what the experiment is about."""
+"""Plans searches and needs without a chat model, from the section's statements and the experiment's themes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MIN_WORDS: Final = 6
 class ExtractivePlanner:
     """Implements `SearchPlanner`: one turn of searches, then none.
 
-    It searches for the statements that no default query held, those with fewest numbers first (numbers find
-    noise), and for the experiment's weightiest themes.
+    It searches for the statements that no default query contained, those with fewest numbers first (numbers find
+    noise), and for the experiment's most important themes.
     """
 
     def open(self, brief: SectionBrief) -> list[BaseMessage]:
@@ -46,7 +46,7 @@ class ExtractivePlanner:
 
 
 def planned_queries(brief: SectionBrief) -> list[str]:
-    """The searches in the order of their worth: two statements, then a theme, and so on."""
+    """The searches in order of priority: two statements, then a theme, and so on."""
     asked = " ".join(" ".join(query.split()) for query in brief.queries)
     statements = [
         statement.about
@@ -92,7 +92,7 @@ class QuestionPlanner:
 
 
 def parts_of(question: str) -> list[str]:
-    """The question's clauses where it has several, then its telling words in order, each a query of its own."""
+    """The question's clauses if it has several, then its significant words in order, each a query of its own."""
     clauses = [clause.strip(" ?.!,;:") for clause in _PARTS.split(question)]
     clauses = [clause for clause in clauses if len(_telling(clause)) >= _FEWEST_WORDS]
     queries = clauses if len(clauses) > 1 else []
@@ -120,8 +120,10 @@ class ExtractiveNeeds:
     """Implements `NeedsPlanner`: a section needs what its default queries ask, a question needs its answer."""
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
-        """For a section a need for each default query, without numbers and verdicts, or as they stand where not a word
-        would be left of any; for a question one, searched for whole and by its clauses."""
+        """For a section a need per default query; for a question one need, searched for whole and by its clauses.
+
+        Queries lose their numbers and verdicts, unless that would leave nothing of any of them.
+        """
         if isinstance(brief, AnswerBrief):
             clauses = [part for part in parts_of(brief.sought) if part != brief.sought]
             return (Need("N1", brief.sought, (brief.sought, *clauses)),)
@@ -129,14 +131,16 @@ class ExtractiveNeeds:
 
 
 def section_needs(queries: Sequence[str]) -> tuple[Need, ...]:
-    """A need for each default query that says something without its numbers, or for all where none does."""
+    """A need for each default query that is meaningful without its numbers, or for all when none is."""
     texts = dict.fromkeys(text for query in queries if (text := searchable(query)))
     return tuple(Need(f"N{number}", text, (text,)) for number, text in enumerate(texts or queries, start=1))
 
 
 def searchable(query: str) -> str:
-    """A field of an experiment as a search: without numbers, verdicts and words that mean the user's own work; empty
-    where nothing else is in it."""
+    """A field of an experiment as a search, without numbers, verdicts and words that refer to the user's own work.
+
+    Empty when the field has nothing else.
+    """
     text = _NUMBER.sub("", _BRACKETED.sub("", _OWN.sub("", query)))
     text = " ".join(_LOOSE.sub("", text).split()).strip(" ,;:")
     return text if _WORD.search(text) else ""

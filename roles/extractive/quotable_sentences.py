@@ -1,8 +1,8 @@
-"""Which sentences of a source are fit to be quoted: they state a finding and stand without their neighbours.
+"""Selects sentences of a source that can be quoted: they state a finding and stand without their neighbours.
 
-The rules were drawn from reading what careless selection takes out of real papers: pointers to figures, plans,
-sentences that lean on the one before, half a citation, a line of a table. A passage is quoted whole or not at
-all, so the words between the quotation marks are always a sentence of the source, less its closing citation.
+The rules were derived from what careless selection takes out of real papers: pointers to figures, plans, sentences
+that depend on the previous one, half a citation, a line of a table. A passage is quoted whole or not at all, so the
+words between the quotation marks are always a sentence of the source, without its closing citation.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ...text.sentences import sentence_spans
 
 MIN_WORDS = 10
 MAX_WORDS = 30
-MAX_ATTRIBUTED = 45  # of a sentence that is quoted whole where it would lose a clause that qualifies it
+MAX_ATTRIBUTED = 45  # of a sentence quoted whole because cutting it would drop a qualifying clause
 _FEWEST_ATTRIBUTED = 8
-_LONGEST_CITATION = 300  # characters, of what stands at the end of a sentence
+_LONGEST_CITATION = 300  # characters, at the end of a sentence
 
-# Openings that lean on the sentence before, or that only steer the reader.
+# Openings that depend on the previous sentence, or that only guide the reader.
 _LEANING = re.compile(
     r"""^(?:
         (?:This|These|Those|That|It|Its|They|Their|He|She|His|Her|Such|Here|There|Both|Each|Either|Neither|One|Some|Many|
@@ -49,7 +49,7 @@ _LEANING = re.compile(
     re.VERBOSE,
 )
 
-# What a sentence out of its paper must not hold: pointers, first-person plans, citations inside, markup, formulas.
+# What a sentence out of context must not contain: pointers, first-person plans, citations inside, markup, formulas.
 _UNFIT = re.compile(
     r"""
       \b(?:[Ff]igs?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Ee]qs?|[Ee]quations?|[Aa]ppendix|[Ss]upplement\w*|[Aa]lgorithm\ \d|
@@ -66,7 +66,7 @@ _UNFIT = re.compile(
     re.VERBOSE,
 )
 
-# What the authors say of themselves: their own sentence, in the mouth of nobody else.
+# What authors say about themselves: nobody else can say it.
 _FIRST_PERSON = re.compile(r"\b(?:we|We|our|Our|us|ours|ourselves)\b")
 _PLAN = re.compile(
     r"\b(?:[Ww]e|[Oo]ur)\s(?:\w+ly\s|then\s|also\s|next\s|first\s)?(?:will|would|plan|aim|hope|intend|discuss|describe|explore|outline|"
@@ -82,27 +82,27 @@ _VERB = re.compile(
 _CAPTION = re.compile(
     r"^(?:The (?:(?:red|blue|green|black|grey|gray|orange|dashed|dotted|solid|vertical|horizontal)\b|[xy]-axis|plot|graph|line|bars?|dots?|points?) |Heatmap|Boxplots?|Scatter|Illustration|Overview of|Distribution of)"
 )
-# Reports of what was done to the data at hand; they say nothing outside their own paper.
+# Reports of how the data was processed; they say nothing outside their own paper.
 PROCEDURE = re.compile(
     r"\b(?:was|were)\s(?:\w+ly\s|then\s|also\s)?(?:performed|chosen|computed|used|calculated|obtained|applied|conducted|"
     r"trained|tested|evaluated|extracted|collected|downloaded|selected|generated|developed|removed|filtered|fitted|"
     r"implemented|carried|measured|analy[sz]ed|estimated|normali[sz]ed|run|set|added|assigned|built|constructed|"
     r"considered|excluded|included|defined|determined|assessed|compared|created|mapped|processed|randomly|split|averaged)\b"
 )
-# Openings that lean on nothing where the authors answer for the sentence, and words in it that may then stand.
+# Openings and words that are acceptable when the sentence is attributed to its authors.
 _EXISTS = re.compile(
     r"(?:There (?:is|are|was|were)(?: also)?|(?:All|Most|Many)(?= (?!of\b|these\b|those\b)[a-z])|Of(?= the \w+ that\b)) "
 )
 _QUOTED = re.compile(r'(?<!\w)"([^"“”]{1,60})"(?!\w)')
 _THE_SAME = re.compile(r"\bthe same\b")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-# A value or a comparison as papers report it: "AUROC = 97.4%", "p \\< 0.001".
+# A value or a comparison as reported in papers: "AUROC = 97.4%", "p \\< 0.001".
 _VALUE = re.compile(r"(?<=[\w*])\s?\\?[=<>≤≥≈]\s?(?=[-−+]?\d)")
 
 
 @dataclass(frozen=True, slots=True)
 class QuotablePassage:
-    """A quotable span of a chunk: `chunk.text[start:end] == text`, a sentence less its closing citation."""
+    """A quotable span of a chunk: `chunk.text[start:end] == text`, a sentence without its closing citation."""
 
     text: str
     start: int
@@ -110,7 +110,7 @@ class QuotablePassage:
 
 
 def quotable_passages(chunk_text: str, *, attributed: bool = False) -> list[QuotablePassage]:
-    """The sentences of a chunk that are fit to be quoted, in order; `attributed` as in `is_quotable`."""
+    """The quotable sentences of a chunk, in order; `attributed` as in `is_quotable`."""
     passages = []
     for start, end in sentence_spans(chunk_text):
         sentence = chunk_text[start:end]
@@ -129,10 +129,10 @@ def quotable_passages(chunk_text: str, *, attributed: bool = False) -> list[Quot
 
 
 def is_quotable(sentence: str, *, attributed: bool = False) -> bool:
-    """True when a sentence (on one line, without its full stop) can stand in quotation marks in another paper.
+    """True when a sentence (on one line, without its full stop) can be quoted in another paper.
 
-    One that is `attributed` to its authors, who answer for it, may also say what they did and found themselves, give
-    values, and point to figures in brackets, in the place of which a reader is shown an ellipsis.
+    One that is `attributed` to its authors may also say what they did and found themselves, give values, and point to
+    figures in brackets, which are shown as an ellipsis.
     """
     words = sentence.split()
     if attributed:
@@ -156,7 +156,7 @@ def is_quotable(sentence: str, *, attributed: bool = False) -> bool:
 
 
 def _as_judged(sentence: str) -> str:
-    """An attributed sentence without what may stand in it: pointers, values, words in marks, an opening such as "All"."""
+    """An attributed sentence without what it may contain: pointers, values, quoted words, an opening such as "All"."""
     plain = _THE_SAME.sub("the", _QUOTED.sub(r"\1", _VALUE.sub(" ", without_pointers(sentence).replace(ELLIPSIS, ""))))
     plain = _EXISTS.sub("", plain, count=1) if _EXISTS.match(plain) else plain
     plain = " ".join(plain.split())

@@ -1,4 +1,4 @@
-"""Reads evidence without a chat model: picks the quotable sentence that lies nearest to the query."""
+"""Reads evidence without a chat model: picks the quotable sentence nearest to the query."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .quotable_sentences import quotable_passages
 from .relevance import Relevance, as_score
 from .sentence_vectors import SentenceVectors
 
-# Where the cosines of bge-small begin and end on sentences of papers: unrelated near 0.45, the same near 0.85.
+# The range of bge-small's cosines on sentences of papers: unrelated near 0.45, the same near 0.85.
 _LOWEST: Final = 0.45
 _RANGE: Final = 0.40
 
 
 class ExtractiveReader:
-    """Implements `ChunkReader`; a chunk without a sentence fit to be quoted is no evidence."""
+    """Implements `ChunkReader`; a chunk without a quotable sentence gives no evidence."""
 
     def __init__(self, vectors: SentenceVectors) -> None:
         self._vectors = vectors
 
     async def read(self, query: str, candidate: Candidate) -> ChunkReading | None:
-        """The nearest quotable sentence; its summary is the sentence, its score the cosine brought to 0-1."""
+        """The nearest quotable sentence; its summary is the sentence, its score the cosine scaled to 0-1."""
         passages = quotable_passages(candidate.chunk.text)
         if not passages:
             return None
@@ -42,14 +42,14 @@ class ExtractiveReader:
 _HOW: Final = re.compile(
     r"\b(?:how (?:did|do|does|is|are|was|were|can|could|should|to)|methods?|procedure|protocol|steps)\b", re.IGNORECASE
 )
-_DOING_COSTS: Final = 3.0  # log-odds that a sentence on what was done loses where nobody asked how
-_READ_CLOSELY: Final = 4  # of a passage's sentences: those nearest to the question
-_MORE_CLOSELY: Final = 3  # of those that have the question's words and the kind of its answer
-_UNJUDGED: Final = 0.5  # of a passage that no model here can judge: the order of the search is all that is known
+_DOING_COSTS: Final = 3.0  # log-odds lost by a sentence on what was done, unless the question asks how
+_READ_CLOSELY: Final = 4  # sentences of a passage: those nearest to the question
+_MORE_CLOSELY: Final = 3  # further ones, with the question's words and the kind of its answer
+_UNJUDGED: Final = 0.5  # for a passage that no model here can judge: only the order of the search is known
 
 
 class QuestionReader:
-    """Implements `ChunkReader` for questions; a chunk without a sentence fit to be quoted is no evidence."""
+    """Implements `ChunkReader` for questions; a chunk without a quotable sentence gives no evidence."""
 
     def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
         self._vectors = vectors

@@ -1,8 +1,8 @@
-"""Whether a passage bears on a question, without a chat model: the cross-encoder and the vectors must agree.
+"""Judges without a chat model whether a passage is relevant to a question: cross-encoder and vectors must agree.
 
-The cosine alone cannot tell: with the bundled embedding, questions about another field come as near to a library as
-half of those that it answers (docs/decisions/off-topic-questions.md). The cross-encoder was trained on questions, and
-parts the two but for questions in its words on other matters, which the cosine puts further away.
+The cosine alone is not enough: with the bundled embedding, questions about another field come as close to a library as
+half of those that it answers (docs/decisions/off-topic-questions.md). The cross-encoder was trained on questions and
+separates the two, except for questions that use the library's words for other matters, which have lower cosines.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ...models.embeddings.protocol import EmbeddingModel, Vectors
 from ...models.embeddings.reranker import Reranker
 from ...text.normalize import is_latin
 
-# Log-odds of the cross-encoder, and what a cosine of the bundled embedding weighs beside them around where it is even.
+# Weights of the cross-encoder's log-odds and of the bundled embedding's cosine, around the point where both are even.
 _COSINE_WEIGHT: Final = 30.0
 _COSINE_EVEN: Final = 0.70
-# Where a passage as likely bears on a question as not, and how fast that changes.
+# The point of even odds that a passage is relevant to a question, and the slope around it.
 EVEN: Final = -3.0
 _SPREAD: Final = 2.0
 _SURE: Final = 1e-6
@@ -31,7 +31,7 @@ _KEPT: Final = 20_000
 
 
 class Relevance:
-    """Scores texts for a question; keeps the latest scores of the cross-encoder, which take 50 ms a passage."""
+    """Scores texts for a question; caches the latest scores of the cross-encoder, which take 50 ms per passage."""
 
     def __init__(self, embedding: EmbeddingModel, reranker: Reranker) -> None:
         self._bundled = embedding.name.endswith(EMBEDDER.name)
@@ -39,16 +39,16 @@ class Relevance:
         self._scores: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def can_judge(self, question: str) -> bool:
-        """Whether the models know the question's script; the bundled ones read English alone."""
+        """True when the models know the question's script; the bundled ones read English only."""
         return is_latin(question)
 
     @property
     def multilingual(self) -> bool:
-        """Whether the embedding may know other languages than English."""
+        """True when the embedding may know languages other than English."""
         return not self._bundled
 
     async def odds(self, question: str, texts: Sequence[str], cosines: Vectors) -> NDArray[np.float64]:
-        """Log-odds that each text bears on the question, [n]; `cosines` are those of the same texts, [n]."""
+        """Log-odds that each text is relevant to the question, [n]; `cosines` are those of the same texts, [n]."""
         judged = np.array(await asyncio.to_thread(self._judged, question, texts), dtype=np.float64)
         if not self._bundled:
             return judged
@@ -68,11 +68,11 @@ class Relevance:
 
 
 def odds_of(score: float) -> float:
-    """The log-odds behind a score of `as_score`."""
+    """The log-odds of a score of `as_score`."""
     plain = min(max(score, _SURE), 1 - _SURE)
     return float(EVEN + _SPREAD * np.log(plain / (1 - plain)))
 
 
 def as_score(odds: float) -> float:
-    """Log-odds as the score of a reading, 0-1: 0.5 where a passage as likely bears on the question as not."""
+    """Log-odds as the score of a reading, 0-1: 0.5 at even odds."""
     return float(1 / (1 + np.exp(-(odds - EVEN) / _SPREAD)))

@@ -1,8 +1,8 @@
-"""Follow-up questions made to stand alone without a chat model: the subject of the last question is carried over.
+"""Rewrites follow-up questions without a chat model: carries over the subject of the last question.
 
-A question that leans on nothing is left as it is, to the character. One that leans on the last question by a pronoun
-gets the last subject in its place; one that is only a part of a question ("and in 2020?", "why?") is joined to the last
-question; where neither can be done, the last question is put before it. So nothing that was asked is ever lost.
+A question that depends on nothing is returned unchanged. A pronoun that refers to the last question is replaced by its
+subject; a fragment ("and in 2020?", "why?") is joined to the last question; when neither is possible, the last question
+is put in front. So nothing that was asked is ever lost.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...text.words import is_generic, is_stop, words_of
 from ..inputs import Turn
 
 _PRONOUN = re.compile(r"\b(?:it|they|them|these|those|such|its|their|theirs|the former|the latter)\b", re.IGNORECASE)
-# "this" and "that" stand for what the last question says as a whole.
+# "this" and "that" refer to the last question as a whole.
 _WHOLE = re.compile(
     r"\b(?:this|that)\b(?=\s*(?:[?.!,]|$|\s(?:is|was|be|can|could|in|for|with|by|on|to|happen\w*|work\w*)\b))",
     re.IGNORECASE,
@@ -39,18 +39,18 @@ _PREPOSITION = re.compile(
 )
 _ASKS = re.compile(r"\b(?:which|what|who|whom|whose|how|why|where|when)\b", re.IGNORECASE)
 _QUESTION_END = " ?!."
-# What earlier follow-ups have added to a question is left behind, or it would grow from turn to turn.
+# What earlier follow-ups added to a question is dropped, or it would grow from turn to turn.
 _FIRST_QUESTION = re.compile(r"^([^?]+\?)\s+\S.*$", re.DOTALL)
 _ADDED = re.compile(
     r",\s+and\s+(?:(?:by |in |for |with )?(?:which|what|who|whom|whose|how|why|where|when)"
     r"|in|for|with|on|among|by|from)\b.*$",
     re.IGNORECASE,
 )
-_SHORT = 3  # words of a subject that can be followed by 's
+_SHORT = 3  # words of a subject that can take 's
 
 
 class ExtractiveRewriter:
-    """Implements `QuestionRewriter` by rules for English; a question in another language is left as it is."""
+    """Implements `QuestionRewriter` by rules for English; a question in another language is returned unchanged."""
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
         """See `QuestionRewriter`."""
@@ -58,8 +58,11 @@ class ExtractiveRewriter:
 
 
 def stand_alone_after(question: str, earlier: Sequence[Turn]) -> str:
-    """`question` with what it takes from earlier turns: a pronoun stands for the subject of the last question that was
-    asked as it stands, since those that followed up on it are about the same."""
+    """`question` completed from earlier turns.
+
+    A pronoun stands for the subject of the last question that was complete as asked, since follow-ups have the same
+    one.
+    """
     if not earlier:
         return question
     topics = [turn.question for turn in earlier if turn.asked in ("", turn.question)]
@@ -67,8 +70,10 @@ def stand_alone_after(question: str, earlier: Sequence[Turn]) -> str:
 
 
 def stand_alone(question: str, last: str, topic: str | None = None) -> str:
-    """`question` with what it takes from the `last` one, and its pronouns from the `topic`, which is the last one
-    where it is left out; unchanged when it takes nothing."""
+    """`question` completed from the `last` one; unchanged when it depends on nothing.
+
+    Its pronouns stand for the subject of `topic`, by default the last question.
+    """
     last = _ADDED.sub("", _FIRST_QUESTION.sub(r"\1", last.strip()))
     topic = last if topic is None else topic
     asked = question.strip()
@@ -89,7 +94,7 @@ def stand_alone(question: str, last: str, topic: str | None = None) -> str:
 
 
 def _pronoun_in(asked: str) -> re.Match[str] | None:
-    """The first pronoun that stands for something outside the question."""
+    """The first pronoun that refers to something outside the question."""
     for match in _PRONOUN.finditer(asked):
         spoken_of = any(within.start() <= match.start() < within.end() for within in _EXPLETIVE.finditer(asked))
         relative = _RELATIVE_THOSE.match(asked, match.start()) is not None
@@ -99,7 +104,7 @@ def _pronoun_in(asked: str) -> re.Match[str] | None:
 
 
 def _said_before(head: str) -> bool:
-    """Whether the part before a pronoun names what it stands for: a clause of its own with words of a subject."""
+    """True when the part before a pronoun names what it refers to: a clause of its own with words of a subject."""
     breaks = list(_BREAK.finditer(head))
     if not breaks:
         return False
@@ -116,7 +121,7 @@ def _points_back(asked: str) -> bool:
 
 
 def _complete(bare: str) -> bool:
-    """Whether the words make a question: a subject that is not of every field, and something said of it."""
+    """True when the words form a question: a specific subject, and something said about it."""
     telling = [word for word in words_of(bare) if not is_stop(word)]
     own = [word for word in telling if not is_generic(word.form) and not is_verb(word.surface.lower())]
     own = own[1:] if own and own[0] is telling[0] and _commands(bare) else own
@@ -128,7 +133,7 @@ def _complete(bare: str) -> bool:
 
 
 def _commands(bare: str) -> bool:
-    """Whether it begins with a verb: "Give an example", "Explain overfitting"."""
+    """True when it begins with a verb: "Give an example", "Explain overfitting"."""
     first = bare.split(maxsplit=1)[0].lower().strip(_QUESTION_END) if bare else ""
     return is_verb(first) or first in ("list", "name", "explain", "summarize", "compare", "elaborate")
 
@@ -161,7 +166,7 @@ def _phrase_for(pronoun: str, subject: Subject) -> str:
 
 
 def _continued(fragment: str, last: str) -> str:
-    """The last question with a part that was added to it."""
+    """The last question extended by a fragment."""
     body = last.strip().rstrip(_QUESTION_END)
     part = fragment.strip().rstrip(_QUESTION_END)
     preposition = _PREPOSITION.match(part)

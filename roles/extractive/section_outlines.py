@@ -1,6 +1,6 @@
-"""What each section says of the experiment, paragraph by paragraph, in the experiment's own words.
+"""What each section states about the experiment, paragraph by paragraph, in the experiment's own words.
 
-A plan holds statements only; which source is brought beside which statement is decided afterwards.
+An outline holds statements only; which source goes with which statement is decided afterwards.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _STEP = re.compile(r"(?:^|(?<=\s))\d{1,2}[.)]\s+(?=[A-Z\[])")
 
 @dataclass(frozen=True, slots=True)
 class OutlineStatement:
-    """A sentence as it will stand in the section; `about` is the text that sources are matched with.
+    """A sentence as it will appear in the section; `about` is the text that sources are matched with.
 
-    An `about` that is empty takes no source. One without `text` is there for its sources only. A `block` is a list, a
-    table or a heading, which stands in lines of its own.
+    A statement with an empty `about` takes no source; one without `text` is there only for its sources. A `block` is a
+    list, a table or a heading on lines of its own.
     """
 
     text: str
@@ -56,19 +56,19 @@ _VERDICTS = (
 
 
 def paragraphs(kind: SectionKind, experiment: Experiment) -> list[Paragraph]:
-    """The paragraphs of a section; those for which the experiment has no text are left out."""
+    """The paragraphs of a section; those without text in the experiment are left out."""
     made = OUTLINES[kind].plan(experiment)
     return [paragraph for paragraph in made if paragraph]
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of an experiment's field, on one line each and closed by a full stop; word for word otherwise."""
+    """The sentences of an experiment's field, one line each, ending in a full stop; otherwise verbatim."""
     return [statement.text for statement in plain(text) if not statement.block]
 
 
 @lru_cache(maxsize=64)
 def plain(text: str) -> Paragraph:
-    """The sentences of a field, each a statement of its own, and its lists, tables and headings as they are."""
+    """The sentences of a field, each a statement of its own, with lists, tables and headings unchanged."""
     parts = blocks(text)
     made: list[OutlineStatement] = []
     for block, after in zip(parts, (*parts[1:], None), strict=False):
@@ -89,12 +89,12 @@ def _sentences_of(flat: str, *, leads_on: bool) -> list[str]:
 
 
 def _about(block: FieldBlock) -> str:
-    """What sources beside a list or a table are matched with; a heading takes none."""
+    """What sources for a list or a table are matched with; a heading takes none."""
     return "" if block.kind == "heading" else " ".join(re.sub(r"[|*`#>-]+", " ", block.text).split())
 
 
 def with_lead_in(lead: str, text: str) -> Paragraph:
-    """Statements of which the first is led in ("We hypothesise this: ..."), its spelling left as it is."""
+    """Statements of which the first has a lead-in ("We hypothesise this: ..."); its spelling is unchanged."""
     stated = plain(text)
     if not stated:
         return ()
@@ -105,13 +105,13 @@ def with_lead_in(lead: str, text: str) -> Paragraph:
 
 
 def verdict_is(experiment: Experiment) -> str:
-    """The verdict as the beginning of a sentence, without its end; empty when it is in words of the user's own."""
+    """The verdict as the beginning of a sentence; empty when it is in the user's own words."""
     word = experiment.verdict.strip().lower()
     return next((text for marks, text in _VERDICTS if any(word.startswith(mark) for mark in marks)), "")
 
 
 def verdict(experiment: Experiment) -> Paragraph:
-    """The answer to the hypothesis, which is said again where it is one sentence."""
+    """The answer to the hypothesis, which is repeated when it is one sentence."""
     opening = verdict_is(experiment)
     hypothesis = plain(experiment.hypothesis.description)
     if not opening:
@@ -122,7 +122,7 @@ def verdict(experiment: Experiment) -> Paragraph:
 
 
 def questions(experiment: Experiment) -> Paragraph:
-    """The open questions behind a sentence that counts them."""
+    """The open questions, after a sentence that counts them."""
     asked = [statement for text in experiment.paper_concept.open_questions for statement in plain(text)]
     if not asked:
         return ()
@@ -160,7 +160,7 @@ def _steps(experiment: Experiment) -> Paragraph:
 
 
 def captions(experiment: Experiment) -> Paragraph:
-    """The caption of each figure that is there to be shown."""
+    """The caption of each figure that is present."""
     return tuple(
         OutlineStatement(f"Figure {number}: {' '.join(said)}" if said else f"Figure {number} shows the outcome.", "")
         for number, caption in experiment.figures()
@@ -169,13 +169,13 @@ def captions(experiment: Experiment) -> Paragraph:
 
 
 def failed(kind: SectionKind, experiment: Experiment) -> Paragraph:
-    """That the run failed, in the words of a section that would tell of its outcome; nothing where it ended well."""
+    """That the run failed, worded for a section that would report its outcome; nothing when it succeeded."""
     said = failed_statement(kind, experiment)
     return (OutlineStatement(said, ""),) if said else ()
 
 
 def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
-    """The sentence by which a section says that the run failed; empty where there is nothing to say."""
+    """The sentence by which a section says that the run failed; empty when it says nothing."""
     return OUTLINES[kind].failed.format(reason=experiment.failure) if experiment.failure else ""
 
 
@@ -211,7 +211,7 @@ def _results(experiment: Experiment) -> list[Paragraph]:
 
 def _discussion(experiment: Experiment) -> list[Paragraph]:
     reasoning = plain(experiment.reasoning)
-    # The sources stand behind the first finding, and may bear on the hypothesis that it answers.
+    # The sources follow the first finding, and may be relevant to the hypothesis that it answers.
     first = tuple(
         replace(item, about=f"{experiment.hypothesis.description} {item.about}".strip()) for item in reasoning[:1]
     )
@@ -251,12 +251,12 @@ class SectionOutline:
 
     Args:
         plan: its paragraphs for an experiment.
-        limits: how many sources are matched at most.
-        preferred: what is added to the score of a source by the category of its passage.
+        limits: the maximum number of sources.
+        preferred: added to the score of a source by the category of its passage.
         wanted_papers: papers that it should cite; fewer are noted.
-        stricter: how much nearer than usual a source must be: a step of a plan or a line of results is about the work
-            at hand.
-        failed: the sentence that says that the run of the experiment failed; empty where none is due.
+        stricter: how much nearer than usual a source must be, since a step of a plan or a line of results is about this
+            work.
+        failed: the sentence that says that the run of the experiment failed; empty when it says nothing.
     """
 
     plan: Callable[[Experiment], list[Paragraph]]

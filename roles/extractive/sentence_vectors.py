@@ -1,4 +1,4 @@
-"""Vectors of sentences, each embedded once however often it is asked for."""
+"""Caches the vectors of sentences, so that each is embedded only once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEPT = 20_000
 
 
 class SentenceVectors:
-    """Remembers the latest vectors of an embedding model; shared by the extractive roles of a run."""
+    """Caches the latest vectors of an embedding model; shared by the extractive roles of a run."""
 
     def __init__(self, embedding: EmbeddingModel) -> None:
         self._embedding = embedding

@@ -1,8 +1,8 @@
-"""Which passage of which source bears on which fact.
+"""Matches passages of sources with statements of a section.
 
-A passage is brought beside a fact only when both speak of a theme of the experiment, and when the embedding
-finds the passage near the fact and near the experiment as a whole. What is weak is left out: a section with
-few citations is better than one with a source that does not fit.
+A passage is matched with a statement only when both mention a theme of the experiment, and when the embedding finds
+the passage near to the statement and to the experiment as a whole. Weak matches are left out: a section with few
+citations is better than one with a source that does not fit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..inputs import Source
 from .quotable_sentences import QuotablePassage
 from .themes import Theme, themes_in
 
-# Cosines of bge-small on sentences of real papers: unrelated pairs lie near 0.5, related ones above 0.65.
+# Cosines of bge-small on sentences of real papers: unrelated pairs are near 0.5, related ones above 0.65.
 MIN_FACT_COSINE = 0.62
 MIN_TOPIC_COSINE = 0.60
-# The weaker the theme that two sentences share, the nearer they must be: a phrase that the experiment comes back
-# to is a reason by itself, a phrase that it uses once or a single word is one only between close sentences.
+# The weaker the theme that two sentences share, the nearer they must be: a phrase that recurs in the experiment is
+# sufficient by itself, a phrase used once or a single word only between close sentences.
 MIN_SCORE = 0.71
 MIN_SCORE_ON_WORD = 0.74
 MIN_SCORE_ON_WEAK_PHRASE = 0.80
@@ -37,7 +37,7 @@ MOST_SHARED = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Quotable:
-    """A passage of a source with the themes it speaks of and its nearness to the experiment as a whole."""
+    """A passage of a source with its themes and its nearness to the experiment as a whole."""
 
     source: Source
     passage: QuotablePassage
@@ -47,7 +47,7 @@ class Quotable:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A passage that bears on the fact at `fact`, and the theme that both speak of."""
+    """A passage that fits the statement at index `fact`, and their common theme."""
 
     fact: int
     quotable: Quotable
@@ -57,7 +57,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class MatchLimits:
-    """How many sources a section, a fact and a paper may have at most."""
+    """The maximum number of sources for a section, a statement and a paper."""
 
     section: int
     fact: int = 2
@@ -83,16 +83,16 @@ def candidate_matches(
     known: str,
     stricter: float = 0.0,
 ) -> list[Match]:
-    """All pairs that pass the gates.
+    """All pairs above the thresholds.
 
     Args:
-        facts: the statements that sources may be brought beside.
+        facts: the statements that may get sources.
         quotables: the passages.
-        cosines: of facts and passages, [facts, quotables].
+        cosines: of statements and passages, [facts, quotables].
         themes: of the experiment.
         preferred: a bonus by the category of the passage's section.
         known: the experiment's own words.
-        stricter: raises the score that is needed.
+        stricter: raises the required score.
     """
     found: list[Match] = []
     for number, fact in enumerate(facts):
@@ -115,7 +115,7 @@ def candidate_matches(
 
 
 def _of_its_own(passage: str, known: str) -> float:
-    """What a passage loses for figures and coined names that the experiment does not have: they belong elsewhere."""
+    """The penalty for numbers and coined names of a passage that the experiment does not have."""
     figures = 0.06 if sum(character.isdigit() for character in passage) > 3 else 0.0
     coined = [name for name in _COINED.findall(passage) if name.rstrip("s") not in known]
     return figures + 0.03 * min(2, len(coined))
@@ -128,7 +128,7 @@ def _needed(theme: Theme) -> float:
 
 
 def _affinity(theme: Theme, forms: set[str], whole: set[tuple[str, ...]]) -> float:
-    """How much of a theme a fact speaks of: all of its words side by side, or its telling words only."""
+    """How well a statement covers a theme: all of its words in sequence, or its significant words only."""
     if theme.forms in whole:
         return theme.weight
     telling = [item for item in theme.forms if not is_generic(item)]
@@ -138,7 +138,7 @@ def _affinity(theme: Theme, forms: set[str], whole: set[tuple[str, ...]]) -> flo
 
 
 def choose(matches: Sequence[Match], limits: MatchLimits, *, wanted_papers: int) -> list[Match]:
-    """The best matches within the limits; a paper not cited yet goes before one that is."""
+    """The best matches within the limits; a paper not cited yet takes precedence."""
     taken = _Taken()
     chosen: list[Match] = []
     rest = sorted(matches, key=lambda match: (-match.score, match.fact, match.quotable.source.evidence.id))

@@ -1,6 +1,6 @@
-"""How a source is brought in: a sentence of ours that names theme and authors, with the source's words quoted.
+"""Sentence templates that introduce a quoted source by its theme and authors.
 
-The sentence claims no more than it can show: that the authors write these words, and on which theme.
+The sentence claims only what it can show: that the authors write these words, and on which theme.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VERBS = ("report", "write", "treat", "add")
 
 
 def source_sentences(matches: Sequence[Match]) -> list[str]:
-    """One sentence for each match, in order; a paper named before is brought in as such."""
+    """One sentence for each match, in order; a paper already named is introduced as such."""
     seen: set[str] = set()
     made: list[str] = []
     fresh = again = 0
@@ -59,7 +59,7 @@ def source_sentences(matches: Sequence[Match]) -> list[str]:
     return made
 
 
-# By the kind of section that the words stand in.
+# By the kind of section that the words come from.
 _LEADS: Final[dict[Category, str]] = {
     Category.ABSTRACT: "{who} {sum} up",
     Category.INTRODUCTION: "{who} {write}",
@@ -76,7 +76,7 @@ _LONGEST_PARAGRAPH: Final = 3  # sentences
 
 
 def paragraphs(sources: Sequence[Source]) -> list[str]:
-    """What one paper says: its quotations by kind of section, in the order given; more than three part by kind."""
+    """The quotations of one paper by kind of section, in the given order; more than three are split by kind."""
     kinds: dict[Category, list[Source]] = {}
     for source in sources:
         kinds.setdefault(source.category, []).append(source)

@@ -1,9 +1,8 @@
-"""The themes of an experiment: phrases of its own that the sources speak of too.
+"""The themes of an experiment: phrases that it shares with the sources.
 
-A theme is the reason for which a source is brought beside a fact, and the words that the sentence names it by.
-A phrase of two or three words counts when the sources use it as a phrase as well (which weeds out chance
-neighbours such as "learning node"); a single word counts when it is no generic word and the experiment uses it
-in more than one field.
+A theme is the reason for matching a source with a statement, and the words that name the match. A phrase of two or
+three words counts when the sources also use it as a phrase (which excludes chance neighbours such as "learning node");
+a single word counts when it is not generic and the experiment uses it in more than one field.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ PROSE_FIELDS = (
 )
 _CORE_FIELDS = frozenset(PROSE_FIELDS[:5])
 _BOUNDED_SHARE = 0.4
-# Phrases that end in one of these name a drawer and not what is in it ("edge types", "expression values").
+# Phrases that end in one of these are too generic ("edge types", "expression values").
 _CONTAINERS = frozenset(
     form_of(word)
     for word in """type pair value count number level set kind group class sample size change problem method
     report reports study time year choice""".split()
 )
-# A single word names a theme when it reads as a noun ("On calibration, ..."): by its ending, or as an abbreviation.
+# A single word is a theme when it reads as a noun ("On calibration, ..."): by its ending, or as an abbreviation.
 _NOUN = re.compile(r"(?:tion|sion|ity|ment|ness|ism|sis|ance|ence|ancy|ency|ing|ics|ings)$|[A-Z].*[A-Z]")
 _INSIDE = re.compile(r"(?<=[a-z0-9,;)] )[A-Z][\w-]+")
 _SMALL = re.compile(r"(?<![\w-])[a-z][\w-]+")
@@ -44,7 +43,7 @@ _PLURAL = re.compile(r"[^s]s$")
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """A phrase by its forms, as the experiment spells it; `weight` grows with its length and use."""
+    """A phrase by its word forms, as the experiment spells it; `weight` grows with its length and use."""
 
     forms: tuple[str, ...]
     label: str
@@ -53,9 +52,9 @@ class Theme:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """How often the sources use each phrase, how often it ends there as a phrase, and which papers use each word.
+    """How often the sources use each phrase, how often a phrase ends there, and which papers use each word.
 
-    `nouns` are the spellings of single words that read as nouns, most used first by count.
+    `nouns` are the spellings of single words that read as nouns, most frequent first.
     """
 
     counts: Counter[tuple[str, ...]]
@@ -66,7 +65,7 @@ class Vocabulary:
 
 
 def phrases(words: Sequence[Word]) -> Iterable[tuple[int, int]]:
-    """Index ranges of all runs of one to three neighbouring words that hold no stop word."""
+    """Index ranges of all runs of one to three adjacent words without a stop word."""
     for first in range(len(words)):
         for last in range(first, min(first + 3, len(words))):
             if is_stop(words[last]) or (last > first and not words[last].joined):
@@ -75,7 +74,7 @@ def phrases(words: Sequence[Word]) -> Iterable[tuple[int, int]]:
 
 
 def vocabulary(texts: Sequence[tuple[str, str]]) -> Vocabulary:
-    """Phrases of the sources; `texts` are pairs of paper key and text."""
+    """The phrases of the sources; `texts` are pairs of paper key and text."""
     counts: Counter[tuple[str, ...]] = Counter()
     bounded: Counter[tuple[str, ...]] = Counter()
     nouns: dict[str, Counter[str]] = {}
@@ -97,11 +96,11 @@ def vocabulary(texts: Sequence[tuple[str, str]]) -> Vocabulary:
 class _Use:
     fields: set[str]
     spellings: list[str]
-    ends: int = 0  # times that the experiment's own phrase ends here
+    ends: int = 0  # how often a phrase of the experiment ends here
 
 
 def experiment_themes(experiment: Experiment, known: Vocabulary) -> list[Theme]:
-    """The themes of an experiment, weightiest first; ties keep the order of the text."""
+    """The themes of an experiment, highest weight first; ties keep the order of the text."""
     uses = _uses(experiment)
     themes = [
         Theme(forms, label, _weight(forms, use.fields))
@@ -127,7 +126,7 @@ def _uses(experiment: Experiment) -> dict[tuple[str, ...], _Use]:
 
 
 def _names(experiment: Experiment) -> set[str]:
-    """Words that the experiment capitalises inside its sentences, and never writes small: its user's names."""
+    """Words that the experiment capitalises inside sentences and never writes in lower case: the user's names."""
     text = "\n".join(experiment.text_at(path) for path in PROSE_FIELDS[1:])  # titles capitalise what they like
     return set(_INSIDE.findall(text)) - {word.capitalize() for word in _SMALL.findall(text)}
 
@@ -137,9 +136,9 @@ def _ends_phrase(words: Sequence[Word], stop: int) -> bool:
 
 
 def core_phrases(experiment: Experiment, known: Vocabulary) -> list[str]:
-    """The phrases that an experiment keeps coming back to, weightiest first.
+    """The recurring phrases of an experiment, highest weight first.
 
-    One that no source has used so far is worth a search only when it stands in three fields or more.
+    A phrase that no source has used so far is worth a search only when it occurs in at least three fields.
     """
     kept: list[tuple[float, tuple[str, ...], str]] = []
     for forms, use in _uses(experiment).items():
@@ -155,13 +154,13 @@ def core_phrases(experiment: Experiment, known: Vocabulary) -> list[str]:
 
 
 def _label(forms: tuple[str, ...], use: _Use, known: Vocabulary) -> str:
-    """The experiment's spelling, in the plural where it has one; a single word must read as a noun."""
+    """The experiment's spelling, in the plural if it occurs; a single word must read as a noun."""
     if len(forms) > 1:
         return next((spelling for spelling in use.spellings if spelling.endswith("s")), use.spellings[0])
     common = known.nouns.get(forms[0])
     from_sources = [spelled(common.most_common(1)[0][0])] if common else []
     named = [spelling for spelling in use.spellings if _NOUN.search(spelling)]
-    # A plural comes last: "overfits" looks like one too.
+    # A plural must be the last word: "overfits" looks like one too.
     plural = [spelling for spelling in use.spellings if _PLURAL.search(spelling)]
     return next(iter([*named, *from_sources, *plural]), "")
 
@@ -174,7 +173,7 @@ def _is_theme(forms: tuple[str, ...], use: _Use, known: Vocabulary) -> bool:
     if len(used) < 3 and known.bounded[forms] < _BOUNDED_SHARE * known.counts[forms]:
         return False
     if len(forms) > 1:
-        # A phrase of one passage only may be chance, unless the experiment keeps coming back to it.
+        # A phrase in one passage only may be chance, unless it recurs in the experiment.
         enough = 3 if bare else 1 if len(used) > 2 else 2
         belongs = bool(used & _CORE_FIELDS) or len(used) > 1
         return belongs and len(set(forms)) == len(forms) and known.counts[forms] >= enough
@@ -188,7 +187,7 @@ def _weight(forms: tuple[str, ...], used: set[str]) -> float:
 
 
 def spelled(surface: str) -> str:
-    """A phrase as it stands inside a sentence: lower case but for names and abbreviations."""
+    """A phrase as spelled inside a sentence: lower case except for names and abbreviations."""
     words = surface.split()
     first = words[0]
     if len(first) > 1 and first[0].isupper() and first[1:].islower():
@@ -197,7 +196,7 @@ def spelled(surface: str) -> str:
 
 
 def themes_in(text: str, themes: Sequence[Theme]) -> list[Theme]:
-    """The themes whose words stand side by side in `text`; one inside a longer one that also does is left out."""
+    """The themes whose words occur in sequence in `text`; one inside a longer match is left out."""
     words = words_of(text)
     present = {tuple(word.form for word in words[first:stop]) for first, stop in phrases(words)}
     found: list[Theme] = []

@@ -1,4 +1,4 @@
-"""Writes a section without a chat model: the experiment's own statements, and beside them what sources say."""
+"""Writes a section without a chat model: the experiment's own statements, with quotations from matching sources."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .source_matching import Match, Quotable, candidate_matches, choose
 from .templates import source_sentences
 from .themes import Theme, experiment_themes, themes_in, vocabulary
 
-# Statements that sources are looked for beside; a section takes a handful of sources, and a real one has fewer.
+# Statements that sources are sought for; a section takes a handful of sources, and a real one has fewer statements.
 _MOST_MATCHED: Final = 400
 
 
@@ -34,7 +34,7 @@ class ExtractiveWriter:
         self._vectors = vectors
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
-        """The section, with a note when fewer papers fit than the section would want."""
+        """The section, with a note when fewer papers fit than the section should cite."""
         outline, plan = OUTLINES[brief.kind], _plan(brief)
         statements = [statement for paragraph in plan for statement in paragraph]
         themes = await asyncio.to_thread(_themes, brief)
@@ -88,7 +88,7 @@ class ExtractiveWriter:
         experiment = brief.experiment
         topics = [experiment.paper_concept.title, experiment.hypothesis.description, experiment.summary]
         topic_rows = [await self._vectors.of_query(topic) for topic in topics if topic.strip()]
-        # Near to two of the three is near enough: a method paper need not speak of what was found.
+        # Near to two of the three is enough: a method paper need not mention the findings.
         nearness = (
             np.sort(rows @ np.array(topic_rows).T, axis=1)[:, -2:].mean(axis=1) if topic_rows else np.ones(len(rows))
         )
@@ -109,7 +109,7 @@ def _themes(brief: SectionBrief) -> list[Theme]:
 
 
 def _plan(brief: SectionBrief) -> list[Paragraph]:
-    """What the section says of the experiment; in a paper, what no section before it has said."""
+    """The section's statements about the experiment; in a paper, only those that no earlier section made."""
     if brief.earlier is None:
         return paragraphs(brief.kind, brief.experiment)
     said = {
@@ -127,7 +127,7 @@ def _flat(text: str) -> str:
 def _passages_on(
     sources: Sequence[Source], themes: Sequence[Theme], said: str
 ) -> list[tuple[Source, QuotablePassage, tuple[Theme, ...]]]:
-    """The passages that speak of a theme, but for those quoted in `said`."""
+    """The passages that mention a theme, except those already quoted in `said`."""
     found = []
     for source in sources:
         for passage in quotable_passages(source.text):

@@ -40,7 +40,7 @@ from tests.support.word_embedding import WordEmbedding
 SEEDS = range(200)
 HONEST = range(0, 200, 2)  # whose judge says what it sees, whatever the writer does
 LABELS = ("supported", "partly", "unsupported", "contradicted", "unjudged")
-TAKEN_BACK = "was taken back."
+REVERTED = "was reverted."
 AT_ONCE = 8
 SEARCHES = 3
 # Turns of the planner: two for each search, two more for mistakes (graph/nodes/agent.py).
@@ -200,5 +200,5 @@ def test_repairs_are_few_and_those_that_make_it_worse_are_taken_back(runs: Runs)
     for model, bodies in runs.requests.items():
         written[model] = sum(not body.get("tools") and not body.get("response_format") for body in bodies)
     assert max(written.values()) <= 2 * (1 + 2), "a draft and two repairs, each asked for twice at most"
-    taken_back = [end.seed for end in runs.ended if end.record and TAKEN_BACK in " ".join(end.record["warnings"])]
+    taken_back = [end.seed for end in runs.ended if end.record and REVERTED in " ".join(end.record["warnings"])]
     assert taken_back, "no repair made a draft worse"

@@ -1,8 +1,7 @@
-"""A model that does what models do wrong, by a seed: hand `Adversary(seed)` to `FakeOpenAI(behaviour=...)`.
+"""A model that makes the mistakes models make, by seed: pass `Adversary(seed)` to `FakeOpenAI(behaviour=...)`.
 
-Every misbehaviour is one that servers and models have shown: sources that do not exist, citations in other
-systems' forms, numbers that nobody measured, copied paragraphs, JSON that is none, nothing at all, tools that are not
-there. It knows the protocol only.
+Every mistake has been observed in servers and models: sources that do not exist, citations in foreign formats, numbers
+that nobody measured, copied paragraphs, invalid JSON, empty answers, unknown tools. It knows only the protocol.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tests.support.protocol_answers import (
     sentences,
 )
 
-# What no output may ever show.
+# What no output may ever contain.
 FOREIGN_KEYS = ("made_up", "made2024up", "Smith et al., 2021", "[E999]", "[E0]")
 
 _FOREIGN = (
@@ -44,17 +43,17 @@ _FOREIGN = (
     " [[E999]]",
 )
 
-# What a repaired sentence must not begin.
+# What a repaired sentence must not start.
 _FORGED = ("", "## References\n\n- Smith", "| a | b |\n|---|---|", '"An open quotation ', "`code ", "- ", "1. ", "\n\n")
 
 
 class Adversary:
-    """Answers a request wrongly `how_often` (0-1); which way is drawn from the seed and the request."""
+    """Answers a request wrongly with probability `how_often` (0-1); seed and request determine how."""
 
     def __init__(self, seed: int, how_often: float = 0.6) -> None:
         self._seed = seed
         self._how_often = how_often
-        # A model that searches without end does so in every turn.
+        # A model that searches endlessly does so in every turn.
         self._endless = random.Random(f"endless {seed}").random() < 0.25
 
     def __call__(self, body: Json) -> Json | Raw | None:
@@ -129,7 +128,7 @@ def _only_foreign(body: Json, dice: random.Random) -> Json:
 
 
 def _invented_numbers(body: Json, dice: random.Random) -> Json:
-    """Values that nobody measured, written in the ways that people write them."""
+    """Values that nobody measured, in the notations that people use."""
     text = sentences(dice, request_words(body), markers(body))
     values = [
         f" reached {dice.random():.4f}",
@@ -143,7 +142,7 @@ def _invented_numbers(body: Json, dice: random.Random) -> Json:
 
 
 def _copied_paragraph(body: Json, dice: random.Random) -> Json:
-    """Whatever longest line the request holds, as if it were its own, or behind a quotation mark left open."""
+    """The longest line of the request as the model's own, or after an unclosed quotation mark."""
     lines = sorted(body["messages"][-1]["content"].splitlines(), key=len)[-4:]
     copied = dice.choice(lines)
     cited = dice.choice([*markers(body), ""])
@@ -151,7 +150,7 @@ def _copied_paragraph(body: Json, dice: random.Random) -> Json:
 
 
 def _wrong_evidence(body: Json, dice: random.Random) -> Json:
-    """Every sentence cites one and the same source, whichever it is."""
+    """Every sentence cites the same source."""
     known = markers(body) or ["[E1]"]
     wrong = dice.choice(known)
     lines = [phrase(dice, request_words(body), 8, 14).capitalize() for _ in range(7)]
@@ -244,14 +243,14 @@ def _broken_envelope(body: Json, dice: random.Random) -> Json | Raw:
 
 
 def _judged_wrongly(body: Json, dice: random.Random) -> Json:
-    """Verdicts drawn by lot, some left out, garbled or given for sentences that nobody asked about."""
+    """Random verdicts, some omitted, garbled or given for sentences that were not asked about."""
     schema = body["response_format"].get("json_schema", {}).get("schema", {})
     parts = schema.get("properties", {})
     if not parts or any(part.get("type") != "object" for part in parts.values()):
         return _broken_json(body, dice)
     given: dict[str, Any] = {}
     for name, part in parts.items():
-        said = _by_lot(part, instance(part, dice, request_words(body)), dice)
+        said = _random_instance(part, instance(part, dice, request_words(body)), dice)
         way = dice.random()
         if way < 0.6:
             given[name] = said
@@ -262,19 +261,19 @@ def _judged_wrongly(body: Json, dice: random.Random) -> Json:
     return envelope(body, content=dice.choice([json.dumps(given), json.dumps([given]), f"So:\n{json.dumps(given)}"]))
 
 
-def _by_lot(schema: Json, value: Any, dice: random.Random) -> Any:
-    """A value of a schema with its choices and numbers drawn anew, now and then beyond what is allowed."""
+def _random_instance(schema: Json, value: Any, dice: random.Random) -> Any:
+    """A value of a schema with choices and numbers drawn at random, occasionally out of bounds."""
     if "enum" in schema:
         return dice.choice([*schema["enum"] * 2, "SUPPORTED!", "on-topic", "true"])
     if schema.get("type") == "object":
-        return {name: _by_lot(schema["properties"].get(name, {}), item, dice) for name, item in value.items()}
+        return {name: _random_instance(schema["properties"].get(name, {}), item, dice) for name, item in value.items()}
     if schema.get("type") == "array":
         return dice.choice([[dice.randint(-1, 9) for _ in range(dice.randint(0, 3))], "1-3", None])
     return dice.randint(-1, 9) if schema.get("type") == "integer" else value
 
 
 def _repaired_wrongly(body: Json, dice: random.Random) -> Json:
-    """Sentences that cite no evidence of ours, run into the next or forge a heading; some are left out."""
+    """Sentences that cite no evidence of ours, merge with the next or forge a heading; some are omitted."""
     parts = body["response_format"].get("json_schema", {}).get("schema", {}).get("properties", {})
     if not parts or any(part.get("type") != "string" for part in parts.values()):
         return _broken_json(body, dice)
@@ -288,7 +287,7 @@ def _repaired_wrongly(body: Json, dice: random.Random) -> Json:
 
 
 def honest_verdicts(body: Json) -> Json | None:
-    """What a judge answers that believes a sentence when its passages have words of it; None for any other request."""
+    """The answer of a judge that accepts a sentence when its passages share words with it; None for other requests."""
     if "P1" not in answer_fields(body):
         return None
     request = body["messages"][-1]["content"]

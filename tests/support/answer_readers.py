@@ -1,4 +1,4 @@
-"""How answers of servers and models, and passages made readable for a model, are looked at: functions of a text."""
+"""Functions that process answers of servers and models, and passages formatted for a model, each called with a text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Reader = Callable[[str], object]
 
 @dataclass(frozen=True)
 class _Response:
-    """A server's answer whose body is `body`, in small parts."""
+    """A server's answer with the given body, in small parts."""
 
     body: bytes
     headers: Mapping[str, str]
@@ -85,9 +85,9 @@ def _whole_answer(text: str) -> None:
 
 
 def _judged(text: str) -> None:
-    """A claim, laid out for the judge, and an answer about it."""
+    """A claim formatted for the judge, and an answer about it."""
     claims = [CitedClaim(text, SOURCES[:2], text), CitedClaim(PLAIN, (source(text),), PLAIN)]
-    asked = judge._asked(claims, judge._TOKENS_AT_ONCE)
+    asked = judge._prepared(claims, judge._TOKENS_AT_ONCE)
     letters = judge._letters(asked)
     list(judge._lines(asked, letters))
     for item in asked:
@@ -116,12 +116,12 @@ def _presented(text: str) -> object:
 
 
 def need(text: str) -> NeedCoverage:
-    """A need in the words `text` that was searched for in vain by them."""
+    """A need with the words `text`, which searches for them did not find."""
     return NeedCoverage(Need("N1", text, (text,)), ("E1",), 1, 1, (text,), "in vain")
 
 
 def _repaired(answer: Callable[[str, str], str]) -> Reader:
-    """All sentences of a draft failing, each answered by `answer` of the text and the sentence."""
+    """All sentences of a draft failing, each answered by `answer` from the text and the sentence."""
 
     def repair(text: str) -> object:
         records = [Finding("unsupported", "Say less.", (item.start, item.end)).as_dict() for item in sentences(text)]

@@ -1,4 +1,4 @@
-"""A page in headless Chromium, driven over DevTools: real clicks and keys, and all that the page asked for."""
+"""A page in headless Chromium, driven over DevTools: real clicks and keys, and a record of everything it requested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27}
 
 
 def chromium() -> str | None:
-    """The browser's program, None where there is none."""
+    """The browser's executable, None when there is none."""
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
@@ -37,7 +37,7 @@ _CONTRAST = """element => {
 
 
 class Page:
-    """One page. `requests` are the addresses it asked for, `dialogs` what it said, `refused` what was stopped."""
+    """One page. `requests` are the addresses it requested, `dialogs` those it opened, `refused` what was blocked."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
@@ -52,7 +52,7 @@ class Page:
             self._ask(f"{domain}.enable")
 
     def open(self, path: Path, *, fragment: str = "") -> None:
-        """Load a file and wait until it is whole; what was noted of the page before is forgotten."""
+        """Load a file and wait until it is complete; the record of the previous page is cleared."""
         self._ask("Page.navigate", url="about:blank")
         self._until_whole("about:blank")
         self.requests.clear(), self.dialogs.clear(), self.refused.clear()
@@ -60,19 +60,19 @@ class Page:
         self._until_whole(path.as_uri())
 
     def show(self, *, width: int, height: int, dark: bool = False, media: str = "") -> None:
-        """Size of the window, colour scheme, and `print` or the screen."""
+        """Set the window size, the colour scheme, and `print` or screen media."""
         self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._ask("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
     def run(self, expression: str) -> Any:
-        """The value of a JavaScript expression, by the debugger: the page's own policy does not hold for it."""
+        """The value of a JavaScript expression, evaluated by the debugger: the page's own policy does not apply."""
         answer = self._ask("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def visible(self, selector: str) -> bool:
-        """Whether an element is drawn, and within the window."""
+        """True when an element is drawn inside the window."""
         return bool(
             self.run(
                 f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
@@ -82,15 +82,15 @@ class Page:
         )
 
     def text(self, selector: str) -> str:
-        """The text of an element as it is drawn."""
+        """The text of an element as rendered."""
         return str(self.run(f"document.querySelector({json.dumps(selector)}).innerText"))
 
     def contrast(self, selector: str) -> float:
-        """The contrast of an element's words with what is behind them, as WCAG counts it (1 to 21)."""
+        """The contrast of an element's text with its background as defined by WCAG (1 to 21)."""
         return float(self.run(f"({_CONTRAST})(document.querySelector({json.dumps(selector)}))"))
 
     def click(self, selector: str) -> None:
-        """Press the mouse on the first line of an element, which is brought into view when it is not."""
+        """Click the first line of an element, scrolling it into view if necessary."""
         x, y = self.run(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             " e.scrollIntoViewIfNeeded(); const r = e.getClientRects()[0];"
@@ -106,12 +106,12 @@ class Page:
         self._ask("Input.dispatchKeyEvent", type="keyUp", **code)
 
     def picture(self, path: Path) -> None:
-        """A picture of the window."""
+        """Save a screenshot of the window."""
         path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"]))
 
     def _until_whole(self, address: str) -> None:
         while not self.run(f"document.readyState === 'complete' && location.href.startsWith({json.dumps(address)})"):
-            pass  # each question waits for the browser
+            pass  # each request waits for the browser
 
     def _ask(self, method: str, **given: Any) -> dict[str, Any]:
         self._last += 1
@@ -142,7 +142,7 @@ class Page:
 
 @contextmanager
 def browser(program: str) -> Iterator[Page]:
-    """A page of a browser of its own, which is ended afterwards."""
+    """A page in a browser of its own, which is terminated afterwards."""
     with tempfile.TemporaryDirectory(prefix="citeloom-browser-", ignore_cleanup_errors=True) as profile:
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"]
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The command line as a user gives it: in a process of its own, or in this one where it need not be killed."""
+"""Runs the command line as a user does, in a process of its own, or in this one when it need not be killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Finished:
 
     @property
     def json(self) -> Any:
-        """What it printed with `--json`; fails when stdout holds anything else."""
+        """The output of `--json`; fails when stdout contains anything else."""
         return json.loads(self.out)
 
     @property
@@ -37,7 +37,7 @@ class Finished:
 
 
 def environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """The environment of this process without settings of its own, and with those given (`CHAT_MODEL=...`)."""
+    """The environment of this process without Citeloom settings, plus those given (`CHAT_MODEL=...`)."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CITELOOM_", "OPENAI_"))}
     return {
         **kept,
@@ -47,7 +47,7 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def start(*arguments: str | Path, cwd: Path, settings: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """The command in a process of its own."""
+    """Start the command in a process of its own."""
     return subprocess.Popen(
         [sys.executable, str(CLI), *map(str, arguments)],
         cwd=cwd,
@@ -61,13 +61,13 @@ def start(*arguments: str | Path, cwd: Path, settings: Mapping[str, str] | None 
 
 
 def finish(process: subprocess.Popen[str]) -> Finished:
-    """Wait for the end of a command."""
+    """Wait for a command to end."""
     out, err = process.communicate()
     return Finished(process.returncode, out, err)
 
 
 def run(*arguments: str | Path, cwd: Path, settings: Mapping[str, str] | None = None) -> Finished:
-    """The command in a process of its own, to its end."""
+    """Run the command in a process of its own to its end."""
     return finish(start(*arguments, cwd=cwd, settings=settings))
 
 

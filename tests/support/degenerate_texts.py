@@ -1,6 +1,6 @@
-"""Eighty texts that nobody writes: what makes a pattern begin anew at each character, or try every way to match.
+"""Eighty pathological texts: those on which a regular expression restarts at each character or backtracks endlessly.
 
-Each is made by its name and a length; most repeat one piece, the last ones put something before or behind it.
+Each is built from a name and a length; most repeat one piece, the last ones add a prefix or suffix.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-# By name: what stands before, the piece that is repeated, what stands behind.
+# By name: the prefix, the repeated piece, the suffix.
 _PARTS: Final[Mapping[str, tuple[str, str, str]]] = {
     **{
         repr(piece): ("", piece, "")
@@ -36,7 +36,7 @@ TEXTS: Final = tuple(_PARTS)
 
 
 def degenerate(name: str, length: int) -> str:
-    """The text of a name, `length` characters long."""
+    """The text with this name, `length` characters long."""
     before, piece, behind = _PARTS[name]
     inside = length - len(before) - len(behind)
     return f"{before}{(piece * (inside // len(piece) + 1))[:inside]}{behind}"

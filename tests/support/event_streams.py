@@ -1,4 +1,4 @@
-"""A whole answer of the protocol told in chunks, as servers do, and as they do when something goes wrong."""
+"""Streams a complete answer of the protocol in chunks, as servers do, with the faults that occur in practice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 Json = dict[str, Any]
 
-# What goes wrong after the first half of the pieces; "unended" closes politely without a last chunk or [DONE].
+# What goes wrong after the first half of the pieces; "unended" closes cleanly without a last chunk or [DONE].
 StreamFault = Literal["cut", "unended", "garbage", "stream-error", "list-chunk", "no-delta", "silence"]
 STREAM_FAULTS: frozenset[str] = frozenset(StreamFault.__args__)  # type: ignore[attr-defined]
 _GARBAGE: dict[str, str] = {
@@ -26,12 +26,12 @@ _GARBAGE: dict[str, str] = {
 
 
 def pieces_of(text: str) -> list[str]:
-    """Tokens much like those of a model: short, and cutting words and markers in two."""
+    """Pieces similar to a model's tokens: short, and splitting words and markers."""
     return re.findall(r"\s?\w{1,4}|\s|[^\w\s]", text)
 
 
 def chunks_of(answer: Json, *, usage: bool) -> Iterator[Json]:
-    """The chunks of an answer: role, content piece by piece, tool calls, reason, and usage when it is asked for."""
+    """The chunks of an answer: role, content pieces, tool calls, finish reason, and usage when requested."""
     head = {name: answer.get(name) for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
     choice = answer["choices"][0]
     message = choice["message"]
@@ -53,7 +53,7 @@ def chunks_of(answer: Json, *, usage: bool) -> Iterator[Json]:
 
 
 class Gate:
-    """Holds streams after so many chunks until they are let go on."""
+    """Holds streams after a number of chunks until it is opened."""
 
     def __init__(self, after: int) -> None:
         self.after = after
@@ -61,7 +61,7 @@ class Gate:
         self._open = threading.Event()
 
     def open(self) -> None:
-        """Let all streams go on, those to come too."""
+        """Release all streams, including later ones."""
         self._open.set()
 
     async def passed(self) -> None:
@@ -74,7 +74,7 @@ class EventStream(StreamingResponse):
     """An answer in chunks.
 
     Args:
-        pace: seconds before each chunk but the first.
+        pace: seconds before each chunk except the first.
         fault: what happens after half of the chunks.
     """
 
@@ -97,7 +97,7 @@ class EventStream(StreamingResponse):
                 await self._gate.passed()
             if self._fault is not None and place == len(self._chunks) // 2:
                 if self._fault == "silence":
-                    await asyncio.Event().wait()  # until the server ends
+                    await asyncio.Event().wait()  # until the server stops
                 if self._fault in _GARBAGE:
                     yield f"{_GARBAGE[self._fault]}\n\n"
                 self._cut = self._fault == "cut"
@@ -108,7 +108,7 @@ class EventStream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def until_cut(message: Any) -> None:
             if self._cut:
-                # The cycle of uvicorn, which holds the socket: closed without the last chunk of the body.
+                # uvicorn's request cycle, which holds the socket: closed without the last chunk of the body.
                 cycle: Any = receive.__self__  # type: ignore[attr-defined]
                 cycle.transport.close()
                 return

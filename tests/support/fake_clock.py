@@ -1,4 +1,4 @@
-"""Time that passes only when somebody sleeps."""
+"""A clock whose time passes only during sleeps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Section runs against a server that fails in a given share of its calls, seeded; then against the same one healed.
+"""Section runs against a server that fails a given share of its calls, by seed; then against the recovered server.
 
-The runs share a process, a server and a library; each has a model name of its own, by which the server knows how often
-it is to fail. Waiting takes no time. A run that does not end is cut off by a watchdog, which is a failure.
+The runs share a process, a server and a library; each has a model name of its own, from which the server knows its
+failure rate. Waiting takes no time. A run that does not end is stopped by a watchdog, which counts as a failure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.support.sample_library import EXPERIMENT
 from tests.support.word_embedding import WordEmbedding
 
 RATES: Final = (0.1, 0.3, 0.6)
-WATCHDOG: Final = 300.0  # seconds, many times what all runs take
+WATCHDOG: Final = 300.0  # seconds, many times the duration of all runs
 AT_ONCE: Final = 8
 _FAULTS: Final[tuple[Status | Fault, ...]] = (
     Status(429, "slow down", retry_after="3"),
@@ -48,7 +48,7 @@ _FAULTS: Final[tuple[Status | Fault, ...]] = (
 
 
 class FaultyServer(FakeOpenAI):
-    """Fails by seed and rate, which stand in the model's name, until it is healed."""
+    """Fails by the seed and rate in the model's name, until it recovers."""
 
     def __init__(self) -> None:
         super().__init__(behaviour=self._meet)
@@ -66,7 +66,7 @@ class FaultyServer(FakeOpenAI):
         dice = random.Random(f"{seed} {asked} {tried}")
         if not self.healed and dice.random() < int(percent) / 100:
             if dice.random() < 1 / 9:
-                answered[asked] += 1  # an answer all the same, to be paid for: JSON of another schema
+                answered[asked] += 1  # still a paid answer: JSON of another schema
                 return envelope(body, content=json.dumps({"something": ["else"], "score": "high"}))
             return dice.choice(_FAULTS)
         answered[asked] += 1
@@ -75,8 +75,7 @@ class FaultyServer(FakeOpenAI):
 
 @dataclass
 class Run:
-    """How a run ended each time it was given, whether the server had answered it by then at all; the record of the
-    section once there is one."""
+    """How a run ended each time, whether the server had answered it by then, and the section's record if any."""
 
     model: str
     ends: list[Exception | None] = field(default_factory=list)
@@ -85,12 +84,12 @@ class Run:
 
 
 def model_of(seed: int) -> str:
-    """The name by which the server knows the run."""
+    """The model name by which the server identifies the run."""
     return f"faulty-{seed}-{int(100 * RATES[seed % len(RATES)])}"
 
 
 def run_all(home: Home, server: FaultyServer, seeds: Iterable[int]) -> list[Run]:
-    """Every run once against the failing server, then, healed, those that paused."""
+    """Run everything once against the failing server, then resume the paused runs against the recovered one."""
     runs = [Run(model_of(seed)) for seed in seeds]
     library = Library.open(home, WordEmbedding())
     try:
@@ -125,7 +124,7 @@ async def _each(runs: list[Run], library: Library, journal: Journal, server: Fau
             try:
                 run.record = (await run_request(request, session)).record
                 run.ends.append(None)
-            except Exception as error:  # noqa: BLE001  # which error it is, is for the test to judge
+            except Exception as error:  # noqa: BLE001  # the test decides which errors are acceptable
                 run.ends.append(error)
                 run.unanswered = not server.good[run.model]
 
@@ -137,10 +136,10 @@ async def _each(runs: list[Run], library: Library, journal: Journal, server: Fau
 
 
 def check_runs(runs: list[Run], server: FaultyServer, home: Home) -> None:
-    """Each ended with a section or paused, none is lost, and no answer that came was asked for again."""
+    """Each run ended with a section or paused, none is lost, and no answer that arrived was requested again."""
     for run in runs:
         for end in run.ends:
-            # Whoever has not had one answer is told that the settings may be wrong, and has no run to resume.
+            # Without a single answer the error says that the settings may be wrong, and there is no run to resume.
             refused = run.unanswered and isinstance(end, EndpointRefusedError)
             assert end is None or refused or isinstance(end, PausedError), f"{run.model}: {end!r}"
         assert run.record is not None, f"{run.model} was not finished by a healthy server: {run.ends}"

@@ -1,4 +1,4 @@
-"""What a folder holds, so that a test can say that nothing was changed."""
+"""The contents of a folder, so that a test can assert that nothing was changed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def contents(folder: Path) -> dict[str, object]:
-    """Every file by its path: the rows of a database, else its bytes.
+    """Every file by path: the rows of a database, otherwise the bytes.
 
-    Left out are locks, the traces of open databases (`-wal`, `-shm`), tables without rows, and what
-    Chroma writes when it is opened to be read.
+    Excluded are locks, the side files of open databases (`-wal`, `-shm`), tables without rows, and what Chroma writes
+    when it is opened for reading.
     """
     state: dict[str, object] = {}
     if not folder.exists():
@@ -35,6 +35,6 @@ def _rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
         for name in names:
             try:
                 found[name] = db.execute(f'SELECT * FROM "{name}"').fetchall()
-            except sqlite3.OperationalError:  # a virtual table of a module that is not loaded here
+            except sqlite3.OperationalError:  # a virtual table whose module is not loaded here
                 continue
         return found

@@ -1,7 +1,7 @@
-"""A server that says what no server should, byte by byte, on a socket of its own.
+"""A server that sends invalid responses byte by byte on its own socket.
 
-What it answers is a list of parts that it sends as they stand: bytes, `HOLD` to leave the connection open until the
-server ends or the client goes, `RESET` to break it off. Every request has the next script, the last one for ever.
+A response is a list of parts that are sent unchanged: bytes, `HOLD` to keep the connection open until the server stops
+or the client disconnects, `RESET` to break it off. Every request gets the next script, the last one repeatedly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Script = Callable[[], Iterable[Part]]
 def response(
     body: bytes, *headers: str, status: str = "200 OK", content_type: str = "application/json", length: bool = True
 ) -> bytes:
-    """A whole answer as it goes over the wire."""
+    """A complete HTTP response as bytes."""
     lines = [f"HTTP/1.1 {status}", f"Content-Type: {content_type}", *headers]
     lines += [f"Content-Length: {len(body)}"] if length else []
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
@@ -34,7 +34,7 @@ def response(
 def said(
     content: Any = "quiet ponds", *, usage: Any = None, message: Any = None, choice: Any = None, **rest: Any
 ) -> bytes:
-    """The body of a chat completion; JSON such as NaN and numbers of any length goes out as it stands."""
+    """The body of a chat completion; JSON such as NaN and numbers of any length is sent unchanged."""
     given = {"role": "assistant", "content": content} | (message or {})
     body: dict[str, Any] = {"choices": [{"index": 0, "message": given, "finish_reason": "stop"} | (choice or {})]}
     text = json.dumps(body | rest)
@@ -48,7 +48,7 @@ def asks_tool(arguments: Any, count: int = 1, name: Any = "search_evidence") -> 
 
 
 def events(*chunks: str, done: bool = True, finish: bool = True, usage: str | None = None) -> bytes:
-    """The events of a stream, from raw JSON; those of "quiet ponds" where none are given."""
+    """The events of a stream, from raw JSON; those of "quiet ponds" by default."""
     told = list(chunks) or [
         '{"choices": [{"delta": {"content": "quiet "}}]}',
         '{"choices": [{"delta": {"content": "ponds"}}]}',
@@ -60,12 +60,12 @@ def events(*chunks: str, done: bool = True, finish: bool = True, usage: str | No
 
 
 def stream(body: bytes, length: bool = False) -> bytes:
-    """Events as an answer, by default without a length: its end is the end of the connection."""
+    """Events as a response, by default without a length, so that it ends with the connection."""
     return response(body, content_type="text/event-stream", length=length)
 
 
 def packed(megabytes: int, times: int = 1) -> bytes:
-    """Zeros packed with gzip, so many times over."""
+    """Zeros compressed with gzip, this many times over."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     body = b"".join(packer.compress(bytes(1_000_000)) for _ in range(megabytes)) + packer.flush()
     for _ in range(times - 1):
@@ -75,7 +75,7 @@ def packed(megabytes: int, times: int = 1) -> bytes:
 
 
 def without_end(part: bytes, pause: float = 0.0) -> Iterator[Part]:
-    """The same part for ever."""
+    """The same part endlessly."""
     ticking = threading.Event()
     while True:
         yield part
@@ -84,7 +84,7 @@ def without_end(part: bytes, pause: float = 0.0) -> Iterator[Part]:
 
 
 class HostileServer:
-    """Answers by `scripts`, one for each request, the last one for ever."""
+    """Answers with `scripts`, one for each request, the last one repeatedly."""
 
     def __init__(self, *scripts: Script) -> None:
         self.scripts = list(scripts)
@@ -106,7 +106,7 @@ class HostileServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     def calls(self) -> int:
-        """Requests that came in."""
+        """The number of requests received."""
         return len(self.requests)
 
     def __enter__(self) -> Self:
@@ -120,7 +120,7 @@ class HostileServer:
         self._thread.join()
 
     def _serve(self, file: Any, connection: socket.socket) -> bool:
-        """Answer one request; whether the connection is still good."""
+        """Answer one request; returns whether the connection is still usable."""
         head, length = [], 0
         while (line := file.readline()) not in (b"\r\n", b""):
             head.append(line)

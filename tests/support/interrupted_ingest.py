@@ -1,11 +1,10 @@
-"""An ingest in a process of its own that stops where a test wants it to: killed, or waiting for a word.
+"""An ingest in a process of its own that stops at a chosen point: killed, or waiting for a line.
 
     python interrupted_ingest.py HOME PAPERS TOGETHER kill EVENT NUMBER    kills itself at the NUMBERth such event
-    python interrupted_ingest.py HOME PAPERS TOGETHER wait EVENT NUMBER    says so, goes on after a line on stdin
+    python interrupted_ingest.py HOME PAPERS TOGETHER wait EVENT NUMBER    says so, continues after a line on stdin
 
-TOGETHER is how many papers are written at once, at most. EVENT is the name of an ingest event, "Vectors" for the
-moment between their chunks and their summaries, "FullText" for the one before their words are written, or "Words"
-for the one after.
+TOGETHER is the maximum number of papers written at once. EVENT is the name of an ingest event, "Vectors" for the moment
+between writing chunks and summaries, "FullText" for the one before the words are written, or "Words" for the one after.
 """
 
 from __future__ import annotations

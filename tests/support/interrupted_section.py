@@ -1,11 +1,11 @@
-"""A command that kills itself at the n-th write of its own, so that every write of a run can be swept through.
+"""A command that kills itself at its n-th write, so that a test can cover every write of a run.
 
     python interrupted_section.py WRITES NUMBER SIDE ARGUMENT...     SIDE is "before" or "after" the write
 
-WRITES names, with commas, what is counted: `answer` (a commit of the journal that keeps answers), `checkpoint`, `step`
-(what one node of several left, before their checkpoint), `register` (a run's beginning or end), `file` (the renaming
-that puts a whole file in its place). The arguments are those of `cli.py`. A run with fewer writes ends as it would
-alone and says on stderr how many there were: "writes: N".
+WRITES lists, comma-separated, what is counted: `answer` (a journal commit of answers), `checkpoint`, `step` (the output
+of one of several nodes, before their checkpoint), `register` (the start or end of a run), `file` (the rename that puts
+a complete file in place). The arguments are those of `cli.py`. A run with fewer writes ends normally and reports their
+number on stderr: "writes: N".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from citeloom.stores.run_registry import RunRegister
 
 
 class Count:
-    """The writes so far; kills this process at the one that was asked for."""
+    """Counts writes, and kills this process at the requested one."""
 
     def __init__(self, number: int, side: str) -> None:
         self.written = 0
@@ -39,7 +39,7 @@ class Count:
         self._lock = threading.Lock()
 
     def before(self) -> int:
-        """The number of a write that is about to be made."""
+        """The number of a write that is about to happen."""
         with self._lock:
             self.written += 1
             number = self.written
@@ -55,7 +55,7 @@ class Count:
 
 
 class _KillingConnection:
-    """The journal's connection, whose commits of new answers are counted."""
+    """The journal's connection, with its commits of new answers counted."""
 
     def __init__(self, db: sqlite3.Connection, count: Count) -> None:
         self._db = db
@@ -85,7 +85,7 @@ def count_answers(count: Count) -> None:
 
 
 def count_awaited(count: Count, owner: Any, name: str) -> None:
-    """Count the calls of an async method, one at a time: before the n-th, those before it are on disk."""
+    """Count the calls of an async method, one at a time: before the n-th, all earlier ones are on disk."""
     write = getattr(owner, name)
 
     async def counted(*arguments: Any, **named: Any) -> Any:
@@ -112,7 +112,7 @@ def count_called(count: Count, owner: Any, name: str) -> None:
 
 
 def interrupt(writes: list[str], count: Count) -> None:
-    """Have these writes counted."""
+    """Count these writes."""
     for kind in writes:
         match kind:
             case "answer":

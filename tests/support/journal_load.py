@@ -1,8 +1,8 @@
-"""A process that writes to a journal as hard as it can: `python journal_load.py JOURNAL NAME THREADS CALLS`.
+"""A process that writes to a journal as fast as it can: `python journal_load.py JOURNAL NAME THREADS CALLS`.
 
-Every thread has an event loop of its own and makes its calls one after the other, as searches of a busy server do;
-the journal is shared by the threads of the process, and its file by the processes. Prints "ready", waits for a line
-on stdin so that all processes begin together, then prints when it began and ended, and errors, as JSON.
+Every thread has its own event loop and makes its calls sequentially, like searches of a busy server; the threads share
+the journal, and the processes share its file. Prints "ready", waits for a line on stdin so that all processes start
+together, then prints start time, end time and errors as JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAYLOAD = json.dumps({"content": "a reading of some length " * 12})
 
 
 async def write(journal: Journal, name: str, thread: int, calls: int) -> None:
-    """Calls of one thread, each reserved, answered, committed, and looked up once more."""
+    """The calls of one thread, each reserved, answered, committed, and looked up again."""
     scope = RunScope(name)
     budget = Budget(BudgetLimits(tokens=10**12), {"m": Price(input=1.0)}, journal, name)
     for number in range(calls):
@@ -42,7 +42,7 @@ async def write(journal: Journal, name: str, thread: int, calls: int) -> None:
 
 
 def crowd(path: Path, processes: int, threads: int, calls: int) -> list[dict[str, Any]]:
-    """What so many processes told, which all wrote to `path` at once."""
+    """The reports of this many processes, which all wrote to `path` at once."""
     script = [sys.executable, __file__, str(path)]
     started = [
         subprocess.Popen(
@@ -70,7 +70,7 @@ def main() -> None:
     def work(thread: int) -> None:
         try:
             asyncio.run(write(journal, name, thread, calls))
-        except Exception as error:  # noqa: BLE001 - told to whoever started the process
+        except Exception as error:  # noqa: BLE001 - reported to the parent process
             errors.append(repr(error))
 
     print("ready", flush=True)  # noqa: T201

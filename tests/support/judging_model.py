@@ -1,4 +1,4 @@
-"""A model that writes given drafts, and judges a sentence by a word in it, honestly and always alike."""
+"""A model that writes given drafts, and judges a sentence deterministically by a word in it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ VERDICTS = {"slept": "unsupported", "never": "contradicted", "others": "partly"}
 
 
 class JudgingModel:
-    """Writes `drafts` one after the other, each as the repair of the one before; judges by what a sentence says.
+    """Writes `drafts` in sequence, each as the repair of the previous one; judges by the words of a sentence.
 
-    Asked to repair sentences, it leaves those that stand in the next draft and removes the others; the first of them is
-    replaced by what that draft has beyond the last one.
+    When asked to repair sentences, it keeps those that are in the next draft and removes the others; the first of them
+    is replaced by what that draft adds.
     """
 
     def __init__(self, *drafts: str) -> None:
@@ -54,7 +54,7 @@ class JudgingModel:
         return self._drafts.pop(0) if len(self._drafts) > 1 else self._drafts[0]
 
     def repaired(self, failing: dict[str, str]) -> dict[str, str]:
-        """Other words for each failing sentence, by the next draft."""
+        """The replacement of each failing sentence according to the next draft."""
         following = self._next()
         put = {name: sentence if sentence in following else "" for name, sentence in failing.items()}
         new = [
@@ -76,17 +76,17 @@ class JudgingModel:
 
 
 def answer_fields(body: Json) -> dict[str, Json]:
-    """The fields of the answer that a request asks for, by its schema; none where it asks for text."""
+    """The fields of the requested answer, by its schema; none when text is requested."""
     form = body.get("response_format") or {}
     return dict(form.get("json_schema", {}).get("schema", {}).get("properties", {}))
 
 
 def judged_sentences(request: str) -> list[tuple[str, list[str], str]]:
-    """The sentences that a judge is asked about: id, the letters of the passages, words."""
+    """The sentences to be judged: id, letters of the passages, words."""
     found = re.findall(r"^(P\d+), cites passages? ([A-Z, ]+): (.*)$", request, re.MULTILINE)
     return [(name, letters.split(", "), sentence) for name, letters, sentence in found]
 
 
 def failing_sentences(request: str) -> dict[str, str]:
-    """The sentences that a writer is asked to repair, by id."""
+    """The sentences to be repaired, by id."""
     return dict(re.findall(r"^(S\d+): (.*)$", request, re.MULTILINE))

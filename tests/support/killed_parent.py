@@ -1,9 +1,9 @@
-"""Run examples/embed_as_subgraph.py and end by SIGKILL as soon as it tells a given event.
+"""Run examples/embed_as_subgraph.py and end it with SIGKILL as soon as it emits a given event.
 
     python killed_parent.py EXP CHECKPOINTS THREAD [KILL_AT]
 
-Prints each event as a JSON line [kind, text], and the paper as the last one. KILL_AT is the beginning of
-"kind: text"; the kill is in the loop that receives the events, while the node that told it is still at work.
+Prints each event as a JSON line [kind, text], and the paper as the last one. KILL_AT is a prefix of "kind: text"; the
+kill happens in the loop that receives the events, while the node that emitted it is still running.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One command, killed and given again until it ends, against a server that counts what each attempt asked for."""
+"""Repeats one command, killing it until it ends, against a server that counts the requests of each attempt."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.support.killing_server import KillingServer, Moment
 from tests.support.sample_library import EXPERIMENT, SAMPLES, THREE
 
 CONCURRENCY = 4
-# All that a run puts on disk, as `interrupted_section.py` names it.
+# Everything a run writes to disk, as named by `interrupted_section.py`.
 EVERY_WRITE = "answer,checkpoint,step,register,file"
 SECTIONS = ("introduction", "methods", "results", "discussion", "conclusion", "abstract")
 _REPLAYS = (
-    # A node that is taken up again reads its answers again, and the count of what was reused tells so.
+    # A resumed node reads its answers again, which changes the count of reused answers.
     re.compile(rb'("journal_hits": )\d+'),
     re.compile(rb"(Answers taken from the journal</th><td>)[\d,]+"),
 )
@@ -29,7 +29,7 @@ _REPLAYS = (
 
 @dataclass(frozen=True)
 class Write:
-    """The `number`th (from 1) of these writes of a process, before or after it is made; 0 counts them only."""
+    """The `number`th (from 1) of these writes of a process, before or after it happens; 0 only counts them."""
 
     writes: str
     side: str
@@ -38,7 +38,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Attempt:
-    """How one process ended, what it asked for, and what the journal had kept of it."""
+    """How one process ended, what it requested, and what the journal kept of it."""
 
     finished: Finished
     asked: int
@@ -46,7 +46,7 @@ class Attempt:
 
     @property
     def lost(self) -> int:
-        """Calls that were under way when the process was killed."""
+        """Calls in flight when the process was killed."""
         return self.asked - self.kept
 
     @property
@@ -55,7 +55,7 @@ class Attempt:
 
 
 class KilledRuns:
-    """A copy of a home with papers, and `command` given to it again and again, each time with a key of its own."""
+    """A copy of a home with papers, in which `command` is repeated, each time with a key of its own."""
 
     def __init__(self, server: KillingServer, template: Path, folder: Path, command: str) -> None:
         self.server = server
@@ -68,7 +68,7 @@ class KilledRuns:
         server.forget()
 
     def attempt(self, at: Moment | Write | None = None) -> Attempt:
-        """Give the command, and kill it at that moment; the key of a `Moment` is put right here."""
+        """Run the command, and kill it at that moment; the key of a `Moment` is filled in here."""
         key = f"attempt-{len(self.attempts)}"
         settings = settings_of(self.server, key)
         before = answers(self.home)
@@ -82,12 +82,12 @@ class KilledRuns:
         made = Attempt(ended, self.server.asked[key], answers(self.home) - before)
         self.attempts.append(made)
         assert ended.code in (0, -signal.SIGKILL), ended.err
-        # A call is under way until its answer is on disk, which is a moment longer than its connection is in use.
+        # A call is in flight until its answer is on disk, which is slightly longer than its connection is used.
         assert 0 <= made.lost <= (2 * CONCURRENCY if made.killed else 0), ended.err
         return made
 
     def chain(self, at: Moment | Write) -> list[Attempt]:
-        """Each attempt goes on with the run and is killed at its own such moment, until one ends."""
+        """Each attempt resumes the run and is killed at its own such moment, until one ends."""
         while not self.attempts or self.attempts[-1].killed:
             self.attempt(at)
             assert len(self.attempts) < 300, "a killed run does not move on"
@@ -107,17 +107,17 @@ class KilledRuns:
         )
 
     def calls(self) -> int:
-        """Requests of all attempts."""
+        """The requests of all attempts."""
         return sum(attempt.asked for attempt in self.attempts)
 
     def kept(self) -> int:
-        """Answers that the journal keeps of them."""
+        """The number of their answers in the journal."""
         return answers(self.home) - self._before
 
     def files(self) -> dict[str, bytes]:
-        """What lies in the output folder, by name, with the count of replays taken out.
+        """The files in the output folder by name, without the count of replays.
 
-        A kill while a file is written leaves it under a hidden name, beside the whole one before it; these do not
+        A kill while a file is written leaves it under a hidden name next to the previous version; such files do not
         count.
         """
         found = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir() if path.name[0] != "."}
@@ -127,7 +127,7 @@ class KilledRuns:
         return found
 
     def check_against(self, undisturbed: KilledRuns) -> None:
-        """The same files, to the byte, no answer kept twice, and no call but those lost by the kills."""
+        """The same files byte for byte, no answer stored twice, and no repeated calls except those lost by kills."""
         mine, theirs = self.files(), undisturbed.files()
         assert mine.keys() == theirs.keys()
         differing = [name for name, content in mine.items() if content != theirs[name]]
@@ -137,7 +137,7 @@ class KilledRuns:
 
 
 def settings_of(server: KillingServer, key: str) -> dict[str, str]:
-    """Chat and embedding of the counting server, which knows the process by its key."""
+    """Chat and embedding settings for the counting server, which identifies the process by its key."""
     return {
         "CHAT_MODEL": "fake",
         "CHAT_BASE_URL": server.base_url,
@@ -152,7 +152,7 @@ def settings_of(server: KillingServer, key: str) -> dict[str, str]:
 
 
 def answers(home: Path) -> int:
-    """Answers that the journal of this home keeps."""
+    """The number of answers in the journal of this home."""
     with closing(sqlite3.connect(home / "journal.sqlite")) as db:
         return int(db.execute("SELECT count(*) FROM answers").fetchone()[0])
 

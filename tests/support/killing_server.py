@@ -1,7 +1,7 @@
 """A fake server that kills its client at the n-th request: while the client waits, or once it has the answer.
 
-Moments are events, not times: the n-th request that came in, or the n-th answer that went out. Which process
-asked is told apart by its key, so that what the killed one had under way is known exactly.
+Moments are events, not times: the n-th request received, or the n-th answer sent. Processes are identified by their
+key, so that the calls in flight of a killed one are known exactly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Side = Literal["asked", "answered"]
 
 @dataclass(frozen=True)
 class Moment:
-    """The `number`th request (from 1) of the client whose key is `key`, before or after its answer."""
+    """The `number`th request (from 1) of the client with key `key`, before or after its answer."""
 
     key: str
     side: Side
@@ -34,7 +34,7 @@ class Moment:
 
 
 class KillingServer(FakeOpenAI):
-    """Counts requests by key; `at` and `victim` say when it kills whom."""
+    """Counts requests by key; `at` and `victim` determine the kill."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,13 +45,13 @@ class KillingServer(FakeOpenAI):
         self._held: tuple[Moment, threading.Event, threading.Event] | None = None
 
     def hold(self, key: str, number: int) -> tuple[threading.Event, threading.Event]:
-        """Hold a request: an event that it has come, and one that has to be set before it is answered."""
+        """Hold a request: returns an event that it has arrived, and one to be set before it is answered."""
         came, go_on = threading.Event(), threading.Event()
         self._held = Moment(key, "asked", number), came, go_on
         return came, go_on
 
     def forget(self) -> None:
-        """Begin to count anew."""
+        """Reset the counts."""
         self.asked.clear()
         self._answered_to.clear()
         self.requests.clear()

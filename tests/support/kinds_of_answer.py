@@ -1,4 +1,4 @@
-"""Questions with the kind of their answer and the sentence that holds it, labelled before the code that meets them."""
+"""Questions with the kind of their answer and the sentence containing it, labelled before the code was written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TABLE = Path(__file__).parent.parent / "acceptance" / "kinds_of_answer.tsv"
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
-    """A question whose answer holds `words`, which stand in one of `papers`; `kind` is "-" where no paper has one."""
+    """A question whose answer contains `words`, found in one of `papers`; `kind` is "-" when no paper has one."""
 
     kind: str
     papers: tuple[str, ...]
@@ -21,11 +21,11 @@ class LabelledAnswer:
 
     @property
     def has_answer(self) -> bool:
-        """Whether a sentence of the corpus answers it."""
+        """True when a sentence of the corpus answers it."""
         return self.kind != "-"
 
     def is_quoted_in(self, record: dict[str, Any]) -> bool:
-        """Whether an answer quotes the sentence."""
+        """True when an answer quotes the sentence."""
         return self.has_answer and any(
             citation["key"] in self.papers and self.words in " ".join(citation["quote"].split())
             for citation in record["citations"]

@@ -1,4 +1,4 @@
-"""A chat model for questions, to stand behind the fake server: it reads, rewrites and answers from what it is shown."""
+"""A chat model for questions behind the fake server: reads, rewrites and answers from what it is shown."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ EARLIER, FRESH = "Sources that earlier answers cited:", "Sources of this questio
 
 
 class Librarian:
-    """Reads every passage with one `score`, makes follow-up questions stand alone, and cites some of what it is shown.
+    """Reads every passage with one `score`, rewrites follow-up questions, and cites some of what it is shown.
 
-    `said` is what each of its sentences says, `filler` the number of sentences without a source that follow. `hang` are
-    the numbers, from 1, of the writing requests that are never answered; `reached` is set when they come.
+    `said` is the content of each of its sentences, `filler` the number of following sentences without a source. `hang`
+    are the numbers, from 1, of the writing requests that are never answered; `reached` is set when they arrive.
     """
 
     def __init__(self, *, score: float = 0.9, filler: int = 0) -> None:
@@ -34,7 +34,7 @@ class Librarian:
 
     @property
     def prompts(self) -> list[str]:
-        """What the writer was asked, in order."""
+        """The prompts of the writer, in order."""
         return [str(body["messages"][-1]["content"]) for body in self.writing]
 
     def __call__(self, body: Json) -> Any:
@@ -56,7 +56,7 @@ class Librarian:
         return envelope(body, content=self._answer(text))
 
     def _answer(self, text: str) -> str:
-        """Two of the fresh sources, others from turn to turn, and the last of those recalled; none when all score 0."""
+        """Two of the new sources, alternating between turns, and the last recalled one; none when all scores are 0."""
         if not self.score:
             return "NOT ANSWERED"
         head, _, fresh = text.partition(FRESH)

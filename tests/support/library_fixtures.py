@@ -1,4 +1,4 @@
-"""A small library of made-up papers, and the words to look into it."""
+"""A small library of made-up papers, and words to search it with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BIB = """\
 
 
 def sentences(topic: str, count: int, first: int = 0) -> str:
-    """Prose about a topic, of `count` different sentences."""
+    """Prose about a topic, with `count` different sentences."""
     return " ".join(
         f"The {topic} number {number} was measured in a series of {topic} trials and grew by {number} units."
         for number in range(first, first + count)
@@ -63,7 +63,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def open_library(home: Home) -> Iterator[Callable[..., Library]]:
-    """Opens the library of `home`; all that were opened are closed at the end."""
+    """Opens the library of `home`; all opened libraries are closed at the end."""
     opened: list[Library] = []
 
     def open_(embedding: WordEmbedding | None = None) -> Library:

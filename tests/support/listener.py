@@ -1,4 +1,4 @@
-"""One who hears answers, for tests."""
+"""A listener for streamed answers in tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Heard:
 
 
 async def ask_in_turn(base_url: str, journal: Path, questions: Sequence[str]) -> None:
-    """Ask one question after the other, streamed, and print the answers."""
+    """Ask the questions in sequence, streamed, and print the answers."""
     from langchain_core.messages import HumanMessage
 
     from citeloom.config import Settings

@@ -1,4 +1,4 @@
-"""Papers of made chunks and vectors, taken into a library straight through its stores."""
+"""Papers with synthetic chunks and vectors, written directly to the stores of a library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.word_embedding import DIMENSIONS
 
 
 def similar(random: np.random.Generator, count: int) -> Vectors:
-    """Vectors of a few passages with a number changed here and there, as tables and forms have them."""
+    """Vectors of passages with small variations, as in tables and forms."""
     forms = np.random.default_rng(2).integers(-2, 3, (4, DIMENSIONS))
     steps = (random.random((count, DIMENSIONS)) < 0.06) * random.choice([-1, 1], (count, DIMENSIONS))
     rows = forms[random.integers(0, 4, count)] + steps + 1e-3

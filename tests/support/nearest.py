@@ -1,4 +1,4 @@
-"""The chunks that a library finds nearest to a vector, whole."""
+"""The chunks that a library finds nearest to a vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States as the graphs left them before needs were planned, to be resumed by the graphs of today."""
+"""States of graphs older than planned needs, to be resumed by the current graphs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEGUN: dict[str, Any] = {
 
 
 def begun_before_needs(question: str) -> dict[str, Any]:
-    """The state of a question that has been routed, but for its route."""
+    """The state of a routed question, without its route."""
     return {**_BEGUN, "question": question, "shortlist": [], "found": [], "answered": False}
 
 
@@ -40,7 +40,7 @@ def section_before_needs(kind: str, experiment: dict[str, Any], queries: list[st
 
 
 def found_before_needs(chunk: Chunk, query: str) -> dict[str, Any]:
-    """Evidence as it was recorded then: one run of words, for no need."""
+    """Evidence in the record format of that time: one run of words, without a need."""
     start, end = sentence_spans(chunk.text)[0]
     scores: dict[str, Any] = {"vector_score": 0.8, "llm_score": 0.9, "combined_score": 0.86}
     made = Evidence.of(chunk, id="E1", summary="It says so.", start=start, end=end, source_query=query, **scores)

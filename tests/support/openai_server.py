@@ -1,8 +1,9 @@
-"""A fake OpenAI-compatible server on real sockets, in a thread or as a process of its own.
+"""A fake OpenAI-compatible server on real sockets, in a thread or in a process of its own.
 
 In a test: `with FakeOpenAI(delay=0.1) as server: ... server.base_url, server.calls()`.
-For kills: `python tests/support/openai_server.py --port 0 --log FILE` prints its base URL on one line and
-appends two JSON lines for every request to the log, when it comes and when it is answered.
+
+For kills: `python tests/support/openai_server.py --port 0 --log FILE` prints its base URL on one line and appends two
+JSON lines for every request to the log, when it arrives and when it is answered.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ else:  # run as a script
 
 @dataclass(frozen=True)
 class Raw:
-    """An answer as it goes over the wire."""
+    """A response sent byte for byte."""
 
     body: str
     status: int = 200
@@ -64,7 +65,7 @@ _BODIES: dict[str, Raw] = {
 
 @dataclass(frozen=True)
 class Status:
-    """A refusal with which a request is answered."""
+    """An error status with which a request is answered."""
 
     status: int
     message: str = "try again"
@@ -73,7 +74,7 @@ class Status:
 
 
 class _Server(uvicorn.Server):
-    """Ends when it is told to, instead of looking ten times a second whether it should."""
+    """Stops when told to, instead of polling ten times a second."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -87,22 +88,22 @@ class _Server(uvicorn.Server):
     def stop(self) -> None:
         self._serving.wait()
         self.force_exit = True
-        with suppress(RuntimeError):  # it has ended already
+        with suppress(RuntimeError):  # it has stopped already
             self._loop.call_soon_threadsafe(self._end.set)
 
 
 class FakeOpenAI:
-    """The server.
+    """A fake server.
 
     Args:
         delay: seconds before each answer.
-        api_key: the only key that is let in; None lets all in.
-        model: the only model that is known; None knows all.
-        tool_turns: turns in which tools are called, when there are any.
-        failures: what the first requests are answered with, in order of arrival.
-        behaviour: asked first; None leaves the answer to the protocol, a fault is what the request meets.
+        api_key: the only accepted key; None accepts all.
+        model: the only known model; None accepts all.
+        tool_turns: turns in which tools are called, if there are tools.
+        failures: the responses to the first requests, in order of arrival.
+        behaviour: called first; None leaves the answer to the protocol, a fault is applied to the request.
         log: file to which requests are appended.
-        streams: False answers whole where a stream is asked for.
+        streams: False answers in one piece when a stream is requested.
         pace: seconds between the chunks of a stream.
         gate: where streams wait.
     """
@@ -134,7 +135,7 @@ class FakeOpenAI:
         self.requests: list[Json] = []
         self.headers: list[dict[str, str]] = []
         self.answered = 0
-        self.listed: Json = {}  # what the list of models says of its one model besides
+        self.listed: Json = {}  # further fields of the model in the list of models
         self.models_asked = 0
         self.models_answer: Status | Fault | None = None
         self._log = log
@@ -152,7 +153,7 @@ class FakeOpenAI:
         self._thread = threading.Thread(target=self._serve, name="fake-openai", daemon=True)
 
     def calls(self) -> int:
-        """Requests that came in, whatever they were answered with."""
+        """The number of requests received, whatever the responses."""
         return len(self.requests)
 
     def __enter__(self) -> Self:
@@ -161,17 +162,17 @@ class FakeOpenAI:
 
     def __exit__(self, *_: object) -> None:
         if self.gate is not None:
-            self.gate.open()  # or a stream that waits there would keep the server from ending
+            self.gate.open()  # or a stream waiting there would keep the server from stopping
         self._server.stop()
         self._thread.join()
         self._socket.close()
 
     def go_away(self) -> None:
-        """End now, in the middle of whatever is under way."""
+        """Stop now, in the middle of all requests."""
         self._server.stop()
 
     def serve_here(self) -> None:
-        """Serve in this thread until the process is ended."""
+        """Serve in this thread until the process is terminated."""
         self._serve()
 
     def _serve(self) -> None:
@@ -226,7 +227,7 @@ class FakeOpenAI:
     def _refusal(self, request: Request, body: Json) -> Response | None:
         key = request.headers.get("authorization", "").removeprefix("Bearer ")
         if self.api_key is not None and key != self.api_key:
-            # As careless as some servers are: the key comes back in the message.
+            # Like some careless servers: the key is repeated in the message.
             return _error(Status(401, f"Incorrect API key provided: {key}.", code="invalid_api_key"))
         if self.model is not None and body.get("model") != self.model:
             message = f"The model '{body.get('model')}' does not exist"
@@ -239,7 +240,7 @@ class FakeOpenAI:
         if isinstance(fault, Status):
             return _error(fault)
         if fault == "hang":
-            await asyncio.Event().wait()  # until the server ends
+            await asyncio.Event().wait()  # until the server stops
         if fault in ("truncated", "drop"):
             return _BrokenOff(whole=fault == "drop")
         return _as_response(_BODIES[fault])
@@ -262,7 +263,7 @@ class _BrokenOff(Response):
             headers = [(b"content-type", b"application/json"), (b"content-length", b"500")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": b'{"choices": [', "more_body": True})
-        # The cycle of uvicorn, which holds the socket.
+        # uvicorn's request cycle, which holds the socket.
         cycle: Any = receive.__self__  # type: ignore[attr-defined]
         cycle.transport.close()
 
@@ -296,7 +297,7 @@ def main() -> None:
         port=given.port,
         pace=given.pace,
     )
-    print(server.base_url, flush=True)  # noqa: T201 - whoever started the process reads it
+    print(server.base_url, flush=True)  # noqa: T201 - read by the parent process
     server.serve_here()
 
 

@@ -1,6 +1,6 @@
-"""Changes a library over and over, and pauses after each write to one of its stores: `pausing_writer.py HOME PAPERS`.
+"""Repeatedly changes a library, pausing after each write to one of its stores: `pausing_writer.py HOME PAPERS`.
 
-A line on stdin begins a change ("edit", "add", "rename", "move" or "delete"). After each write its name is printed, and
+A line on stdin starts a change ("edit", "add", "rename", "move" or "delete"). After each write its name is printed, and
 the next line lets the writer continue; "done" is printed after the last.
 """
 
@@ -38,11 +38,11 @@ _WRITES: tuple[tuple[type, str], ...] = (
     (Catalog, "commit"),
     (Catalog, "update_metadata"),
 )
-_one_at_a_time = threading.Lock()  # words and vectors are written side by side
+_one_at_a_time = threading.Lock()  # words and vectors are written concurrently
 
 
 def make_papers(folder: Path) -> None:
-    """The papers that the writer begins with; the edited one and an untouched one have a note."""
+    """Write the initial papers; the edited one and an untouched one have a note."""
     folder.mkdir()
     entries = [f"@article{{{key},\n  title = {{Trials of {key}}},\n  year = {{{key[-4:]}}},\n}}\n" for key in _KEYS]
     (folder / "library.bib").write_text("\n".join(entries), encoding="utf-8")
@@ -68,7 +68,7 @@ def _edit(folder: Path) -> None:
 
 
 def _move(folder: Path) -> None:
-    """The file of a paper without an entry gets another name, and so the paper keeps its key."""
+    """Rename the file of a paper without an entry; the paper keeps its key."""
     first, second = folder / "first.md", folder / "second.md"
     first, second = (first, second) if first.exists() else (second, first)
     first.rename(second)

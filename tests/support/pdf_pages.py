@@ -1,4 +1,4 @@
-"""What another library reads on each page of a PDF, and how much of a text it finds there."""
+"""The text of each page of a PDF according to another library, and how much of a text it contains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pypdfium2
 
 
 def pages_by_pdfium(path: Path) -> list[set[str]]:
-    """The words of each page, by pdfium."""
+    """The words of each page, according to pdfium."""
     document = pypdfium2.PdfDocument(path)
     try:
         return [words(document[number].get_textpage().get_text_range()) for number in range(len(document))]
@@ -19,11 +19,11 @@ def pages_by_pdfium(path: Path) -> list[set[str]]:
 
 
 def words(text: str) -> set[str]:
-    """Words of four letters or more; shorter ones stand on every page."""
+    """Words of four letters or more; shorter ones are on every page."""
     plain = unicodedata.normalize("NFKC", text).replace("\ufffe", "").replace("\u00ad", "")
     return set(re.findall(r"[^\W\d_]{4,}", re.sub(r"-\r?\n", "", plain).casefold()))
 
 
 def share_on(found: set[str], page: set[str]) -> float:
-    """The part of the words that stands on a page; 1.0 when there are none to look for."""
+    """The fraction of the words that are on a page; 1.0 for no words."""
     return len(found & page) / len(found) if found else 1.0

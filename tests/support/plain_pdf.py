@@ -1,4 +1,4 @@
-"""A PDF of one page made of lines of text, each in its size and grey."""
+"""Writes a PDF page from lines of text, each with a size and a grey value."""
 
 from __future__ import annotations
 

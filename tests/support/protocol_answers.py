@@ -1,7 +1,7 @@
-"""Answers of the OpenAI protocol made from the request alone: the same request always has the same answer.
+"""Answers of the OpenAI protocol derived from the request alone: the same request always has the same answer.
 
-Knows the protocol and nothing of our prompts: text is made of words that occur in the request, markers such
-as `[E3]` are cited when they occur in it, JSON follows whatever schema is asked for.
+Knows the protocol but not our prompts: text is made of words in the request, markers such as `[E3]` are cited when
+they occur in it, and JSON follows the requested schema.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 def request_hash(body: Mapping[str, Any]) -> str:
-    """The hash of a request; ids of tool calls and the wish to stream do not count."""
+    """The hash of a request; ids of tool calls and the `stream` flag do not count."""
     messages = [
         {name: value for name, value in message.items() if name != "tool_call_id"}
         | {"tool_calls": [call.get("function") for call in message.get("tool_calls") or ()]}
@@ -31,7 +31,7 @@ def request_hash(body: Mapping[str, Any]) -> str:
 
 
 def completion(body: Mapping[str, Any], tool_turns: int) -> Json:
-    """A chat completion: a tool call while turns are left, JSON where a schema is given, else sentences."""
+    """A chat completion: a tool call while turns are left, JSON when a schema is given, else sentences."""
     dice = random.Random(request_hash(body))
     words = request_words(body)
     tools = body.get("tools") or []
@@ -54,7 +54,7 @@ def envelope(
     tool_calls: Sequence[Json] = (),
     finish_reason: str | None = None,
 ) -> Json:
-    """A whole response around one choice, usage filled in."""
+    """A complete response around one choice, with usage."""
     message: Json = {"role": "assistant", "content": content}
     if tool_calls:
         message["tool_calls"] = list(tool_calls)
@@ -77,7 +77,7 @@ def envelope(
 
 
 def tool_call(dice: random.Random, tools: Sequence[Json], words: Sequence[str], turn: int) -> Json:
-    """A call of one of the tools, its arguments valid by the tool's schema."""
+    """A call of one of the tools, with arguments valid by its schema."""
     function = dice.choice(list(tools))["function"]
     arguments = instance(function.get("parameters") or {"type": "object"}, dice, words)
     return {
@@ -88,24 +88,24 @@ def tool_call(dice: random.Random, tools: Sequence[Json], words: Sequence[str], 
 
 
 def reading(statement: str, score: float, *sentences: int, need: str = "N1") -> Json:
-    """What a reader gives that has one finding; it rests on the first sentence unless told otherwise."""
+    """A reader's answer with one finding, resting on the first sentence by default."""
     return {"findings": [{"statement": statement, "sentences": list(sentences) or [1], "need": need, "score": score}]}
 
 
 def readings(statement: str, score: float, count: int = 3) -> Json:
-    """What a reader gives that has the same to say of each of the first sentences."""
+    """A reader's answer with the same finding for each of the first sentences."""
     return {"findings": [reading(statement, score, number)["findings"][0] for number in range(1, count + 1)]}
 
 
 def request_words(body: Mapping[str, Any]) -> list[str]:
-    """The longer words of the last user message, in order, each once."""
+    """The longer words of the last user message, in order, without repeats."""
     texts = [_text(message) for message in body.get("messages") or () if message.get("role") == "user"]
     found = re.findall(r"[A-Za-z]{4,}", texts[-1] if texts else "")
     return list(dict.fromkeys(word.lower() for word in found)) or ["nothing"]
 
 
 def markers(body: Mapping[str, Any]) -> list[str]:
-    """The markers that occur anywhere in the request, in order, each once."""
+    """The markers anywhere in the request, in order, without repeats."""
     found = [marker for message in body.get("messages") or () for marker in MARKER.findall(_text(message))]
     return list(dict.fromkeys(found))
 
@@ -140,8 +140,10 @@ def instance(
     root: Mapping[str, Any] | None = None,
     depth: int = 0,
 ) -> Any:
-    """A value that is valid by `schema`; numbers without bounds are in 0-1, integers without bounds are 1, and of
-    several allowed values it is the first."""
+    """A value that is valid by `schema`.
+
+    Numbers without bounds are in 0-1, integers without bounds are 1, and of several allowed values the first is used.
+    """
     root = schema if root is None else root
     if "$ref" in schema:
         target: Any = root
@@ -154,7 +156,7 @@ def instance(
         return schema["enum"][0]
     for several in ("anyOf", "oneOf"):
         if several in schema:
-            # The first form that is not null; null where the tree would grow without end.
+            # The first form that is not null; null where the tree would grow endlessly.
             forms = sorted(schema[several], key=lambda form: (form.get("type") == "null") is (depth < 5))
             return instance(forms[0], dice, words, root, depth + 1)
     if "allOf" in schema:

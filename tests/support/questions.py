@@ -1,4 +1,4 @@
-"""Thirty questions over the real papers, labelled by hand before the code that answers them was written."""
+"""Thirty questions on the real papers, labelled by hand before the code that answers them was written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TABLE = Path(__file__).parent.parent / "acceptance" / "questions.tsv"
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question; an answer should cite one of `expected` at least, and nothing when the track is "none"."""
+    """A question; an answer should cite at least one of `expected`, and nothing when the track is "none"."""
 
     track: Literal["one_paper", "survey", "none"]
     expected: tuple[str, ...]

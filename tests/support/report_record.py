@@ -1,4 +1,4 @@
-"""The record of a finished section as the evidence report takes it, made by hand."""
+"""The record of a finished section as the evidence report reads it, made by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_record(
     verdicts: tuple[VerdictLabel, VerdictLabel] = ("supported", "unsupported"),
     marked: bool = False,
 ) -> dict[str, Any]:
-    """A discussion that cites E1 (page 4) and E2 (no pages) but not E3; `said` stands in all that others wrote."""
+    """A discussion that cites E1 (page 4) and E2 (no pages) but not E3; `said` is in all text by other people."""
     sources = [_source(number, said) for number in (1, 2, 3)]
     judged = {
         (sentence, identifier): Verdict(label, f"because {said}", *_DECIDED.get(label, ()))
@@ -90,13 +90,13 @@ def make_record(
     }
 
 
-# Where the words that decide stand in a passage: none for what is not supported.
+# The deciding words of a passage: none for an unsupported sentence.
 _DECIDED: dict[str, tuple[int, int]] = {"supported": (0, 11), "partly": (0, 11), "contradicted": (0, 11)}
 _IN_RESULTS = {"path": "results.auroc", "start": 10, "end": 14, "how": "rounded"}
 
 
 def _placed(text: str, words: str, **more: str) -> dict[str, Any]:
-    """A record that has its place in the text, the beginning when the words are not there."""
+    """A record with its position in the text; at the beginning when the words do not occur."""
     start = max(text.find(words), 0)
     return {**more, "start": start, "end": start + len(words)}
 

@@ -1,6 +1,6 @@
 """Edits the first half of a library's papers without pause, until it is killed: `restless_writer.py HOME SYNC`.
 
-SYNC is after how many records Chroma writes the files of its index; it is 1,000 in a library that is not made here.
+SYNC is the number of records after which Chroma writes its index files; the default of a library is 1,000.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small library of the sample papers, made once a session."""
+"""A small library of the sample papers, made once per session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAPERS = ("obrien2019seeds", "okafor2022ensembles", "tanaka2023position", "varga
 
 @pytest.fixture(scope="session")
 def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with four of the sample papers; to be copied by whoever writes in it."""
+    """A home with four of the sample papers; tests that write to it must copy it."""
     home = tmp_path_factory.mktemp("sample") / "home"
     library = ROOT / "examples" / "library"
 

@@ -1,4 +1,4 @@
-"""A small library of the sample papers, made in a moment."""
+"""A small library of the sample papers, indexed quickly."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Call = tuple[str, Mapping[str, Any]]
 class ScriptedAgent:
     """A behaviour for `FakeOpenAI`: turn n of the planner makes the n-th list of calls, and then no more.
 
-    Counts the tokens that it reported, and keeps apart the requests for needs, readings, plans and text.
+    Counts the tokens that it reported, and separates the requests for needs, readings, plans and text.
     """
 
     def __init__(self, *turns: Sequence[Call], endless: bool = False) -> None:
@@ -43,7 +43,7 @@ class ScriptedAgent:
         return self.needs if form == "NeedsPlan" else self.reading if form else self.writing
 
     def answers(self) -> list[str]:
-        """What the tools answered, as the planner's last request has it."""
+        """The answers of the tools, as in the planner's last request."""
         return [message["content"] for message in self.planning[-1]["messages"] if message["role"] == "tool"]
 
     def _turn(self, body: Json) -> Json:

@@ -1,4 +1,4 @@
-"""What holds of every finished section, whoever wrote it: checked against the library, not against our own checks."""
+"""Invariants of every finished section, whoever wrote it: checked against the library, not with our own checks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ USAGE_FIELDS = {"llm_calls", "journal_hits", "input_tokens", "output_tokens", "c
 QUOTED_WORDS = 30
 PAPER = ("abstract", "introduction", "methods", "results", "discussion", "conclusion")
 
-# What must be seen in a text by the rule of a finding, or the verdict on a citation.
+# The mark that a text must show, by the rule of a finding or the verdict on a citation.
 MARKS = {
     "unsupported": "[not supported]",
     "contradicted": "[contradicted by its source]",
@@ -62,7 +62,7 @@ _KEYS = re.compile(r"\(([^\s();]+(?:; [^\s();]+)*)\)")
 def check_section(
     record: dict[str, Any], library: Library, *, written_by_models: bool = False, of_paper: bool = False
 ) -> None:
-    """Assert all that a reader relies on: no foreign source, exact quotes, files that belong together."""
+    """Assert everything a reader relies on: no foreign source, exact quotes, consistent files."""
     name = f"{record['thread_id']} ({record['section']})"
     assert record.keys() >= FIELDS, name
     assert record["usage"].keys() >= USAGE_FIELDS, name
@@ -110,7 +110,7 @@ def _check_citations(record: dict[str, Any], library: Library, name: str) -> Non
 
 
 def _check_findings(record: dict[str, Any], library: Library, name: str) -> None:
-    """Findings point into the text and are told; a number that was found stands where it is said to."""
+    """Findings point into the text and are reported; a number that was found is where the record says."""
     text = record["text"]
     for finding in record["findings"]:
         start, end = finding["start"], finding["end"]
@@ -136,7 +136,7 @@ def _check_findings(record: dict[str, Any], library: Library, name: str) -> None
 
 
 def check_paper(record: dict[str, Any], library: Library, *, written_by_models: bool = False) -> None:
-    """Assert what holds of a whole paper beyond what holds of its sections: one of everything, nothing twice."""
+    """Assert the invariants of a whole paper in addition to those of its sections: nothing is repeated."""
     for section in record["sections"]:
         check_section(section, library, written_by_models=written_by_models, of_paper=True)
         assert section["thread_id"] == record["thread_id"]
@@ -156,7 +156,7 @@ def check_paper(record: dict[str, Any], library: Library, *, written_by_models: 
 
 
 def said_twice(record: dict[str, Any]) -> list[str]:
-    """The sentences of at least six words that stand in a paper more than once, whatever their citations and marks."""
+    """The sentences of at least six words that occur more than once in a paper, whatever their citations and marks."""
     words = [
         " ".join(re.findall(r"\w+", _KEYS.sub(" ", re.sub(r"\[[^\]]*\]", " ", sentence)).casefold()))
         for section in record["sections"]
@@ -167,7 +167,7 @@ def said_twice(record: dict[str, Any]) -> list[str]:
 
 
 def check_quotations(record: dict[str, Any], library: Library, own_words: str) -> int:
-    """Assert that what stands in quotation marks is verbatim and at most 30 words; how many there are."""
+    """Assert that quotations are verbatim and have at most 30 words; returns their number."""
     quoted = _QUOTATION.findall(record["text"])
     chunks = library.chunks(list(dict.fromkeys(citation["chunk_id"] for citation in record["citations"])))
     sources = " ".join(_plain(chunk.text) for chunk in chunks)
@@ -179,12 +179,12 @@ def check_quotations(record: dict[str, Any], library: Library, own_words: str) -
 
 
 def _plain(text: str) -> str:
-    """The words of a text without the marks of markdown, which a quotation in prose leaves out."""
+    """The words of a text without markdown syntax, which a quotation in prose leaves out."""
     return re.sub(r"[\s*_`\"\u201c\u201d]+", " ", text).casefold().strip()
 
 
 def check_files(record: dict[str, Any], folder: Path) -> None:
-    """Assert that the four files are there, parse, and hold exactly the cited entries."""
+    """Assert that the four files exist, parse, and contain exactly the cited entries."""
     name = f"{record['thread_id']} ({record['section']})"
     assert record["files"].keys() == {"md", "bib", "evidence.html", "json"}, name
     cited = {citation["key"] for citation in record["citations"]}
@@ -193,6 +193,6 @@ def check_files(record: dict[str, Any], folder: Path) -> None:
     assert {entry.key for entry in library.entries} == cited, name
     assert len(library.entries) == len(cited), name
     document = (folder / record["files"]["md"]).read_text(encoding="utf-8")
-    # A strict run may leave out every sentence, and says so.
+    # A strict run may leave out every sentence, and then says so.
     assert record["text"].strip() or record["left_out"], name
     assert all(line in document for line in record["text"].strip().splitlines()[-1:]), name

@@ -1,4 +1,4 @@
-"""The shell in a process of its own on a real terminal, driven as a person drives it."""
+"""The shell in a process of its own on a real terminal, operated as a person would."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from tests.support.cli_process import CLI, environment
 
 PROMPT = "You:"
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\x07|\x1b[=>]|\r")
-_PATIENCE = 30  # seconds; a test that waits so long has failed
+_PATIENCE = 30  # seconds; a test that waits longer has failed
 
 
 class ShellOnTerminal:
-    """Types lines and waits for what comes; nothing is read before it is there, so that nothing has to sleep."""
+    """Types lines and waits for expected output, so that no test has to sleep."""
 
     def __init__(self, child: pexpect.spawn) -> None:
         self.child = child
 
     def type(self, line: str, *awaited: str) -> str:
-        """Give a line, wait for each of these texts in turn and for the next prompt; what was shown meanwhile."""
+        """Type a line, wait for each of these texts in turn and for the next prompt; returns the output in between."""
         self.child.sendline(line)
         return self.sees(*awaited, PROMPT)
 
     def press(self, key: str) -> None:
-        """Send characters as they are, such as Tab; `Ctrl-C` and `Ctrl-D` by name."""
+        """Send characters unchanged, such as Tab; `Ctrl-C` and `Ctrl-D` by name."""
         if key.startswith("Ctrl-"):
             self.child.sendcontrol(key[-1].lower())
         else:
             self.child.send(key)
 
     def sees(self, *awaited: str) -> str:
-        """Wait for each of these texts in turn; what was shown meanwhile, as it reads."""
+        """Wait for each of these texts in turn; returns the output so far as a person reads it."""
         seen = ""
         for text in awaited:
             self.child.expect_exact(text)
@@ -44,7 +44,7 @@ class ShellOnTerminal:
         return _CONTROL.sub("", seen)
 
     def ends(self) -> int:
-        """Wait for the end; the exit code."""
+        """Wait for the end; returns the exit code."""
         self.child.expect_exact(pexpect.EOF)
         self.child.wait()
         return int(self.child.exitstatus)
@@ -52,13 +52,13 @@ class ShellOnTerminal:
 
 @contextmanager
 def shell(*arguments: str | Path, cwd: Path, **settings: str) -> Iterator[ShellOnTerminal]:
-    """`chat` on a terminal of 160 columns; settings by name, `PATH` and `DISPLAY` as they are called."""
+    """`chat` on a terminal of 160 columns; settings by name, `PATH` and `DISPLAY` under their own names."""
     plain: Mapping[str, str] = {name: settings.pop(name) for name in ("PATH", "DISPLAY") if name in settings}
     child = pexpect.spawn(
         sys.executable,
         [str(CLI), "chat", *map(str, arguments)],
         cwd=str(cwd),
-        # The terminal of a test does not answer where its cursor stands.
+        # The terminal of a test does not answer queries for its cursor position.
         env={**environment(settings), "DISPLAY": "", "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm-256color", **plain},
         dimensions=(60, 160),
         encoding="utf-8",

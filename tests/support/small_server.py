@@ -1,4 +1,4 @@
-"""A chat model on a server that holds few tokens, which does with longer prompts as llama.cpp, vLLM or Ollama do."""
+"""A chat model on a server with a small context, which treats longer prompts as llama.cpp, vLLM or Ollama do."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from tests.support.openai_server import Json, Raw, Status
 from tests.support.protocol_answers import MARKER, completion, envelope
 
 Kind = Literal["llama.cpp", "vllm", "ollama"]
-_CHARACTERS = 3.5  # of a token, as llama.cpp counts papers
+_CHARACTERS = 3.5  # per token, as llama.cpp counts papers
 
 
 class SmallServer:
-    """Answers what fits: a reading gives findings from all over its passages, a text cites each marker it is shown.
+    """Answers what fits: a reading returns findings from all its passages, a text cites each marker it is shown.
 
-    vLLM refuses a prompt that does not fit with the longest answer, llama.cpp one that does not fit by itself, and cuts
-    an answer off where its context ends. Ollama reads the end of a prompt that is too long and says nothing.
+    vLLM rejects a prompt that does not fit together with the longest answer; llama.cpp one that does not fit by itself,
+    and it cuts an answer off at the end of its context. Ollama silently reads only the end of a long prompt.
 
-    `held` is what each answered request took with its answer, `asked` the forms of them, `invalid` the questions that
-    were asked again, `unread` and `cut` those of which not all was read or written. After `busy_after` answers it is
-    busy.
+    `held` is the size of each answered request with its answer, `asked` their forms, `invalid` the requests that were
+    repeated, `unread` and `cut` those that were not completely read or written. After `busy_after` answers it is busy.
     """
 
     def __init__(self, size: int, kind: Kind = "vllm") -> None:
@@ -76,7 +75,7 @@ class SmallServer:
         return envelope(body, content=" ".join(f"The authors see it in this way too {marker}." for marker in markers))
 
     def _bounded(self, answer: Json, prompt: int, most: int) -> Json:
-        """The answer with its usage, cut off where the context ends."""
+        """The answer with its usage, cut off at the end of the context."""
         choice = answer["choices"][0]
         text = choice["message"]["content"]
         left = self.size - prompt if self.kind == "llama.cpp" else most

@@ -1,7 +1,7 @@
-"""Every way in which text from outside is looked at: by name, a function of the text alone.
+"""Every function that processes text from outside, by name, called with the text alone.
 
-A text may come from a model (drafts, answers, JSON), a paper, a `.bib`, an experiment, or a user (questions). What
-takes more than a text is given ordinary company, so that what is measured is the text.
+A text may come from a model (drafts, answers, JSON), a paper, a `.bib`, an experiment, or a user (questions). Functions
+that take more than a text get ordinary surroundings, so that the text is what is measured.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
 from tests.support.user_readers import USERS
 
-QUESTION: Final = validation._MOST_CHARACTERS  # what is longer is refused as a question
+QUESTION: Final = validation._MOST_CHARACTERS  # longer questions are rejected
 
 
 def _streamed(text: str) -> None:
@@ -132,7 +132,7 @@ def _left_out(text: str) -> str:
 
 
 def _of_a_file(read: Callable[[str], object]) -> Reader:
-    """A reader of what stands in a file: decoded, so without half characters; refused when it is nested too deeply."""
+    """A reader of file contents: decoded, so without lone surrogates; rejected when nested too deeply."""
 
     def tried(text: str) -> None:
         with contextlib.suppress(RecursionError):

@@ -1,4 +1,4 @@
-"""How what users write, what planners answer and what results hold is looked at: functions of a text."""
+"""Functions that process users' text, planners' answers and results, each called with a text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Reader = Callable[[str], object]
 
 
 def _need(text: str) -> Need:
-    """As planned: 300 characters at most."""
+    """As planned: at most 300 characters."""
     return Need("N1", text[:300], (text[:300],))
 
 

@@ -13,7 +13,7 @@ DIMENSIONS = 32
 
 
 class WordEmbedding:
-    """Implements `EmbeddingModel` without weights; `embedded` lists every document text it was asked for."""
+    """Implements `EmbeddingModel` without weights; `embedded` lists every document text it received."""
 
     def __init__(self, name: str = "test:words") -> None:
         self.name = name

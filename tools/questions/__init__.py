@@ -1,1 +1,1 @@
-"""What a question is about: routing, papers and authors it names."""
+"""Analyses questions: their route, and the papers and authors that they name."""

@@ -1,4 +1,4 @@
-"""Which papers a question names by their authors: "Olah et al. (2020)", "what did Greene find in 2021?"."""
+"""Finds the papers that a question names by their authors: "Olah et al. (2020)", "what did Greene find in 2021?"."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*|[^\w\s]")
 _YEAR = re.compile(r"((?:1[5-9]|20|21)\d\d)[a-d]?")
 _KEY_NAME = re.compile(r"([a-z][a-z'-]*)(?:1[5-9]|20|21)\d\d")
 _JOINS = frozenset({"and", "&", ",", "or", "und", "et", "y"})
-# Words after which a year bounds a time rather than naming a paper.
+# Words after which a year limits a period rather than naming a paper.
 _BOUNDS = frozenset({"since", "after", "before", "until", "till", "between", "than"})
 _RANGE = frozenset({"to", "until", "till", "and", "-", "–"})
-# Words beside a name that say it is a person; without one "Brown adipose tissue" would be a paper by Brown.
+# Words next to a name that mark it as a person; without one "Brown adipose tissue" would be a paper by Brown.
 _BEFORE_A_PERSON = frozenset("by did does do has have had what's according to with and or & than as".split())
-_OF_A_PERSON = frozenset("paper papers study article group team lab".split())  # behind "the" and a name
+_OF_A_PERSON = frozenset("paper papers study article group team lab".split())  # after "the" and a name
 _OTHERS = (["et", "al"], ["and", "colleagues"], ["and", "others"], ["and", "coworkers"])
 _AFTER_A_PERSON = frozenset(
     """
@@ -31,7 +31,7 @@ _AFTER_A_PERSON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
-    """Authors named together, the years that follow them, and whether they are surely people."""
+    """Authors named together, the years that follow them, and whether they are certainly people."""
 
     names: tuple[str, ...]
     years: tuple[int, ...]
@@ -40,10 +40,10 @@ class _Mention:
 
 
 def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
-    """For each mention of authors the keys of the papers that it may mean.
+    """For each mention of authors the keys of the papers that it may refer to.
 
-    A name without a year counts only where it means a single paper; one with a year may mean several. A year in
-    which the author has no paper means none.
+    A name without a year counts only when it refers to a single paper; one with a year may refer to several. A year in
+    which the author has no paper refers to none.
     """
     authors = {paper.key: _authors(paper) for paper in papers}
     tokens = [match.group() for match in _TOKEN.finditer(question)]
@@ -62,8 +62,8 @@ def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
 
 
 def led_by(name: str, papers: Sequence[Paper]) -> set[str]:
-    """The keys of the papers whose first author has a family name, folded, or that are called by it in their key."""
-    return {paper.key for paper in papers if name in _authors(paper)[:1] or name in _called(paper)}
+    """The keys of the papers whose first author has a family name, folded, or whose key has it as its name."""
+    return {paper.key for paper in papers if name in _authors(paper)[:1] or name in _key_name(paper)}
 
 
 def folded(text: str) -> str:
@@ -73,20 +73,20 @@ def folded(text: str) -> str:
 
 
 def _authors(paper: Paper) -> tuple[str, ...]:
-    """The family names of a paper, folded; the name in its key first, by which people know it too."""
+    """The family names of a paper, folded; the name in its key first, since people use that too."""
     names = [folded(name) for name in paper.family_names]
-    names = [*(name for name in _called(paper) if name not in names), *names]
+    names = [*(name for name in _key_name(paper) if name not in names), *names]
     return tuple(name for name in names if name)
 
 
-def _called(paper: Paper) -> tuple[str, ...]:
+def _key_name(paper: Paper) -> tuple[str, ...]:
     """The name in a paper's key, folded."""
     in_key = _KEY_NAME.match(folded(paper.key))
     return (in_key.group(1),) if in_key else ()
 
 
 def _meant(mention: _Mention, authors: Mapping[str, tuple[str, ...]], among: set[str]) -> set[str]:
-    """Papers by all the authors named; those they lead and those they wrote alone go before others."""
+    """Papers by all the authors named; those led or written by them alone come before others."""
     found = {key for key in among if set(mention.names) <= set(authors[key])}
     led = {key for key in found if authors[key][0] == mention.names[0]}
     alone = {key for key in led or found if set(authors[key]) == set(mention.names)}
@@ -96,7 +96,7 @@ def _meant(mention: _Mention, authors: Mapping[str, tuple[str, ...]], among: set
 
 
 def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], tuple[int, ...]]:
-    """The authors named, and the years that stand beside none of them."""
+    """The authors named, and the years that stand next to none of them."""
     mentions: list[_Mention] = []
     loose: list[int] = []
     longest = max((len(name.split()) for name in known), default=0)
@@ -117,7 +117,7 @@ def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], t
 
 
 def _in_a_range(tokens: Sequence[str], index: int) -> bool:
-    """Whether a year bounds a time: "since 2015", "from 2015 to 2020", "between 2015 and 2020"."""
+    """True when a year limits a period: "since 2015", "from 2015 to 2020", "between 2015 and 2020"."""
     before = [token.lower() for token in tokens[max(0, index - 3) : index]]
     following = [token.lower() for token in tokens[index + 1 : index + 3]]
     if before[-1:] and before[-1] in _BOUNDS:
@@ -128,9 +128,9 @@ def _in_a_range(tokens: Sequence[str], index: int) -> bool:
 
 
 def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -> tuple[str | None, int]:
-    """The longest author's name that begins at a token, and where it ends.
+    """The longest author's name that starts at a token, and where it ends.
 
-    Names begin with a capital, or are at once followed by a year, "et al." or "and colleagues".
+    Names start with a capital, or are immediately followed by a year, "et al." or "and colleagues".
     """
     for size in range(min(longest, len(tokens) - index), 0, -1):
         written = list(tokens[index : index + size])
@@ -163,7 +163,7 @@ def _joined(
 
 
 def _completed(tokens: Sequence[str], names: tuple[str, ...], index: int, before: str) -> tuple[_Mention, int]:
-    """The mention with "et al." and the years that stand right behind it."""
+    """The mention with "et al." and the years that directly follow it."""
     following = [token.lower() for token in tokens[index : index + 3]]
     and_others = following[:2] in _OTHERS
     possessive = tokens[index - 1].endswith(("'s", "’s", "s'", "s’"))
@@ -184,7 +184,7 @@ def _completed(tokens: Sequence[str], names: tuple[str, ...], index: int, before
 
 
 def _years_behind(tokens: Sequence[str], index: int) -> Iterator[tuple[int, str]]:
-    """The years at a place, with brackets, commas and "and" between; each with where it ends."""
+    """The years at an index, with brackets, commas and "and" between; each with where it ends."""
     while index < len(tokens):
         token = tokens[index]
         if _YEAR.fullmatch(token):

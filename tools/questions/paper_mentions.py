@@ -1,7 +1,7 @@
-"""Which papers of a library a question names: by key, DOI, title, or author and year.
+"""Finds the papers of a library that a question names: by key, DOI, title, or author and year.
 
-By rules alone, so that it costs nothing and can be explained. What is found is taken out of the question, so
-that the words of a title are not read as names or as words about sections.
+By rules only, so that it costs nothing and can be explained. What is found is removed from the question, so that the
+words of a title are not read as names or as words about sections.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .author_mentions import folded, papers_by_author
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|‘([^’]+)’|(?<!\w)'([^']+)'(?!\w)")
 _DOI_LIKE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.\d{4,9}/\S+", re.IGNORECASE)
-# A key stands between blanks and brackets; the second form finds one between letters of another script.
+# A key is delimited by spaces and brackets; the second form finds one between letters of another script.
 _KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/-]*")
 _ASCII_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_:.+/-]*")
 _NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
-_LONG_TITLE = 6  # words from which a title is known without quotes or capitals
-_NEAR = 0.88  # share of equal characters from which two titles are the same, but for a slip
+_LONG_TITLE = 6  # words from which a title is recognised without quotes or capitals
+_NEAR = 0.88  # share of equal characters from which two titles are the same except for a typo
 _SHARED = 0.6  # of a title's words that must be in the question before it is compared
 
 
@@ -39,7 +39,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word of the question: as written, folded for comparing, and where it stands."""
+    """A word of the question: as written, folded for comparison, and its span."""
 
     written: str
     folded: str
@@ -49,7 +49,7 @@ class _Word:
 
 @dataclass(frozen=True, slots=True)
 class _Title:
-    """A form of a paper's title: all of it, or what stands before the colon."""
+    """A form of a paper's title: all of it, or the part before the colon."""
 
     key: str
     words: tuple[str, ...]
@@ -74,7 +74,7 @@ def named_papers(question: str, papers: Sequence[Paper]) -> Named:
 
 
 def _blanked(text: str, start: int, end: int) -> str:
-    """The text with a span left out and all other places unmoved."""
+    """The text with a span replaced by spaces, so that all other offsets are unchanged."""
     return text[:start] + " " * (end - start) + text[end:]
 
 
@@ -96,7 +96,7 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     rest = question
     for start, written in _key_candidates(question):
         word = re.sub(r"['’]s$", "", written.rstrip(".:")).casefold()
-        # "paper" or "2020" may be a key, but is a word until it is marked as one.
+        # "paper" or "2020" may be a key, but counts as a word unless it is marked as a key.
         marked = question[max(0, start - 1) : start] == "@" or word.startswith("@")
         word = word.lstrip("@")
         if not marked and not (re.search(r"\d", word) and re.search(r"[^\W\d]", word)):
@@ -139,7 +139,7 @@ def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
 
 
 def _titles(papers: Sequence[Paper]) -> Iterator[_Title]:
-    """The forms of the titles; one that several papers have names none of them."""
+    """The forms of the titles; a form that several papers share names none of them."""
     forms: dict[tuple[str, ...], list[_Title]] = {}
     for paper in papers:
         whole = _without_bracket(paper.title)
@@ -151,7 +151,7 @@ def _titles(papers: Sequence[Paper]) -> Iterator[_Title]:
 
 
 def _without_bracket(title: str) -> str:
-    """The title without what stands in square brackets at its end, such as its translation."""
+    """The title without square brackets at its end, such as its translation."""
     whole = title.rstrip()
     start = whole.find("[", whole.rfind("]", 0, -1) + 1) if whole.endswith("]") else -1
     return whole[:start].rstrip() if start >= 0 else title
@@ -166,12 +166,12 @@ def _words(text: str) -> list[_Word]:
 
 @lru_cache(maxsize=1 << 15)
 def _title_words(title: str) -> tuple[str, ...]:
-    """The words of a title; kept, since each question asks for those of all papers."""
+    """The words of a title; cached, since each question needs those of all papers."""
     return tuple(word.folded for word in _words(title))
 
 
 def _likeness(one: str, other: str) -> float:
-    """Share of equal characters, 0 to 1; 0 at once when the lengths alone forbid more than `_NEAR`."""
+    """Share of equal characters, 0 to 1; 0 immediately when the lengths alone rule out more than `_NEAR`."""
     total = len(one) + len(other)
     if not total or 2 * min(len(one), len(other)) / total < _NEAR:
         return 0.0
@@ -179,7 +179,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
-    """Where a title stands in the question, if it does."""
+    """The span of a title in the question, if it occurs."""
     words = _words(question)
     size = len(title.words)
     if len(set(title.words) & {word.folded for word in words}) < _SHARED * len(set(title.words)):
@@ -201,7 +201,7 @@ def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
 
 
 def _meant_as_title(title: _Title, window: Sequence[_Word], *, at_start: bool) -> bool:
-    """Whether a few words that are also a title are meant as one."""
+    """True when a few words that are also a title are meant as one."""
     if len(title.words) == 1:
         # A name such as treeheatr or OpenPBTA; "Preprints" is a word like any other.
         odd = title.written == title.written.lower() or re.search(r"\w[A-Z0-9]", title.written)

@@ -1,4 +1,4 @@
-"""Where a question should look: in one paper or over the library, and in which kinds of section."""
+"""Routes a question: to one paper or to the library, and to kinds of section."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Track = Literal["one_paper", "survey"]
 class Route:
     """The track of a question, the papers it names (one on "one_paper") and the kinds of section it asks for.
 
-    A survey that names papers is about those; one that names none is about the whole library.
+    A survey that names papers covers those; one that names none covers the whole library.
     """
 
     track: Track
@@ -33,7 +33,7 @@ class Route:
 
 
 def route(question: str, papers: Sequence[Paper]) -> Route:
-    """Where to look for the answer to a question, by rules alone; any text has a route."""
+    """The route of a question, by rules alone; any text has one."""
     named = named_papers(question, papers)
     track: Track = "one_paper" if len(named.keys) == 1 else "survey"
     return Route(
@@ -42,10 +42,9 @@ def route(question: str, papers: Sequence[Paper]) -> Route:
 
 
 def route_in(question: str, library: Library) -> Route:
-    """Where to look for the answer in a library; blocks.
+    """The route of a question in a library; blocks.
 
-    When the question names no paper outright, but a thing that one paper alone writes about at length, that paper is
-    meant.
+    When the question names no paper directly, but a thing that only one paper covers at length, it is about that paper.
     """
     papers = library.papers()
     found = route(question, papers)
@@ -57,7 +56,7 @@ def route_in(question: str, library: Library) -> Route:
     return Route("one_paper", (key,), asked_categories(question, about_a_paper=True, alone=True))
 
 
-# Words that ask for a kind of section whatever the question is about.
+# Words that ask for a kind of section in any question.
 _ANYWHERE: tuple[tuple[Category, str], ...] = (
     (Category.ABSTRACT, r"abstract sections?|in (?:the|their) abstracts?"),
     (Category.INTRODUCTION, r"introductions|introduction sections?|in (?:the|their) introduction"),
@@ -66,7 +65,7 @@ _ANYWHERE: tuple[tuple[Category, str], ...] = (
     (Category.CONCLUSION, r"limitations?|future (?:work|directions?|research)|conclusions?|discussion sections?"),
     (Category.RELATED_WORK, r"(?:related|prior|previous|earlier) works?|literature reviews?"),
 )
-# Words that do so in a question about papers that are named; else they are what the question is about.
+# Words that do so only in a question that names papers; otherwise they are its subject.
 _OF_A_PAPER: tuple[tuple[Category, str], ...] = (
     (Category.ABSTRACT, r"abstract"),
     (Category.INTRODUCTION, r"introduction|background|motivat\w+"),
@@ -77,7 +76,7 @@ _OF_A_PAPER: tuple[tuple[Category, str], ...] = (
     ),
     (Category.CONCLUSION, r"conclude[sd]?|discussion|outlook|implications?"),
 )
-# Ways of asking that tell the kind of section when one paper is asked.
+# Ways of asking that imply the kind of section in a question about one paper.
 _OF_ONE_PAPER: tuple[tuple[Category, str], ...] = (
     (Category.EVALUATION, r"how (?:does|do|did)\b.*\bcompare|finds?|found"),
     (Category.METHOD, r"how (?:did|does|do|is|are|was|were)(?!.*\b(?:compare|differ|perform|evaluate|validate)\b)"),

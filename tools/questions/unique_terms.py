@@ -1,7 +1,7 @@
-"""Which paper a question means by a name that is its own: of a method, a data set, a group of people, an author.
+"""Finds the paper that a question refers to by a unique name: of a method, a data set, a group of people, an author.
 
-A name is a word with a capital that is no word of the bundled embedding's vocabulary: 30,000 common words, so that
-"Clustermatch" or "GABP" is a name and "Bayesian" or "Brown" is none.
+A name is a capitalised word that is not in the bundled embedding's vocabulary of 30,000 common words, so
+"Clustermatch" or "GABP" is a name and "Bayesian" or "Brown" is not.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .author_mentions import folded, led_by
 
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _YEAR = re.compile(r"\b(?:1[5-9]|20|21)\d\d\b")
-_FEWEST_CHUNKS: Final = 3  # in which a paper uses a name that is its own
-_SHARE: Final = 2 / 3  # of all chunks that have the name
+_FEWEST_CHUNKS: Final = 3  # in which a paper uses a name of its own
+_SHARE: Final = 2 / 3  # of all chunks that contain the name
 _MOST_CHUNKS: Final = 500
 
 
 def paper_of_coined_name(question: str, library: Library) -> str | None:
-    """The key of the one paper that all names in a question point to; None when there is none, or several. Blocks."""
+    """The key of the one paper that all names in a question point to; None when there is none or several. Blocks."""
     meant: set[str] = set()
     for name in coined_names(question):
-        # A year beside an author was looked at before, and no paper is of both.
+        # A year next to an author was checked before, and no paper matches both.
         led = set() if _YEAR.search(question) else led_by(name, library.papers())
         owner = next(iter(led)) if len(led) == 1 else None if led else _owner(name, library)
         if owner is not None:
@@ -35,7 +35,7 @@ def paper_of_coined_name(question: str, library: Library) -> str | None:
 
 
 def coined_names(question: str) -> list[str]:
-    """The words of a question that are names, in order, each once."""
+    """The words of a question that are names, in order, without repeats."""
     tokenizer = load_tokenizer(EMBEDDER)
     names: list[str] = []
     for match in _WORD.finditer(question):
@@ -48,7 +48,7 @@ def coined_names(question: str) -> list[str]:
 
 
 def _owner(name: str, library: Library) -> str | None:
-    """The paper that holds most of the chunks with a name."""
+    """The paper that has most of the chunks containing a name."""
     terms = library.fulltext.analyze(name)
     if not terms:
         return None

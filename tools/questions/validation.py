@@ -1,4 +1,4 @@
-"""What can be asked: a question as one line of words."""
+"""Validates a question: one line of words."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from ...errors import InputError
 from ..scope import require_words
 
 MOST_WORDS: Final = 400
-_MOST_CHARACTERS: Final = 4000  # also of scripts that put no blanks between words
+_MOST_CHARACTERS: Final = 4000  # also for scripts without spaces between words
 
 
 class QuestionError(InputError):
-    """The question cannot be asked."""
+    """The question is not valid."""
 
     default_help = "Ask in a sentence or two."
 
 
 def plain_question(text: object) -> str:
-    """The question on one line, its white space folded; raises `QuestionError`.
+    """The question on one line with white space folded; raises `QuestionError`.
 
-    A control character is refused rather than dropped: whoever pasted it should see what is asked.
+    A control character is rejected rather than dropped: whoever pasted it should see what is asked.
     """
     if not isinstance(text, str):
-        raise QuestionError(f"The question is text, not {type(text).__name__}.")
+        raise QuestionError(f"The question must be text, not {type(text).__name__}.")
     question = " ".join(text.split())
     odd = next((character for character in question if unicodedata.category(character) in ("Cc", "Cs")), None)
     if odd is not None:
-        raise QuestionError(f"The question holds the control character U+{ord(odd):04X}.", help="Type it anew.")
+        raise QuestionError(f"The question contains the control character U+{ord(odd):04X}.", help="Type it again.")
     require_words(question)
     if len(question.split()) > MOST_WORDS or len(question) > _MOST_CHARACTERS:
         raise QuestionError(

@@ -23,17 +23,17 @@ def _environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("build", "given", "said"),
     [
-        (build_section_graph, {"sektion": "results", "experiment": {}}, "'sektion' (is it 'section'?)"),
+        (build_section_graph, {"sektion": "results", "experiment": {}}, "'sektion' (did you mean 'section'?)"),
         (build_section_graph, {"section": "results", "exp": EXPERIMENT}, "'exp'"),
         (build_section_graph, {"section": "results"}, "field experiment is missing"),
         (build_section_graph, {"experiment": EXPERIMENT}, "field section"),
         (build_section_graph, {}, "is empty"),
         (build_section_graph, {"section": "results", "experiment": EXPERIMENT, "words": 3}, "'words'"),
-        (build_paper_graph, {"experiments": EXPERIMENT}, "'experiments' (is it 'experiment'?)"),
+        (build_paper_graph, {"experiments": EXPERIMENT}, "'experiments' (did you mean 'experiment'?)"),
         (build_paper_graph, {"section": "results", "experiment": EXPERIMENT}, "'section'"),
-        (build_research_graph, {"questoin": "Are scores calibrated?"}, "'questoin' (is it 'question'?)"),
+        (build_research_graph, {"questoin": "Are scores calibrated?"}, "'questoin' (did you mean 'question'?)"),
         (build_research_graph, {"papers": []}, "field question is missing"),
-        (build_research_graph, {"question": "Are scores calibrated?", "min_yaer": 2000}, "(is it 'min_year'?)"),
+        (build_research_graph, {"question": "Are scores calibrated?", "min_yaer": 2000}, "(did you mean 'min_year'?)"),
         (build_research_graph, {"question": "Are scores calibrated?", "papers": "varga"}, "field papers"),
         (build_research_graph, {"question": "Are scores calibrated?", "min_year": "soon"}, "field min_year"),
         (build_conversation_graph, {"question": "Are scores calibrated?"}, "'question'"),
@@ -46,7 +46,7 @@ async def test_a_wrong_input_field_is_one_error_that_names_the_valid_ones(build:
     message = str(raised.value)
     assert said in message and "\n" not in message and raised.value.exit_code == 2
     if "unknown" in message or "missing" in message:
-        named = message.rpartition("there are ")[2]
+        named = message.rpartition("known fields: ")[2]
         assert {"section", "experiment", "question", "asked"} & set(named.rstrip(".").split(", "))
 
 
@@ -54,9 +54,9 @@ async def test_a_wrong_input_field_is_one_error_that_names_the_valid_ones(build:
 @pytest.mark.parametrize(
     ("context", "said"),
     [
-        ({"section_wrods": 100}, "context: unknown field 'section_wrods' (is it 'section_words'?)"),
+        ({"section_wrods": 100}, "context: unknown field 'section_wrods' (did you mean 'section_words'?)"),
         ({"section_words": "many"}, "context: field section_words"),
-        ({"chat_api_key": "sk-secret"}, "chat_api_key is a key"),
+        ({"chat_api_key": "sk-secret"}, "chat_api_key is an API key"),
     ],
 )
 async def test_a_wrong_context_field_is_named(graph: Any, context: Any, said: str) -> None:
@@ -78,5 +78,5 @@ async def test_what_runs_in_a_step_of_another_graph_is_given_its_state_and_names
     parent.add_node("section", build_section_graph().compile())
     parent.add_edge(START, "section")
     parent.add_edge("section", END)
-    with pytest.raises(CiteloomError, match="field experiment is missing; there are section, experiment"):
+    with pytest.raises(CiteloomError, match="field experiment is missing; known fields: section, experiment"):
         await parent.compile().ainvoke({"section": "results", "notes": "my own"})

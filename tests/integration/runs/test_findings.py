@@ -123,7 +123,7 @@ async def test_a_repair_that_makes_it_worse_is_taken_back(
         "It was 0.4242 [number not found]."
     )
     assert [item["rule"] for item in record["findings"]] == ["number-not-found"]
-    assert "The repair of 1 sentence made nothing better and was taken back." in record["warnings"]
+    assert "The repair of 1 sentence was no improvement and was reverted." in record["warnings"]
 
 
 async def test_a_draft_without_a_citation_is_written_again_as_a_whole(

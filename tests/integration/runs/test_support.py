@@ -123,7 +123,7 @@ async def test_what_is_better_stays_where_what_is_not_goes(write: Any) -> None:
     record = (await write(model)).record
     assert "Calibration helps (" in record["text"] and "never" not in record["text"]
     assert "Every wearer slept well" in record["text"] and "Every sleeper" not in record["text"]
-    assert "The repair of 1 sentence made nothing better and was taken back." in record["warnings"]
+    assert "The repair of 1 sentence was no improvement and was reverted." in record["warnings"]
     assert [finding["rule"] for finding in record["findings"]] == ["unsupported", "partly-supported"]
     first, last = model.judged[0], model.judged[-1]
     assert len(first) == 4 and len(last) <= 2, "a sentence that did not change is judged once"

@@ -272,4 +272,4 @@ def test_passages_that_an_older_run_did_not_count_are_no_zero() -> None:
         "sentences": {"cited": 1, "judged": 1, "unjudged": 0},
     }
     page = evidence_report(record)
-    assert "Passages: not counted by the older Citeloom that searched." in page
+    assert "Passages: not counted (searched by an older version)." in page

@@ -154,7 +154,7 @@ async def test_two_bad_answers_leave_the_window_out_and_say_so(
 ) -> None:
     caller, notes = scripted(answer(finding(9)), "sorry"), []
     assert await read(caller, prompts, make_window(), notes) == []
-    assert notes == ["zietz2024probability:00007+1: left out, since the reader gave no valid answer, twice."]
+    assert notes == ["zietz2024probability:00007+1: left out, since the reader gave no valid answer in two attempts."]
 
 
 ALONE = [finding(1), finding(4, need="N2", statement="It fails elsewhere.")]
