@@ -79,8 +79,8 @@ def with_own_statements(
     existing = plain_wording(as_written("\n\n".join([text, *earlier])))
     for item in citing_statements(experiment, known_keys):
         here = any(item.field == field or item.field.startswith(f"{field}[") for field in SECTIONS[kind].stated)
-        if here and plain_wording(as_written(item.text)) not in said:
-            text = _put_in(text, item)
+        if here and plain_wording(as_written(item.text)) not in existing:
+            text = _insert(text, item)
     failed = failed_statement(kind, experiment)
     return (
         text

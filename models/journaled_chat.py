@@ -117,9 +117,9 @@ class JournaledChat:
             reader.finish(str(answer.message.text))
         return answer
 
-    async def _once(self, record: CallRecord, asked: _Asked, reader: StreamSubscription | None) -> Answer:
+    async def _once(self, record: CallRecord, asked: _Request, reader: StreamSubscription | None) -> Answer:
         """The answer from the journal, from an equal call in flight, or by asking, heard by `reader` then."""
-        made: list[_Made] = []
+        made: list[_NewAnswer] = []
 
         async def ask(request: PaidRequest, _: Sequence[int]) -> list[CallResult]:
             most = Hold(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
