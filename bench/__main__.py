@@ -68,7 +68,7 @@ def main() -> None:
     if rows:
         print(f"\n{table(rows)}\n")
     if "embedder" in parts:
-        _embedder()
+        _embedder(given.rounds)
     if "retrieval" in parts:
         _tell("retrieval: what each stage finds ...")
         retrieval.measure()
@@ -135,10 +135,12 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     return rows
 
 
-def _embedder() -> None:
+def _embedder(rounds: int) -> None:
     """The table of the embedder's settings, where the real papers are."""
     _tell("embedder: what else could be set ...")
-    done = subprocess.run([sys.executable, "bench/embedder.py", "--chunks", "12", "--rounds", "2"], cwd=ROOT)
+    chunks, rounds = (12, 2) if rounds > 1 else (2, 1)
+    command = [sys.executable, "bench/embedder.py", "--chunks", str(chunks), "--rounds", str(rounds)]
+    done = subprocess.run(command, cwd=ROOT)
     if done.returncode:
         _tell("embedder: left out, see the line above")
 
