@@ -63,9 +63,7 @@ def shorten(whole: Path, part: Path) -> None:
     "part",
     [pytest.param(part, marks=[] if part in SHORT else [pytest.mark.long]) for part in (*PARTS, *ASKED_FOR)],
 )
-def test_a_part_of_the_benchmarks_starts_and_prints_its_figures(
-    part: str, small_shared: Path, tmp_path: Path
-) -> None:
+def test_a_part_of_the_benchmarks_starts_and_prints_its_figures(part: str, small_shared: Path, tmp_path: Path) -> None:
     arguments = ["--rounds", "1", "--home", str(tmp_path / "home")]
     done = subprocess.run(
         [sys.executable, "-m", "bench", part, *arguments],
