@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from ..text.sentences import sentences_between
@@ -25,6 +26,7 @@ _LATEX_ITEM = re.compile(r"\\item\b(?:\[[^\[\]]{0,80}\])?\s*")
 _ENDS = re.compile(r"[.!?][)\"\u201d*_]{0,3}$")
 _JOINED = 1_500  # characters of the longest sentence with formulas
 _HEAD = 200  # characters of the names of a table's columns
+_KEPT = 512  # texts whose units are cached: what is searched for is shown, quoted and searched for again
 _FEWEST_ROWS = 2  # of a table that lost its bars and has no caption
 
 
@@ -38,7 +40,8 @@ class ReadableUnit:
     kind: UnitKind
 
 
-def readable_units(text: str) -> list[ReadableUnit]:
+@lru_cache(maxsize=_KEPT)
+def readable_units(text: str) -> tuple[ReadableUnit, ...]:
     """The units of `text` in order; they do not overlap, and each shows at least one letter."""
     parts = [part for part in parts_of(text) if part.kind != "picture"]
     if all(part.kind in {"title", "left out"} for part in parts):  # a few words are all there is
@@ -53,7 +56,7 @@ def readable_units(text: str) -> list[ReadableUnit]:
         else:
             found += _units(text, _read_on(text, parts, index))
             index += 1
-    return _with_formulas(text, found)
+    return tuple(_with_formulas(text, found))
 
 
 def _read_on(text: str, parts: Sequence[Part], index: int) -> Part:
