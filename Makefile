@@ -2,6 +2,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 BIN := .venv/bin
 DEMO := demo-out
+WORKERS ?= 2
+PARALLEL = -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test unit integration acceptance torture lint types contract check bench clean
@@ -28,17 +30,17 @@ demo: install ## Index the sample library and write a discussion from it (no key
 	$(BIN)/python cli.py --home $(DEMO)/.citeloom ingest examples/library --bib examples/library/library.bib
 	$(BIN)/python cli.py --home $(DEMO)/.citeloom discussion --exp examples/exp.json --out $(DEMO)
 
-test: dev ## Run all tests but the long ones
-	$(BIN)/python -m pytest tests/unit tests/integration
+test: dev ## Run all tests but the long ones, in parallel (WORKERS=2)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/unit tests/integration
 
 unit: dev ## Run the fast tests
 	$(BIN)/python -m pytest tests/unit
 
 integration: dev ## Run the tests with real stores, sockets, processes and papers
-	$(BIN)/python -m pytest tests/integration
+	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration
 
 acceptance: dev ## Run the long tests: real papers, thirty questions, 200 adversarial runs, kills, answers on a terminal
-	$(BIN)/python -m pytest tests/acceptance
+	$(BIN)/python -m pytest $(PARALLEL) -m long tests/acceptance tests/integration
 
 torture: dev ## Kill a section at every write, a paper at 60 random moments; every degenerate text at 100 kB (long)
 	$(BIN)/python -m pytest -s tests/torture

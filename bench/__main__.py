@@ -68,7 +68,7 @@ def main() -> None:
     if rows:
         print(f"\n{table(rows)}\n")
     if "embedder" in parts:
-        _embedder()
+        _embedder(given.rounds)
     if "retrieval" in parts:
         _log("retrieval: quality of each stage ...")
         retrieval.measure()
@@ -135,10 +135,12 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     return rows
 
 
-def _embedder() -> None:
+def _embedder(rounds: int) -> None:
     """Print the table of embedder settings, if the real papers are available."""
     _log("embedder: alternative settings ...")
-    done = subprocess.run([sys.executable, "bench/embedder.py", "--chunks", "12", "--rounds", "2"], cwd=ROOT)
+    chunks, rounds = (12, 2) if rounds > 1 else (2, 1)
+    command = [sys.executable, "bench/embedder.py", "--chunks", str(chunks), "--rounds", str(rounds)]
+    done = subprocess.run(command, cwd=ROOT)
     if done.returncode:
         _log("embedder: skipped, see the line above")
 

@@ -19,7 +19,7 @@ from citeloom.citations.checks.number_parsing import Number, claimed_numbers
 from citeloom.citations.checks.number_tracing import number_findings
 from citeloom.experiment import Experiment
 from citeloom.text.sentences import sentence_spans
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 CASES = ROOT / "tests/unit/cases"
 _SAME = Decimal("0.001")

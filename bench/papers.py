@@ -36,9 +36,8 @@ def material() -> Material:
         return Material(_grouped(chosen), shared / "corpus" / "library.bib", experiments[0], note, pdfs)
     samples = ROOT / "examples" / "library"
     note = "the sample papers of examples/library, since there are no real ones (set CITELOOM_SHARED)"
-    return Material(
-        _grouped(sorted(samples.glob("*.md"))), samples / "library.bib", ROOT / "examples" / "exp.json", note
-    )
+    groups = _grouped(sorted(samples.glob("*.md")))
+    return Material(groups, samples / "library.bib", ROOT / "examples" / "exp.json", note, pdfs)
 
 
 def _grouped(papers: list[Path]) -> tuple[tuple[Path, ...], ...]:

@@ -95,6 +95,7 @@ class _Remembering(LocalEmbedding):
     """Embeds a query once for all stages."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._queries: dict[str, Vector] = {}
 
     async def embed_query(self, text: str) -> Vector:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from ..text.sentences import sentences_between
@@ -26,6 +27,7 @@ _ENDS = re.compile(r"[.!?][)\"\u201d*_]{0,3}$")
 _JOINED = 1_500  # maximum characters of a sentence with formulas
 _HEAD = 200  # maximum characters of a table's column names
 _FEWEST_ROWS = 2  # for a table that lost its bars and has no caption
+_CACHED = 512  # texts whose units are cached: what is found is shown, quoted and searched again
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class ReadableUnit:
     kind: UnitKind
 
 
-def readable_units(text: str) -> list[ReadableUnit]:
+@lru_cache(maxsize=_CACHED)
+def readable_units(text: str) -> tuple[ReadableUnit, ...]:
     """The units of `text` in order, without overlap; each shows at least one letter."""
     parts = [part for part in parts_of(text) if part.kind != "picture"]
     if all(part.kind in {"title", "left out"} for part in parts):  # there are only a few words
@@ -53,7 +56,7 @@ def readable_units(text: str) -> list[ReadableUnit]:
         else:
             found += _units(text, _reclassified(text, parts, index))
             index += 1
-    return _with_formulas(text, found)
+    return tuple(_with_formulas(text, found))
 
 
 def _reclassified(text: str, parts: Sequence[Part], index: int) -> Part:

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_sessionstart() -> None:
+    """Let Ctrl-C reach the commands that tests start, also where a script runs the tests in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # which every process that is started would inherit
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Costly fixtures, made once a session or module, see no settings of the machine and no `.env` either."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if (name.startswith("CITELOOM_") and name != "CITELOOM_SHARED") or name.startswith("OPENAI_"):
+                patch.delenv(name)
+        patch.delenv("COLUMNS", raising=False)  # which a parallel run sets for its workers
+        folder = tmp_path_factory.mktemp("session")
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "configuration of the user"))
+        patch.chdir(folder)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -23,12 +44,8 @@ def shared_dir() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _only_declared_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """A test sees no setting of the machine it runs on and no `.env` of the folder it was started in."""
-    for name in list(os.environ):
-        if (name.startswith("CITELOOM_") and name != "CITELOOM_SHARED") or name.startswith("OPENAI_"):
-            monkeypatch.delenv(name)
-    monkeypatch.delenv("COLUMNS", raising=False)  # which a parallel run sets for its workers
+def _folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A test works in a folder of its own, with a user configuration of its own."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration of the user"))
     monkeypatch.chdir(tmp_path)
     yield

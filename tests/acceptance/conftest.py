@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from citeloom.stores.library import Library
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All that lies here is long."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(scope="session")
 def corpus_library(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     """The 57 papers with the bundled embedding; read only, since all tests of the session share it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -23,13 +24,24 @@ QUESTION = "How does temperature scaling change the calibration for new wearers?
 FOLLOWING = "What about its limits?"
 
 
-@pytest.fixture
-def told(home: Path, tmp_path: Path) -> str:
-    """The id of a conversation of two turns in the home, without a chat model."""
-    done = piped(f"research {QUESTION}\n{FOLLOWING}\n", home, tmp_path)
+@pytest.fixture(scope="module")
+def spoken(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A home with a conversation of two turns, without a chat model, and its id; to be copied, never written to."""
+    folder = tmp_path_factory.mktemp("conversation")
+    home = Path(shutil.copytree(sample_home, folder / "home"))
+    done = piped(f"research {QUESTION}\n{FOLLOWING}\n", home, folder)
     thread = re.search(r"chat --thread (chat-\w+)", done.stderr)
     assert thread is not None, done.stderr
-    return thread[1]
+    return home, thread[1]
+
+
+@pytest.fixture
+def told(spoken: tuple[Path, str], home: Path) -> str:
+    """The id of the conversation, in a home of its own."""
+    made, thread = spoken
+    shutil.rmtree(home)
+    shutil.copytree(made, home)
+    return thread
 
 
 def test_list_show_export_and_delete(told: str, home: Path, tmp_path: Path, citeloom: Citeloom) -> None:

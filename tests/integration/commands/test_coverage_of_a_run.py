@@ -62,6 +62,7 @@ def test_a_run_whose_passages_were_read_says_so_and_ends_well(
     assert f"{passages['read']} read, 0 unreadable" in done.err and "shown to the model were read" not in done.err
 
 
+@pytest.mark.long
 def test_a_paper_counts_the_passages_of_its_sections(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> None:
     record = citeloom("paper", "--exp", exp, "--home", home, "--out", tmp_path, "--json").json
     for things, counts in record["coverage"].items():

@@ -9,13 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.cli_process import ROOT, environment
 
 PATIENCE = 60.0  # seconds, which neither text is read in
-# The command line, which says when it begins to read a paper; Ctrl-C reaches it whoever started pytest.
+# The command line, which says when it begins to read a paper.
 COMMAND = """\
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
+import sys
 from citeloom.ingestion import sources
 parse = sources.parse_markdown
 def heard(text):
@@ -59,6 +60,7 @@ def test_ctrl_c_ends_an_ingest_inside_a_paper_of_eight_megabytes_of_headings(tmp
     assert last.startswith("Paused: interrupted") and "ingest papers" in last
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_section_whose_results_are_two_megabytes(home: Path, tmp_path: Path) -> None:
     results = "The baseline explains 72.5% of the edges (A, [1-, <!--. " * 36_000
     concept = {"title": "Node degree", "description": "Degree explains edges."}

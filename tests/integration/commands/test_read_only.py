@@ -95,6 +95,7 @@ def test_from_python_it_is_searched_and_listed_and_a_call_that_writes_is_one_err
     assert files_of(denied) == before and copy != denied and not copy.exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="mounts and modes are those of POSIX")
 def test_on_a_read_only_mount_papers_are_found_and_an_ingest_is_refused(home: Path, exp: Path, tmp_path: Path) -> None:
     if os.geteuid() == 0:

@@ -69,6 +69,7 @@ def test_a_line_of_words_that_no_paper_has_is_answered_with_a_hint(chat: Chat) -
     assert "Stage 1" not in done.err
 
 
+@pytest.mark.long
 def test_what_can_be_a_question_is_asked(chat: Chat) -> None:
     done = chat(
         "temperature scaling",

@@ -30,6 +30,7 @@ def test_numbers_stand_for_the_papers_of_the_last_list(home: Path, tmp_path: Pat
         assert person.ends() == 0
 
 
+@pytest.mark.long
 def test_results_are_saved_under_the_question_and_never_over_a_file(home: Path, tmp_path: Path) -> None:
     with shell("--home", home, cwd=tmp_path) as person:
         person.sees(PROMPT)
@@ -49,6 +50,7 @@ def test_results_are_saved_under_the_question_and_never_over_a_file(home: Path, 
     assert "varga2021calibration" in saved.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="the opener of this system cannot be replaced on PATH")
 def test_open_gives_the_file_to_the_systems_opener_or_says_where_it_lies(home: Path, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
@@ -79,6 +81,7 @@ def test_unknown_commands_get_a_near_one(home: Path, tmp_path: Path) -> None:
         assert "summary N|KEY" in told
 
 
+@pytest.mark.long
 def test_an_empty_library_is_said_at_once_and_the_shell_goes_on_when_papers_come(home: Path, tmp_path: Path) -> None:
     empty = tmp_path / "later"
     with shell("--home", empty, cwd=tmp_path) as person:
@@ -88,6 +91,7 @@ def test_an_empty_library_is_said_at_once_and_the_shell_goes_on_when_papers_come
         person.type("list", "3 papers")
 
 
+@pytest.mark.long
 def test_a_library_that_cannot_be_opened_is_told_at_the_prompt(home: Path, tmp_path: Path) -> None:
     with shell(
         "--home", home, cwd=tmp_path, EMBEDDING_MODEL="another", EMBEDDING_BASE_URL="http://127.0.0.1:9"
@@ -99,6 +103,7 @@ def test_a_library_that_cannot_be_opened_is_told_at_the_prompt(home: Path, tmp_p
         assert person.ends() == 0
 
 
+@pytest.mark.long
 def test_lines_are_remembered_and_completed(home: Path, tmp_path: Path) -> None:
     with shell("--home", home, cwd=tmp_path) as person:
         person.sees(PROMPT)

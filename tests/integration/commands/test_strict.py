@@ -131,6 +131,7 @@ class WritingSix(JudgingModel):
         return super().__call__(body)
 
 
+@pytest.mark.long
 def test_a_strict_paper_keeps_its_other_sentences_and_says_whose_were_left_out(
     citeloom: Citeloom, server: FakeOpenAI, home: Path, exp: Path, tmp_path: Path, settings: dict[str, str]
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_strict_paper_keeps_its_other_sentences_and_says_whose_were_left_out(
         assert citation["sentence"] in record["text"]
 
 
+@pytest.mark.long
 def test_a_run_that_stopped_in_the_repair_gives_the_same(
     citeloom: Citeloom, discussion: Any, server: FakeOpenAI, settings: dict[str, str], tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def test_prices_that_are_none_are_refused(citeloom: Citeloom, home: Path, prices
     assert "prices" in done.errors[0] and "citeloom.toml" not in done.errors[0]
 
 
+@pytest.mark.long
 def test_the_budget_of_a_paper_is_that_of_all_its_sections(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:

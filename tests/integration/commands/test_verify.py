@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from citeloom import Conversation, open_library, research
+from citeloom import Conversation, open_library, research, write_section
 from tests.integration.commands.conftest import Citeloom
+from tests.support.sample_library import EXPERIMENT
 
 Change = Callable[[dict[str, Any]], None]
 
 
+@pytest.fixture(scope="module")
+def discussion(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The JSON file of a discussion; to be copied, never written to."""
+    folder = tmp_path_factory.mktemp("discussion")
+    with open_library(shutil.copytree(sample_home, folder / "home")) as library:
+        write_section(library, "discussion", EXPERIMENT, out=folder)
+    return folder / "discussion.json"
+
+
 @pytest.fixture
-def written(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> Path:
-    done = citeloom("discussion", "--exp", exp, "--home", home, "--out", tmp_path)
-    assert done.code == 0, done.err
-    return tmp_path / "discussion.json"
+def written(discussion: Path, tmp_path: Path) -> Path:
+    """The JSON file of a discussion, to be changed."""
+    return Path(shutil.copy(discussion, tmp_path))
 
 
 def test_each_citation_can_be_checked_without_the_library(citeloom: Citeloom, written: Path, home: Path) -> None:

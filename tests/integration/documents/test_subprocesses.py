@@ -29,9 +29,7 @@ line.recv(1)
 """
 # The command line with that program in place of pandoc.
 COMMAND = """\
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started pytest
-import os, sys
+import sys
 import pypandoc
 pypandoc.get_pandoc_path = lambda: sys.argv[1]
 program, sys.argv = sys.argv[1], ["cli.py", *sys.argv[2:]]

@@ -117,7 +117,7 @@ def test_a_finished_paper_is_shown_again_without_a_call(whole: Whole) -> None:
 @pytest.mark.parametrize(
     "kill_at",
     [
-        pytest.param("planning", id="in-the-first-section-while-it-searches"),
+        pytest.param("planning", id="in-the-first-section-while-it-searches", marks=pytest.mark.long),
         pytest.param("writing: writing the discussion", id="in-the-second-section-while-it-is-written"),
     ],
 )

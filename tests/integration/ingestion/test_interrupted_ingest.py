@@ -29,16 +29,18 @@ MOMENTS = [
     (1, "Embedded", 3),
     (1, "Staged", 1),
     (1, "Vectors", 1),
+    (1, "Stored", 1),
+    (1, "Words", 2),
+    (2, "Staged", 2),
+    (2, "FullText", 1),
+]
+FURTHER_MOMENTS = [
     (1, "FullText", 1),
     (1, "Words", 1),
-    (1, "Stored", 1),
     (1, "Staged", 2),
     (1, "Vectors", 2),
-    (1, "Words", 2),
     (2, "Staged", 1),
-    (2, "Staged", 2),
     (2, "Vectors", 1),
-    (2, "FullText", 1),
     (2, "Words", 1),
     (2, "Stored", 1),
 ]
@@ -83,7 +85,10 @@ async def undisturbed(tmp_path: Path, papers: Path, edit: Callable[[], object] |
     return seen
 
 
-@pytest.mark.parametrize(("together", "event", "number"), MOMENTS)
+@pytest.mark.parametrize(
+    ("together", "event", "number"),
+    [*MOMENTS, *(pytest.param(*moment, marks=pytest.mark.long) for moment in FURTHER_MOMENTS)],
+)
 async def test_a_killed_ingest_is_made_good(
     home: Home,
     papers: Path,
@@ -109,7 +114,11 @@ async def test_a_killed_ingest_is_made_good(
 
 
 @pytest.mark.parametrize(
-    ("event", "number"), [("Embedded", 1), ("Staged", 1), ("Vectors", 1), ("FullText", 1), ("Words", 1), ("Stored", 1)]
+    "event",
+    [
+        *("Embedded", "Staged", "Stored"),
+        *(pytest.param(event, marks=pytest.mark.long) for event in ("Vectors", "FullText", "Words")),
+    ],
 )
 async def test_a_killed_edit_leaves_the_old_or_the_new_text(
     home: Home, papers: Path, tmp_path: Path, open_library: Callable[..., Library], event: str, number: int

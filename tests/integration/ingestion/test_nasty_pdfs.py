@@ -65,6 +65,7 @@ def test_two_columns_are_indexed_in_reading_order(nasty: Path, library: Library)
     assert "consectetuer adipiscing elit" in " ".join(stored.chunk.text for stored in chunks.values())
 
 
+@pytest.mark.long
 def test_a_folder_of_them_leaves_nothing_half(nasty: Path, library: Library) -> None:
     report = asyncio.run(ingest(library, [nasty]))
     assert report.added == ("multicolumn",)

@@ -182,7 +182,13 @@ async def test_passages_of_no_note_are_dropped_and_missing_ones_made_again(
     assert problems(library) == [] and (await matches(library))[0] == ("ada2020", NOTE)
 
 
-@pytest.mark.parametrize("event", ["Embedded", "Staged", "Vectors", "FullText", "Words", "Stored"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        *("Embedded", "Staged", "Stored"),
+        *(pytest.param(event, marks=pytest.mark.long) for event in ("Vectors", "FullText", "Words")),
+    ],
+)
 async def test_a_kill_while_a_note_changes_leaves_the_old_or_the_new_one(
     home: Home, papers: Path, note: Path, open_library: Callable[..., Library], event: str
 ) -> None:

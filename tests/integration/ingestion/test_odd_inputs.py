@@ -62,6 +62,7 @@ def bib(content: str, *keys: str) -> Callable[[Path], object]:
 
 
 WORDS = "Looms weave cloth. "
+LONG = ("10,000 headings",)
 ROWS = [
     # Files that are no text
     Row("empty file", put("x.md", b""), refused={"x.md": "is empty"}),
@@ -193,7 +194,9 @@ def folder(tmp_path: Path) -> Path:
     return inside
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.name, marks=[pytest.mark.long] if row.name in LONG else []) for row in ROWS]
+)
 async def test_it_is_taken_in_or_refused(row: Row, folder: Path, library: Library) -> None:
     if row.name == "no permission" and os.geteuid() == 0:
         pytest.skip("root may read everything")

@@ -67,6 +67,7 @@ async def ask(opened: Session, asked: str, kind: Any = "follow-up") -> dict[str,
     return (await take_turn(THREAD, TurnRequest(asked, kind), opened)).record
 
 
+@pytest.mark.long
 async def test_twelve_turns(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writer = Librarian()
     opened = session()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from citeloom.citations import render
 from citeloom.config import CitationStyle
 from citeloom.roles.protocols import Verdict
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 SOURCES = (
     make_source("E1", "b2019"),

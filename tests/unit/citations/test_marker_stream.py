@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from citeloom.citations import render
 from citeloom.citations.marker_stream import Cited, MarkerStream
 from citeloom.config import CitationStyle
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 SOURCES = [
     make_source("E1", "himmelstein2017systematic", page=4),

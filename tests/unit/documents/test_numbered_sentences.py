@@ -156,7 +156,7 @@ def test_marks_within_a_sentence_are_not_shown(typed: str, clean: str) -> None:
 
 
 def test_a_caption_of_marks_alone_is_read_as_nothing() -> None:
-    assert readable_units("Figure 2. > > >") == []
+    assert readable_units("Figure 2. > > >") == ()
 
 
 def test_comments_are_not_shown_but_what_is_open_or_very_long_is_none() -> None:

@@ -11,7 +11,7 @@ from citeloom.citations.markers import normalise_markers
 from citeloom.graph.best_sentences import placed_in, settle
 from citeloom.graph.sentence_repairs import apply_edits, edits_of, failing_sentences, without_markers_of
 from citeloom.graph.state import Attempt
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 SOURCES = [make_source("E1"), make_source("E2", "lee2022ten")]
 TEXT = (

@@ -18,7 +18,7 @@ from citeloom.citations import render
 from citeloom.citations.csl_styles import style_file
 from citeloom.citations.export.pandoc_formats import FORMATS, Format, convert, manuscript
 from citeloom.errors import InputError
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 SOURCES = (make_source("E1", "b2019"), make_source("E2", "a_b:2020", page=4), make_source("E3", "c{2018"))
 DRAFT = "Degree matters [E1][E2]. It lasts [E2], as 5 % of H_2 & Δ > 3 say: $\\alpha_{[1]} < 3$."

@@ -13,6 +13,7 @@ from citeloom.models.journal.schema import connect
 from tests.support.journal_load import PAYLOAD, crowd
 
 
+@pytest.mark.long
 async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
     processes, threads, calls = 4, 32, 157
     path = tmp_path / "journal.sqlite"

@@ -9,7 +9,7 @@ import pytest
 from citeloom.citations.checks.absence import absence_findings, states_absence, states_only_absence
 from citeloom.citations.checks.support_findings import cited_claims, pairs_of_absence
 from citeloom.citations.markers import sentences
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from citeloom.citations import check_draft, replace_invalid_citations
 from citeloom.citations.markers import marker_ids
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 SOURCES = (
     make_source("E3"),

@@ -15,7 +15,7 @@ from citeloom.citations.checks.number_tracing import number_findings
 from citeloom.experiment import Experiment
 from citeloom.roles.inputs import PassageSentence
 from citeloom.roles.protocols import Draft
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 EXPERIMENT = Experiment.model_validate(
     {

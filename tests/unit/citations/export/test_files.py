@@ -9,7 +9,7 @@ import pytest
 from citeloom.citations import Reference, SectionDocument, render, write_files
 from citeloom.citations.export.files import bibliography, markdown_document, write_atomically
 from citeloom.errors import InputError
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 SOURCES = (make_source("E1", "b2019"), make_source("E2", "a2020", page=4))
 

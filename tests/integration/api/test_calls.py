@@ -19,7 +19,7 @@ from citeloom.api.running import RunOptions
 from citeloom.graph.session import Session
 from tests.support.sample_library import EXPERIMENT, index_samples
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 QUESTION = "How well are scores calibrated?"
 
 

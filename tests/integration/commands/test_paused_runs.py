@@ -166,6 +166,7 @@ def test_a_bad_bib_entry_is_named_and_the_others_are_kept(
     assert "okafor2022ensembles" in keys and len(keys) == 2
 
 
+@pytest.mark.long
 def test_a_budget_holds_over_kills(home: Path, exp: Path, tmp_path: Path) -> None:
     """What was under way at a kill may have been paid for: it counts, though nobody was left to note it."""
     limit = 12

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from tests.support.killed_runs import KilledRuns, Write, home_with_three_papers
 from tests.support.killing_server import KillingServer, Moment
 
 SEED = 4
 
 
+@pytest.mark.long
 def test_killed_three_times_a_section_comes_out_the_same_and_pays_for_nothing_twice(tmp_path: Path) -> None:
     dice = random.Random(SEED)
     for name in ("template", "undisturbed", "killed"):

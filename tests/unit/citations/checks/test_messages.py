@@ -10,7 +10,7 @@ from citeloom.citations.export.files import comment
 from citeloom.citations.export.report_html import doi_html
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 SOURCES = [make_source("E1")]
 

@@ -42,6 +42,7 @@ def holder(home: Home) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
+@pytest.mark.long
 def test_two_commands_at_once_wait_say_for_whom_and_take_turns(
     home: Home, holder: subprocess.Popen[str], tmp_path: Path
 ) -> None:
@@ -76,7 +77,7 @@ async def seen_whole(library: Library) -> set[str]:
     return keys
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("event", ["Staged", "Vectors", "FullText", "Words", "Stored"])
 async def test_a_reader_sees_whole_papers_only(
     home: Home, papers: Path, open_library: Callable[..., Library], event: str, number: int
@@ -92,7 +93,10 @@ async def test_a_reader_sees_whole_papers_only(
     assert await seen_whole(before) == {"ada2020", "grace2021"}
 
 
-@pytest.mark.parametrize("event", ["Staged", "Vectors", "FullText", "Words", "Stored"])
+@pytest.mark.parametrize(
+    "event",
+    ["Staged", "Stored", *(pytest.param(event, marks=pytest.mark.long) for event in ("Vectors", "FullText", "Words"))],
+)
 async def test_a_reader_of_an_edited_paper_sees_it_old_or_new_or_not_at_all(
     home: Home, papers: Path, tmp_path: Path, open_library: Callable[..., Library], event: str
 ) -> None:

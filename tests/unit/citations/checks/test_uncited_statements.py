@@ -9,7 +9,7 @@ from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.marking import marks_of
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 SOURCES = [make_source("E1")]
 QUESTION = Experiment.model_validate({"question": "Did 42 networks suffice?"})

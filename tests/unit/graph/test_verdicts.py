@@ -11,7 +11,7 @@ from citeloom.documents.evidence import text_hash
 from citeloom.graph.verdicts import still_placed
 from citeloom.roles.inputs import PassageSentence, Source
 from citeloom.roles.protocols import DecidingSpan, Verdict
-from tests.unit.citations.samples import make_source
+from tests.support.citation_samples import make_source
 
 OWN = make_source("E1")
 NEXT = "himmelstein2017systematic:00005"
