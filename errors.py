@@ -55,7 +55,7 @@ class ConfigurationError(InputError):
 
 
 class PausedError(CiteloomError):
-    """The run stopped early with everything kept; the same command goes on from there."""
+    """The run stopped early; completed calls are saved, and the same command resumes it."""
 
     exit_code = PAUSED
-    default_help = "Give the same command again to go on from here."
+    default_help = "Completed calls are saved; the same command resumes the run."

@@ -1,4 +1,4 @@
-"""How this process was called, so that every command that a message names can be typed as it stands."""
+"""How this process was started, so that every command in a message can be copied and run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 NAME: Final = "citeloom"
-# These stand in texts that are written before it is known: the program, and the program with the command given.
+# Placeholders in texts written before it is known how the program was started: the program, and program with command.
 PLACEHOLDER: Final = "{citeloom}"
 COMMAND: Final = "{command}"
 _IN_HELP = re.compile(rf"(?m)^(\s*(?:Example: )?){NAME} (?=[a-z])")
@@ -29,7 +29,7 @@ def program(arguments: Sequence[str] | None = None) -> str:
 
 
 def command(arguments: str) -> str:
-    """A command of ours with these arguments, as it can be typed now."""
+    """A Citeloom command with these arguments, as it can be typed now."""
     return f"{program()} {arguments}"
 
 
@@ -39,12 +39,12 @@ def filled(text: str) -> str:
 
 
 def given_command() -> str:
-    """The command that this process carries out; empty where there is none."""
+    """The command that this process runs; empty when there is none."""
     return _given[0] if _given else ""
 
 
 def remember_command(name: str | None) -> None:
-    """Keep the command that was given."""
+    """Remember the command that was given."""
     _given[:] = [name] if name else []
 
 

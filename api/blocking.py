@@ -1,4 +1,4 @@
-"""Async calls for code without an event loop."""
+"""Runs async calls from code without an event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def run_blocking(work: Coroutine[Any, Any, Result], twin: str) -> Result:
-    """What the coroutine gives; raises `ConfigurationError` where a loop runs, naming the twin to await."""
+    """Run a coroutine; inside a running loop raises `ConfigurationError` naming the async twin."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

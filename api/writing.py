@@ -1,4 +1,4 @@
-"""Sections and papers from Python: `write_section`, `write_paper`, and their twins for async code."""
+"""`write_section` and `write_paper`: sections and papers from Python, sync and async."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["WritingOptions", "awrite_paper", "awrite_section", "write_paper", "w
 
 
 class WritingOptions(TypedDict, total=False):
-    """How a section or a paper is written; see `awrite_section`."""
+    """Options of `awrite_section` and `awrite_paper`."""
 
     out: Path | str | None
     formats: Sequence[Format] | Format
@@ -34,7 +34,7 @@ class WritingOptions(TypedDict, total=False):
 
 
 class WritingCallOptions(WritingOptions, total=False):
-    """The same for a call that returns what was written: its events go to a callback."""
+    """The same options, with a callback for events."""
 
     on_event: OnEvent | None
 
@@ -52,18 +52,18 @@ async def awrite_section(
     strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
-    """Write a section, or go on with it; the result is the section's JSON.
+    """Write a section, or resume it; returns its JSON.
 
     Args:
         library: an open library.
         kind: the section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
-        out: folder for the files; none are written when left out.
+        out: folder for the files; none are written if omitted.
         formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
-        fresh: write anew, without answers of earlier runs.
+        fresh: write again, without reusing cached answers.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
-        on_event: told of each step, as `docs/events.md` says; `done` is what is returned.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        on_event: called with each event, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
@@ -82,17 +82,17 @@ async def awrite_paper(
     strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
-    """Write all six sections of a paper as one run, or go on with it; the result is the JSON of `paper --json`.
+    """Write all six sections as one run, or resume it; returns the JSON of `paper --json`.
 
     Args:
         library: an open library.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
-        out: folder for the files of the paper and of each section; none are written when left out.
+        out: folder for the files of the paper and of each section; none are written if omitted.
         formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown; they need `out`.
-        fresh: write anew, without answers of earlier runs.
+        fresh: write again, without reusing cached answers.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
-        on_event: told of each step.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        on_event: called with each event.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """

@@ -51,7 +51,7 @@ NEEDS: dict[str, str] = {
 }
 
 ExpOption = Annotated[Path, typer.Option("--exp", help="The experiment, as JSON.", show_default=False)]
-OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; made when it is not there.")]
+OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
 StyleOption = Annotated[
     str | None,
     typer.Option(
@@ -76,7 +76,7 @@ FormatOption = Annotated[
     list[FileFormat] | None,
     typer.Option(
         "--format",
-        help="Also as LaTeX that cites from the .bib, as Word or as HTML; can be given several times.",
+        help="Also write LaTeX (citing from the .bib), Word or HTML; can be repeated.",
         show_default="md",
     ),
 ]
@@ -89,9 +89,9 @@ CslOption = Annotated[
         show_default="Chicago author-date, and plainnat in tex",
     ),
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Write anew, without answers of earlier runs.")]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Write it again, without reusing cached answers.")]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace files that were edited; without it the new ones get a number.")
+    bool, typer.Option("--force", help="Overwrite files that you edited; by default new files get a number.")
 ]
 ModelOption = Annotated[
     str | None,
@@ -101,9 +101,9 @@ UrlOption = Annotated[
     str | None,
     typer.Option("--base-url", help="OpenAI-compatible endpoint. Default: CITELOOM_CHAT_BASE_URL.", show_default=False),
 ]
-WordsOption = Annotated[int | None, typer.Option("--words", help="Length asked of the section.", show_default=False)]
+WordsOption = Annotated[int | None, typer.Option("--words", help="Target length of the section.", show_default=False)]
 SearchesOption = Annotated[
-    int | None, typer.Option("--max-searches", help="Custom searches of the agent.", show_default="5")
+    int | None, typer.Option("--max-searches", help="Searches that the agent may add.", show_default="5")
 ]
 
 
@@ -118,8 +118,8 @@ def _help(kind: str) -> str:
     return (
         f"Write the {kind}: {PURPOSES[kind]}.\n\n"
         f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its passage) "
-        f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
-        "goes on when the same command is given again; a finished one is not paid for twice.\n\n"
+        f"and {kind}.json, and prints the text; --format adds others. Run the same "
+        "command again to resume a killed or paused run; a finished one costs nothing again.\n\n"
         f"exp.json needs: {NEEDS[kind]}. {_FIELDS}\n\n"
         f"Example: citeloom {kind} --exp exp.json --out paper/ --cite-style pandoc"
     )
@@ -131,9 +131,9 @@ _FIELDS = (
     "plots[{path, caption}], verdict, reasoning, results, summary."
 )
 _PAPER_HELP = (
-    "Write all six sections as one paper, with one set of citation keys.\n\n"
-    "Writes paper.md, paper.bib, paper.evidence.html and paper.json, and prints the text; --format adds others. A "
-    "killed or paused run resumes when the same command is given again.\n\n"
+    "Write all six sections as one paper.\n\n"
+    "Writes paper.md, paper.bib, paper.evidence.html and paper.json, and prints the text; --format adds others. Run "
+    "the same command again to resume a killed or paused run.\n\n"
     "exp.json needs what the sections need: "
     + " ".join(f"{kind}: {needed}." for kind, needed in NEEDS.items())
     + f" {_FIELDS}\n\nExample: citeloom paper --exp exp.json --out paper/ --format docx"
@@ -197,7 +197,7 @@ def paper(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Write all six sections as one run, which can be killed and gone on with."""
+    """Write all six sections as one durable, resumable run."""
     settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     record = run_async(_write("paper", exp, out, formats, fresh, home, settings, force=force))
@@ -250,12 +250,12 @@ async def write_one(
     usage = record["usage"]
     papers = len({citation["key"] for citation in record["citations"]})
     cost = (
-        f"{counted(usage['llm_calls'], 'model call')}, {counted(usage['journal_hits'], 'answer')} from the journal, "
+        f"{counted(usage['llm_calls'], 'model call')}, {counted(usage['journal_hits'], 'cached answer')}, "
         f"{counted(usage['input_tokens'] + usage['output_tokens'], 'token')}{priced(usage)}"
     )
     notice(f"{request.kind}: {counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}; {cost}.")
     if finished.finished_earlier:
-        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh writes anew.")
+        notice(f"Run {record['thread_id']} was finished earlier; no model was called. Use --fresh to write it again.")
     if coverage := coverage_line(record.get("coverage", {})):
         notice(coverage)
     if record["numbers"]:
@@ -286,8 +286,10 @@ def priced(usage: dict[str, Any]) -> str:
 
 @contextmanager
 def prepared_folder(out: Path) -> Iterator[None]:
-    """A folder that is proven to be writable before anything is paid for; taken away again when it was made here
-    and the input was then found to be wrong. Raises `InputError`."""
+    """Check that the folder is writable before anything is paid for; raises `InputError`.
+
+    Removes the folder again if it was created here and the input turns out to be wrong.
+    """
     from ..runs.output_files import prepare_folder
 
     made = [folder for folder in (out, *out.parents) if not folder.exists()]

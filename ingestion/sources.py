@@ -107,9 +107,10 @@ def read_sources(
         found[source.paper.key] = source
         warnings.extend(said)
     if met.passed_over:
-        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(met.passed_over.items()))
-        skipped = counted(met.passed_over.total(), "file")
-        warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
+        kinds = ", ".join(f"{number} {ending}" for ending, number in sorted(met.passed_over.items()))
+        count = met.passed_over.total()
+        which = "that is not a paper" if count == 1 else "that are not papers"
+        warnings.append(f"Skipped {counted(count, 'file')} {which} ({kinds}).")
     return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
 
 

@@ -120,7 +120,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     brief, warnings = await brief_of(state, session)
     before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
     wanted = [*_to_mend(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
-    runtime.stream_writer(progress("repairing", f"mending {_plural(len(wanted), 'finding')}"))
+    runtime.stream_writer(progress("repairing", f"repairing {_plural(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         draft = await roles.repair(brief, draft_of(state), _to_tell(before))
