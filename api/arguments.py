@@ -89,7 +89,7 @@ def formats_of(given: Sequence[str] | str, out: Path | str | None) -> tuple[Form
     )
     if out is None and given:
         raise ArgumentError(
-            "formats need out: without it no file is written.", help="Pass the folder for the files as out."
+            "formats: no file can be written without out.", help="Pass the folder for the files as out."
         )
     return wanted
 
