@@ -8,7 +8,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test unit integration acceptance torture lint types contract check bench clean
 
-help: ## List the targets
+help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .venv/.core: pyproject.toml constraints.txt
@@ -22,18 +22,18 @@ help: ## List the targets
 	mkdir -p .typecheck && ln -sfn .. .typecheck/citeloom
 	@touch $@
 
-install: .venv/.core ## Set up .venv with what Citeloom needs
+install: .venv/.core ## Create .venv and install Citeloom into it
 
-dev: .venv/.dev ## Set up .venv for working on Citeloom
+dev: .venv/.dev ## The same with tests, linter and type checker
 
-demo: install ## Index the sample library and write a discussion from it (no key, no network)
+demo: install ## Index the sample library and write a discussion from it, without key or network, into demo-out/
 	$(BIN)/python cli.py --home $(DEMO)/.citeloom ingest examples/library --bib examples/library/library.bib
 	$(BIN)/python cli.py --home $(DEMO)/.citeloom discussion --exp examples/exp.json --out $(DEMO)
 
 test: dev ## Run all tests but the long ones, in parallel (WORKERS=2)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/unit tests/integration
 
-unit: dev ## Run the fast tests
+unit: dev ## Run the unit tests (fast, no files or network)
 	$(BIN)/python -m pytest tests/unit
 
 integration: dev ## Run the tests with real stores, sockets, processes and papers
@@ -42,23 +42,23 @@ integration: dev ## Run the tests with real stores, sockets, processes and paper
 acceptance: dev ## Run the long tests: real papers, thirty questions, 200 adversarial runs, kills, answers on a terminal
 	$(BIN)/python -m pytest $(PARALLEL) -m long tests/acceptance tests/integration
 
-torture: dev ## Kill a section at every write, a paper at 60 random moments; every degenerate text at 100 kB (long)
+torture: dev ## Kill runs at every write and feed readers the worst texts (very long)
 	$(BIN)/python -m pytest -s tests/torture
 
-lint: dev ## Run the linter and check the formatting
+lint: dev ## Run the linter and check formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: dev ## Run the type checker
 	$(BIN)/mypy
 
-contract: dev ## Check that imports go down the layers only
+contract: dev ## Check that imports go down the layers
 	$(BIN)/lint-imports
 
-check: lint types contract ## Linter, types and import contract
+check: lint types contract ## Run lint, types and contract
 
-bench: dev ## Measure the speed, as ratios; see docs/benchmarks.md
+bench: dev ## Measure speed and quality; docs/benchmarks.md explains the figures
 	$(BIN)/python -m bench
 
-clean: ## Remove what was built, and the demo's output
+clean: ## Remove .venv, caches, builds and demo-out/
 	rm -rf .venv .typecheck build dist *.egg-info $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache

@@ -39,8 +39,8 @@ except ModuleNotFoundError as missing:
     )
     raise SystemExit(2) from None
 
-_CTRL_C = 130  # what Typer makes of Ctrl-C
-_GRACE = 1.0  # seconds in which a thread may finish what it reads or writes; a kill at any moment loses nothing
+_CTRL_C = 130  # the exit code that Typer returns on Ctrl-C
+_GRACE = 1.0  # seconds for threads to finish their reads and writes; a kill at any moment loses nothing
 
 app = typer.Typer(
     name="citeloom",
@@ -52,8 +52,8 @@ app = typer.Typer(
     "First index your papers, then write:\n\n"
     "  citeloom ingest my-library/ --bib my-library/library.bib\n\n"
     "  citeloom discussion --exp exp.json\n\n"
-    "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, the same command "
-    "goes on; 4 done, but some inputs were refused, nothing could be judged, or something does not hold.",
+    "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, run the same command "
+    "to resume; 4 done, but some inputs were refused, nothing could be judged, or a check failed.",
 )
 library.register(app)
 search.register(app)
@@ -89,7 +89,7 @@ def _everywhere(
 def main() -> None:
     """Run the command line; ends with one of the exit codes of `citeloom.errors`."""
     code = _run()
-    if not threads_ended(_GRACE):  # so only after Ctrl-C; Python would wait for them before it exits
+    if not threads_ended(_GRACE):  # only after Ctrl-C; Python would otherwise wait for these threads
         _flush()
         os._exit(code)
     raise SystemExit(code)
@@ -111,7 +111,7 @@ def _run() -> int:
         if full := full_disk(error, home_in_use()):
             return _waiting_for_space(full)
         if error.exit_code == PAUSED:
-            notice(f"Paused: {error} To go on: {resume_command(sys.argv, error)}")
+            notice(f"Paused: {error} To resume: {resume_command(sys.argv, error)}")
         else:
             notice(f"Error: {error}{_own_help(error)}")
         return error.exit_code
@@ -120,27 +120,27 @@ def _run() -> int:
     except BrokenPipeError:
         _say_no_more()
         return UNEXPECTED
-    except Exception as error:  # noqa: BLE001  # the one place where an error of ours becomes a line and exit code 1
+    except Exception as error:  # noqa: BLE001  # the only place that turns a bug into one line and exit code 1
         if full := full_disk(error, home_in_use()):
             return _waiting_for_space(full)
         return _refused(error)
 
 
 def _own_help(error: CiteloomError) -> str:
-    """Where a user may look when the error itself names no remedy."""
+    """A pointer to the command's help, for an error that names no remedy."""
     given = given_command()
     return f" See '{command(given)} --help'." if given and error.exit_code == WRONG_INPUT and not error.help else ""
 
 
 def _interrupted() -> int:
     again = resume_command(sys.argv)
-    notice(f"Paused: interrupted; everything answered is kept. Give the same command again to go on from here: {again}")
+    notice(f"Interrupted. Completed calls are saved; run the same command to resume: {again}")
     return PAUSED
 
 
-def _waiting_for_space(told: str) -> int:
-    _say_no_more()  # what is left in the buffer would be written on the way out
-    notice(f"Paused: {told}")
+def _waiting_for_space(message: str) -> int:
+    _say_no_more()  # Python would flush the buffer at exit
+    notice(f"Paused: {message}")
     return PAUSED
 
 
@@ -149,15 +149,15 @@ def _say_no_more() -> None:
 
 
 def _refused(error: Exception) -> int:
-    """A usage error in one line; anything else is ours, told in one line unless CITELOOM_DEBUG is set."""
+    """Report a usage error, or an unexpected error unless CITELOOM_DEBUG is set, in one line."""
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         context = getattr(error, "ctx", None)
-        if context and type(error).__name__ == "NoArgsIsHelpError":  # a command that takes others, and none was named
+        if context and type(error).__name__ == "NoArgsIsHelpError":  # a command group without a subcommand
             result(context.get_help())
             return WRONG_INPUT
         hint = f" See '{context.command_path} --help'." if context else ""
         message = error.format_message().replace("Value error, ", "").rstrip(".")
-        notice(f"Error: {message}.{hint}")
+        notice(f"Error: {message}{'' if message.endswith('?') else '.'}{hint}")
         return WRONG_INPUT
     if os.environ.get("CITELOOM_DEBUG"):
         raise error

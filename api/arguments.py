@@ -1,4 +1,4 @@
-"""What the calls of the API take: in which order, and what is said of an argument that cannot be used."""
+"""Validates the arguments of the API."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Item = TypeVar("Item")
 
 
 class ArgumentError(InputError):
-    """A call of the API was given what it cannot use."""
+    """An argument of an API call is invalid."""
 
 
 class ClosedLibraryError(ArgumentError):
-    """The library was closed, as at the end of a `with` block."""
+    """The library was already closed, for example at the end of a `with` block."""
 
     default_help = "Open it again with open_library(), and use it before it is closed."
 
 
 class ReadOnlyLibraryError(ArgumentError):
-    """A call that has to write was given a library that can only be read."""
+    """A call that writes was given a read-only library."""
 
-    default_help = "It can be searched and listed; copy it to a folder that can be written for the rest."
+    default_help = "It can be searched and listed; copy it to a writable folder for anything else."
 
 
 def library_first(call: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The call with its library checked; one that is not the first argument is taken, with a `DeprecationWarning`."""
+    """Wrap a call to validate its library; out of order it is accepted with a warning."""
 
     @functools.wraps(call)
     def ordered(*given: Any, **options: Any) -> Result:
@@ -44,7 +44,7 @@ def library_first(call: Callable[Parameters, Result]) -> Callable[Parameters, Re
         by_name = place is None and given and isinstance(options.get("library"), Session)
         if place or by_name:
             warnings.warn(
-                f"The library is the first argument of {call.__name__}(); another order will be refused.",
+                f"The library is the first argument of {call.__name__}(); any other order is deprecated.",
                 DeprecationWarning,
                 stacklevel=2,
             )
@@ -57,7 +57,7 @@ def library_first(call: Callable[Parameters, Result]) -> Callable[Parameters, Re
 
 
 def require_open(library: object) -> None:
-    """Raise `ArgumentError` for what is no library, and `ClosedLibraryError` for one that was closed."""
+    """Raise `ArgumentError` for a value that is not a library, `ClosedLibraryError` for a closed one."""
     if not isinstance(library, Session):
         raise ArgumentError(
             f"library: expected an open library, got {type(library).__name__}.", help="Open one with open_library()."
@@ -67,13 +67,13 @@ def require_open(library: object) -> None:
 
 
 def require_writable(library: Session) -> None:
-    """Raise `ReadOnlyLibraryError` where what is written would go into a private copy and be lost."""
+    """Raise `ReadOnlyLibraryError` for a read-only library, whose private copy would be lost."""
     if library.home.copy_of is not None:
         raise ReadOnlyLibraryError(f"{library.home.name}: the library cannot be written.")
 
 
 def section_kind(kind: object) -> SectionKind:
-    """The section that was asked for; raises `ArgumentError` naming all."""
+    """Validate a section kind; the `ArgumentError` lists all kinds."""
     return next((known for known in SECTION_KINDS if known == kind), None) or _raise("section", kind, SECTION_KINDS)
 
 
@@ -88,7 +88,9 @@ def formats_of(given: Sequence[str] | str, out: Path | str | None) -> tuple[Form
         for name in names
     )
     if out is None and given:
-        raise ArgumentError("formats: no file is written without out.", help="Give the folder for the files as out.")
+        raise ArgumentError(
+            "formats: no file can be written without out.", help="Pass the folder for the files as out."
+        )
     return wanted
 
 
@@ -99,7 +101,7 @@ def choice_of(what: str, given: object, literal: Any) -> None:
 
 
 def one_or_more(given: Sequence[Item] | Item | None) -> tuple[Item, ...]:
-    """What a list holds, a single thing as a list of one, and nothing for None."""
+    """A list as it is, a single value as a list of one, None as an empty list."""
     if given is None:
         return ()
     single = isinstance(given, str | bytes | Path) or not isinstance(given, Collection)
@@ -107,9 +109,9 @@ def one_or_more(given: Sequence[Item] | Item | None) -> tuple[Item, ...]:
 
 
 def at_least_one(what: str, given: int) -> None:
-    """Raise `ArgumentError` for a count below one, or for what is no count."""
+    """Raise `ArgumentError` unless `given` is an integer of at least 1."""
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise ArgumentError(f"{what}: expected a whole number from 1 on, got {given!r:.60}.")
+        raise ArgumentError(f"{what}: expected an integer of at least 1, got {given!r:.60}.")
 
 
 def _raise(what: str, given: object, known: Sequence[str]) -> Any:

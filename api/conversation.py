@@ -1,4 +1,4 @@
-"""A conversation with the library from Python: `citeloom.Conversation`, for code with and without an event loop."""
+"""`citeloom.Conversation`: questions and follow-ups from Python, sync and async."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["Conversation"]
 
 
 class Conversation:
-    """Questions that may follow up on each other, over an open library.
+    """A conversation over an open library: questions that may follow up on each other.
 
         with citeloom.open_library() as library:
             talk = citeloom.Conversation(library)
             talk.ask("How are graph genomes used to genotype structural variants?")["text"]
-            talk.ask("What about their limitations?")["question"]  # as it stands alone
+            talk.ask("What about their limitations?")["question"]  # rewritten to stand alone
 
-    What was said is kept with the library: `Conversation(library, talk.thread_id)` goes on with it, in this process or
+    Turns are stored with the library: `Conversation(library, talk.thread_id)` continues them, in this process or
     another. Numbers of citations and ids of evidence hold for all its turns.
 
     Args:
         library: an open library.
-        thread_id: of a conversation there is, or its beginning; a new one when left out.
+        thread_id: id of an existing conversation, or a prefix of it; omit it for a new conversation.
 
     Raises `UnknownConversationError` when there is none with this id. Closing it is not needed; as a context manager
     it only reads better.
@@ -63,11 +63,11 @@ class Conversation:
         """Ask the next question; the result is the JSON of `research --json`, with what was `asked`.
 
         Args:
-            question: it may lean on the one before ("and in 2020?"); `question` in the result stands alone.
-            alone: take it as it is.
-            on_event: told of each step.
+            question: may follow up on the previous one ("and in 2020?"); `question` in the result stands alone.
+            alone: do not rewrite the question.
+            on_event: called with each event.
 
-        A question that was stopped goes on when it is asked again. Raises `InputError`, `PausedError`, or another
+        Asking an interrupted question again resumes it. Raises `InputError`, `PausedError`, or another
         `CiteloomError`.
         """
         return await self._take(question, "question" if alone else "follow-up", on_event)

@@ -1,4 +1,4 @@
-"""The library from Python: open it, take papers in, search, compare; each with a twin for async code."""
+"""The library from Python: open, ingest, search and compare, sync and async."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class OpenOptions(TypedDict, total=False):
-    """How a library is opened, beside its home; see `open_library`."""
+    """Options of `open_library`."""
 
     settings: Settings | None
     chat_model: BaseChatModel | None
@@ -56,7 +56,7 @@ def open_library(
     chat_model: BaseChatModel | None = None,
     embeddings: Embeddings | None = None,
 ) -> Session:
-    """The library of a home with the models that read and write over it.
+    """Open the library of a home, with the models that read and write.
 
         with citeloom.open_library() as library:  # closed at the end
             citeloom.research(library, "How are graph genomes used to genotype structural variants?")
@@ -64,10 +64,10 @@ def open_library(
         library = citeloom.open_library()  # until library.close(), or as long as the program runs
 
     Args:
-        home: its folder; found as on the command line when left out.
-        settings: all settings; from the environment when left out.
-        chat_model: any LangChain chat model, in place of the one that the settings name.
-        embeddings: any LangChain embeddings, in place of those that the settings name.
+        home: its folder; found like on the command line if omitted.
+        settings: all settings; read from the environment if omitted.
+        chat_model: any LangChain chat model, overriding the one in the settings.
+        embeddings: any LangChain embeddings, overriding those in the settings.
 
     A home that can only be read is opened as a private copy, deleted when it is closed: it can be searched and listed,
     and what has to write raises `ReadOnlyLibraryError`.
@@ -82,7 +82,7 @@ def open_library(
 
 
 class _Opening:
-    """A library that is being opened: `await` gives it, `async with` closes it at the end."""
+    """A library being opened: `await` returns it, `async with` closes it at the end."""
 
     def __init__(self, opened: Callable[[], Session]) -> None:
         self._open = opened
@@ -114,15 +114,15 @@ async def aingest(
     prune: bool = False,
     follow_links: bool = False,
 ) -> dict[str, Any]:
-    """Take papers in; the result is the JSON of `ingest --json`.
+    """Ingest papers; returns the JSON of `ingest --json`.
 
     Args:
         library: an open library.
         paths: files and folders, and LangChain documents or loaders; one or several. Documents with the same `key`,
             else the same `source`, in their metadata are one paper; a `page` in it is counted from 0.
-        bib: the BibTeX file; the only one inside a given folder when left out.
+        bib: the BibTeX file; the only one in a given folder if omitted.
         prune: remove papers whose file is gone from a given folder.
-        follow_links: take in also what links inside a folder lead to outside of it.
+        follow_links: also ingest what links inside a folder point to outside of it.
 
     Raises `InputError`, and what a loader raises.
     """
@@ -155,7 +155,7 @@ async def asearch(
     venue: str = "",
     rerank: float = 0.0,
 ) -> list[dict[str, Any]]:
-    """The `k` passages that fit a query best; the result is the JSON of `search --json`.
+    """Return the `k` best passages for a query, as the JSON of `search --json`.
 
     Args:
         library: an open library.
@@ -166,7 +166,7 @@ async def asearch(
         categories: kinds of section, such as "method".
         years: first and last year of publication, both included.
         venue: a part of the journal's or book's name, in any case.
-        rerank: part (0-1) that the bundled cross-encoder has in the order; 0 leaves it out.
+        rerank: weight (0-1) of the bundled cross-encoder in the ranking; 0 disables it.
 
     Raises `InputError` for a query without words, an unknown key, category or venue, and when
     there is no full-text index that can be read.
@@ -183,16 +183,16 @@ async def asearch(
 async def acontradictions(
     library: Session, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
 ) -> dict[str, Any]:
-    """Passages of different papers that disagree, as the judge says; the result is the JSON of `contradictions --json`.
+    """Find passages of different papers that disagree; returns the JSON of `contradictions --json`.
 
     Args:
         library: an open library.
-        topic: what to compare papers on; their abstracts and conclusions when left out.
-        papers: keys to compare, all when left out.
+        topic: what to compare papers on; their abstracts and conclusions if omitted.
+        papers: keys to compare, all if omitted.
         pairs: pairs of passages to judge at most, one model call each.
 
     Raises `ConfigurationError` when the judge works without a chat model, `InputError` for an unknown key or one alone,
-    and `PausedError`; the same call then goes on.
+    and `PausedError`; repeat the call to resume.
     """
     at_least_one("pairs", pairs)
     require_writable(library)

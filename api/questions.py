@@ -1,4 +1,4 @@
-"""Questions from Python: `citeloom.research`, and its twin for async code."""
+"""`citeloom.research` and `aresearch`: questions from Python."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ async def aresearch(
         library: an open library.
         question: what to answer; `answered` in the result is false when no passage answers it; `outcome` tells
             "passages" that may bear on it from "nothing".
-        sources: papers that the answer may draw on at most; from the settings when left out.
-        length: words asked of the answer; from the settings when left out.
+        sources: papers that the answer may draw on at most; from the settings if omitted.
+        length: words asked of the answer; from the settings if omitted.
         min_year: first year of publication.
         max_year: last year of publication.
         venue: a part of the journal's or book's name, in any case.
         papers: keys of the only papers to look into.
         single_shot: search once, without the agent.
-        out: folder for the files; none are written when left out.
+        out: folder for the files; none are written if omitted.
         formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
-        fresh: answer anew, without answers of earlier runs.
+        fresh: answer again, without reusing cached answers.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
-        on_event: told of each step, as `docs/events.md` says; `done` is what is returned.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        on_event: called with each event, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """

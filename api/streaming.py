@@ -1,7 +1,7 @@
-"""Runs from Python as streams of events: async generators that end with `done`.
+"""Streams runs as events: async generators that end with `done`.
 
-`astream_section`, `astream_paper` and `astream_research` take what the calls take that they are named after;
-`events_of` makes such a stream of any call that tells its events to a callback.
+`astream_section`, `astream_paper` and `astream_research` take the arguments of the calls they are named after;
+`events_of` makes a stream of any call that reports events to a callback.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def astream_section(
     experiment: Experiment | dict[str, Any] | Path | str,
     **options: Unpack[RunOptions],
 ) -> AsyncGenerator[Event, None]:
-    """Write a section, or go on with it, as a stream of events; takes the options of `awrite_section`.
+    """Write or resume a section as a stream of events; takes the options of `awrite_section`.
 
-    Closing the stream early pauses the run, which goes on when it is asked for again. Raises while it is read what
+    Closing the stream early pauses the run; the same call resumes it. While read, raises what
     `awrite_section` raises.
     """
     return events_of(lambda tell: awrite_section(library, kind, experiment, **options, on_event=tell))
@@ -41,10 +41,10 @@ def astream_section(
 def astream_paper(
     library: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[RunOptions]
 ) -> AsyncGenerator[Event, None]:
-    """Write a paper, or go on with it, as a stream of events; takes the options of `awrite_paper`.
+    """Write or resume a paper as a stream of events; takes the options of `awrite_paper`.
 
     The drafts of its sections come one after the other in the order of writing, each behind its step "writing". Closing
-    the stream early pauses the run. Raises while it is read what `awrite_paper` raises.
+    the stream early pauses the run. While read, raises what `awrite_paper` raises.
     """
     return events_of(lambda tell: awrite_paper(library, experiment, **options, on_event=tell))
 
@@ -53,9 +53,9 @@ def astream_paper(
 def astream_research(
     library: Session, question: str, **options: Unpack[ResearchOptions]
 ) -> AsyncGenerator[Event, None]:
-    """Answer a question, or go on with it, as a stream of events; takes the options of `aresearch`.
+    """Answer a question, or resume it, as a stream of events; takes the options of `aresearch`.
 
-    Closing the stream early pauses the run, which goes on when it is asked for again. Raises while it is read what
+    Closing the stream early pauses the run; the same call resumes it. While read, raises what
     `aresearch` raises.
     """
     return events_of(lambda tell: aresearch(library, question, **options, on_event=tell))

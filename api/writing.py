@@ -1,4 +1,4 @@
-"""Sections and papers from Python: `write_section`, `write_paper`, and their twins for async code."""
+"""`write_section` and `write_paper`: sections and papers from Python, sync and async."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ async def awrite_section(
         library: an open library.
         kind: the section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
-        out: folder for the files; none are written when left out.
+        out: folder for the files; none are written if omitted.
         formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
-        fresh: write anew, without answers of earlier runs.
+        fresh: write again, without reusing cached answers.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
-        on_event: told of each step, as `docs/events.md` says; `done` is what is returned.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        on_event: called with each event, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
@@ -69,12 +69,12 @@ async def awrite_paper(
     Args:
         library: an open library.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
-        out: folder for the files of the paper and of each section; none are written when left out.
+        out: folder for the files of the paper and of each section; none are written if omitted.
         formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown; they need `out`.
-        fresh: write anew, without answers of earlier runs.
+        fresh: write again, without reusing cached answers.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say when left out.
-        on_event: told of each step.
+        strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        on_event: called with each event.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """

@@ -1,4 +1,4 @@
-"""An answer on a terminal while it is written: words as they come, and in the end only what they did not say."""
+"""Streams an answer to the terminal while it is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WrappedText:
-    """Writes a text that comes in pieces, in lines of `width` columns that break between words."""
+    """Writes streamed text in lines of `width` columns, broken between words."""
 
     def __init__(self, out: TextIO, width: int) -> None:
         self._out = out
@@ -27,7 +27,7 @@ class WrappedText:
         self._word = ""
 
     def write(self, text: str) -> None:
-        """Write what is whole of it; a word waits for its end."""
+        """Write the complete words of `text`; buffer the last, unfinished one."""
         for character in text:
             if character.isspace():
                 self._end_word()
@@ -58,11 +58,11 @@ class WrappedText:
 
 
 class AnswerStreamView:
-    """Draws the events of a run, its draft too where `out` is a terminal.
+    """Renders the events of a run, including the draft if `out` is a terminal.
 
     Args:
-        progress: draws the steps.
-        out: where the draft goes; None shows none.
+        progress: renders the steps.
+        out: where the draft is written; None hides it.
         width: columns of `out`.
     """
 
@@ -74,13 +74,13 @@ class AnswerStreamView:
         self._text: WrappedText | None = None
 
     def __call__(self, event: Event) -> None:
-        """Draw an event."""
+        """Render an event."""
         if event["kind"] == "token":
             self._say(event["text"])
         elif event["kind"] == "restarted":
             self._end_text()
             if self._said and self._out is not None:
-                self._out.write("\nThe answer broke off and begins anew:\n")
+                self._out.write("\nThe connection broke off; the answer starts over:\n")
             self._said.clear()
         else:
             if event["kind"] == "stage":
@@ -88,7 +88,7 @@ class AnswerStreamView:
             self._progress(event)
 
     def end(self) -> None:
-        """Show no more: what is printed next stands below the draft."""
+        """Stop rendering; later output is printed below the draft."""
         self._end_text()
         self._progress.hide()
 
@@ -98,7 +98,7 @@ class AnswerStreamView:
             text.end()
 
     def has_told(self, record: Mapping[str, Any]) -> bool:
-        """Whether what was shown is the answer of `record`, to the word."""
+        """Whether the streamed text equals the answer of `record`."""
         if self._out is None:
             return False
         from ..citations.html_escaping import inert  # which loads all of the citations
@@ -107,7 +107,7 @@ class AnswerStreamView:
 
     @property
     def told_something(self) -> bool:
-        """Whether any of a draft was shown."""
+        """Whether any part of a draft was shown."""
         return self._out is not None and bool(self._said)
 
     def _say(self, text: str) -> None:
@@ -123,7 +123,7 @@ class AnswerStreamView:
 
 @contextmanager
 def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
-    """What draws the events of an answer's run; the draft too when `draft` is set and stdout is a terminal."""
+    """Renders the events of an answer's run; also the draft, if `draft` is set and stdout is a terminal."""
     # Taken before the live view is there, which would draw what is written to stdout itself.
     out = sys.stdout if draft and sys.stdout.isatty() else None
     with section_progress(spent) as progress:

@@ -1,4 +1,4 @@
-"""An answer as a person sees it: in a panel on a terminal, as markdown in a pipe; and what can be done next."""
+"""Renders an answer (a panel on a terminal, markdown in a pipe) and suggests next steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def references_markdown(record: Mapping[str, Any]) -> str:
 
 
 def show_answer(record: Mapping[str, Any], told: AnswerStreamView | None = None) -> None:
-    """The answer on stdout; only its references where all of it stands there already, told as it was written."""
+    """Print the answer; only its references if the text was already streamed."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
         from ..citations.html_escaping import inert  # which loads all of the citations
@@ -47,7 +47,7 @@ def show_answer(record: Mapping[str, Any], told: AnswerStreamView | None = None)
         sys.stdout.flush()
         return
     if told is not None and told.told_something:
-        result("\nThat was a draft. After the checks the answer is:\n")
+        result("\nThat was a draft. The answer after the checks:\n")
     # Text of papers and models: no link of theirs is made clickable.
     drawn = Markdown(shown(text), hyperlinks=False)
     title = one_line(f" {record['question']} ").replace("[", "\\[")
@@ -56,22 +56,22 @@ def show_answer(record: Mapping[str, Any], told: AnswerStreamView | None = None)
 
 
 def outcome_words(record: Mapping[str, Any]) -> str:
-    """How a question ended, as a line begins that says so; records of older versions know of two endings."""
-    endings = {"answered": "Answered", "passages": "Passages that may bear on the question, none that answers it"}
+    """How a question ended, as the start of a line; records of older versions have only two outcomes."""
+    endings = {"answered": "Answered", "passages": "Passages that may be relevant, but none answers the question"}
     return endings.get(record.get("outcome", "answered" if record["answered"] else ""), "Not answered")
 
 
 def next_steps(record: Mapping[str, Any]) -> list[str]:
-    """What the user may do next, a line each."""
+    """Suggested next steps, one line each."""
     if not record["citations"]:
         return [
-            "Next: ask in other words, or without --papers, --min-year, --max-year and --venue.",
-            f'Next: {command("find")} "..." shows which papers are near a subject; {command("ingest")} adds more.',
+            "Next: rephrase the question, or drop --papers, --min-year, --max-year or --venue.",
+            f'Next: {command("find")} "..." lists the papers on a subject; {command("ingest")} adds more.',
         ]
     key = record["citations"][0]["key"]
-    steps = [f"Next: {command('papers show')} {key} shows a cited paper and what is known of it."]
+    steps = [f"Next: {command('papers show')} {key} shows a cited paper."]
     if not record["files"]:
-        steps.append("Next: the same command with --out DIR writes the answer and its evidence report, at no cost.")
+        steps.append("Next: add --out DIR to save the answer and its evidence report, at no further cost.")
     if record["route"]["track"] == "survey" and not record["route"]["papers"]:
-        steps.append("Next: --papers KEY keeps a question to single papers, --sources N draws on more of them.")
+        steps.append("Next: --papers KEY limits a question to given papers; --sources N draws on more of them.")
     return steps

@@ -1,4 +1,4 @@
-"""Help texts that name the program as it was called, and errors that name the command's own help."""
+"""Names the program in help texts and errors the way it was started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..program import help_as_called
 
 
 def name_program(command: Any) -> None:
-    """Have the examples in the help of a command, and of those below it, begin as this process was called."""
+    """Make the examples in the help of a command and its subcommands start the way this process was started."""
     for text in ("help", "short_help", "epilog"):
         if written := getattr(command, text, None):
             setattr(command, text, help_as_called(written))

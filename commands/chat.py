@@ -31,11 +31,11 @@ def register(app: typer.Typer) -> None:
 def chat(
     exp: Annotated[
         Path | None,
-        typer.Option("--exp", help="The experiment that 'section' writes of, as JSON.", show_default=False),
+        typer.Option("--exp", help="The experiment for 'section', as JSON.", show_default=False),
     ] = None,
     thread: Annotated[
         str | None,
-        typer.Option("--thread", help="Id of a conversation to go on with, or its beginning.", show_default=False),
+        typer.Option("--thread", help="Id of a conversation to continue, or a prefix of it.", show_default=False),
     ] = None,
     cite_style: StyleOption = None,
     model: ModelOption = None,
@@ -45,11 +45,11 @@ def chat(
     max_cost: MaxCostOption = None,
     home: HomeOption = None,
 ) -> None:
-    """Ask your papers in a shell, with questions that follow up; find papers, read summaries, open files.
+    """Ask questions in a shell, with follow-ups.
 
-    'help' in the shell lists its commands, plain text is a question. The numbers of a list, and those of citations,
-    stand for papers in the commands after it; a citation keeps its number for the whole conversation. Ctrl-C pauses
-    what is under way, 'resume' goes on with it, Ctrl-D leaves. Lines are read from a pipe too, one command each.
+    'help' in the shell lists its commands: find papers, read summaries, open files; plain text is a question. Commands
+    accept the numbers of the last list or of citations; a citation keeps its number for the whole conversation. Ctrl-C
+    pauses a running answer, 'resume' continues it, Ctrl-D leaves. Lines can also be piped in, one command each.
     """
     overrides = {"chat_model": model, "chat_base_url": base_url, "cite_style": cite_style}
     settings, found = resolve(home, **overrides, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
@@ -94,5 +94,5 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
             shell.behind.cancel()
         await opening.close()
     if shell.turns:
-        notice(f"To go on with this conversation: {command(f'chat --thread {shell.thread_id}')}")
+        notice(f"To continue this conversation: {command(f'chat --thread {shell.thread_id}')}")
     return 0 if interactive else code

@@ -1,4 +1,4 @@
-"""contradictions: passages of different papers that disagree on one claim."""
+"""contradictions: finds passages of different papers that disagree on one claim."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def contradictions(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Find passages of different papers that disagree on one claim, as the judge says; with both quotes.
+    """Find passages of different papers that disagree.
 
-    Needs a chat model: the extractive judge cannot tell a claim from its contradiction. Given again, the command
-    calls nothing for pairs that were judged. When no pair could be judged, it ends with exit code 4.
+    Shows both quotes. Needs a chat model: the extractive judge cannot detect a contradiction. Pairs already
+    judged cost no further call. Exit code 4 if no pair could be judged.
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --pairs 40
     """
@@ -76,9 +76,9 @@ async def _find(
         record = await find_contradictions(ContradictionRequest(topic, keys, pairs), session, on_notice=notice)
         spent = session.spent_now()
     found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
-    told = f"; {unjudged} without a valid answer of the judge" if unjudged else ""
-    cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'answer')} from the journal"
-    notice(f"{found_pairs} of {counted(record['pairs'], 'pair')} contradict{told}; {cost}.")
+    skipped = f"; {unjudged} without a valid answer of the judge" if unjudged else ""
+    cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'cached answer')}"
+    notice(f"{found_pairs} of {counted(record['pairs'], 'pair')} contradict{skipped}; {cost}.")
     for line in record["warnings"]:
         notice(f"Warning: {line}")
     return record

@@ -1,4 +1,4 @@
-"""conversations: what was talked about in `chat`, to be read, taken elsewhere or deleted."""
+"""conversations: lists, shows, exports and deletes conversations of `chat`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 conversations_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="List, show, export and delete conversations; 'chat --thread ID' goes on with one.",
+    help="List, show, export and delete conversations; 'chat --thread ID' continues one.",
 )
 
-IdArgument = Annotated[str, typer.Argument(help="Id of the conversation, or its beginning.", show_default=False)]
+IdArgument = Annotated[str, typer.Argument(help="Id of the conversation, or a prefix of it.", show_default=False)]
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +46,7 @@ def _registered(home: Path | None) -> tuple[Settings, Home, ConversationRegister
 
 
 async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
-    """Delete the conversations that are older than the settings keep them, all `but` this one, and say how many."""
+    """Delete expired conversations except `but`, and report how many."""
     if settings.conversation_days is None:
         return
     from ..runs.conversation import delete_expired
@@ -54,7 +54,7 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
     deleted = await delete_expired(home, settings.conversation_days, but)
     if deleted:
         count, days = counted(len(deleted), "conversation"), counted(settings.conversation_days, "day")
-        notice(f"Deleted {count} without a turn for {days} (CITELOOM_CONVERSATION_DAYS).")
+        notice(f"Deleted {count} unused for {days} (CITELOOM_CONVERSATION_DAYS).")
 
 
 @conversations_app.command("list")
@@ -97,7 +97,7 @@ def export_conversation(
     force: ForceOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Write a conversation to a file; one that was edited, or that Citeloom did not write, is kept."""
+    """Export a conversation to a file; never overwrites a file that you edited."""
     from ..runs.transcript import write_transcript
 
     _, found, register = _registered(home)
@@ -113,7 +113,7 @@ def export_conversation(
 def delete_conversations(
     thread_ids: Annotated[list[str], typer.Argument(help="Ids of the conversations.")], home: HomeOption = None
 ) -> None:
-    """Delete conversations; answers of models stay in the journal."""
+    """Delete conversations; cached model answers stay in the journal."""
     from ..runs.conversation import delete_conversation
     from ..stores.home import Home
 

@@ -1,4 +1,4 @@
-"""doctor: which home, which settings, and whether the library is sound; rebuild-index: make it so."""
+"""doctor: shows home and settings, checks and repairs the library; rebuild-index: rebuilds it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    mend: Annotated[bool, typer.Option("--mend", help="Mend it; what has lost its vectors is embedded anew.")] = False,
+    mend: Annotated[
+        bool, typer.Option("--mend", help="Repair what is found; papers that lost their vectors are embedded again.")
+    ] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Check the library's stores against each other, and show the settings in force.
+    """Show the settings in force and check the library.
 
-    The home is the one that this command works on; the LangGraph server opens the same when it is started in the
-    same folder with the same environment. Exit code 1 when something is wrong that was not mended.
+    The LangGraph server opens the same home when it is started in the
+    same folder with the same environment. Exit code 1 if a problem remains.
     """
     settings, found = resolve(home)
     record: dict[str, Any] = {"home": str(found.root), "settings": _in_force(settings), "findings": []}
@@ -61,7 +63,7 @@ def doctor(
 
 
 def _reader(settings: Settings) -> list[Problem]:
-    """Whether the PDF reader that was asked for can run; ours always can."""
+    """Whether the configured PDF reader can run; the built-in one always can."""
     from ..ingestion.doctor import Problem
     from ..ingestion.opendataloader_process import OPENDATALOADER, reader_version, require_java
 
@@ -91,7 +93,7 @@ async def _mended(library: Library, settings: Settings) -> list[Problem]:
 
 
 def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """Make the index anew from the papers that the library knows: read their files, cut them, write all stores.
+    """Rebuild the index from the files of the indexed papers.
 
     Keys and metadata stay as they are, and vectors that are there are used again; to have all made anew, delete the
     folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
@@ -122,7 +124,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
 
 
 def _without_counts(record: dict[str, Any]) -> dict[str, Any]:
-    """What a rebuild reports as an ingest does."""
+    """The part of an ingest report that applies to a rebuild."""
     return {name: value for name, value in record.items() if not name.startswith("papers_")}
 
 

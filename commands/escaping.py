@@ -1,4 +1,4 @@
-"""Text from outside as a terminal may have it: what it would obey, or show where it does not stand, is escaped."""
+"""Escapes control and bidirectional characters in untrusted text for the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IN_NAME = re.compile(f"[{_OBEYED}\t\n\u00ad\u200b\ufeff]")
 
 
 def shown(text: str) -> str:
-    """Running text of papers and models, line breaks as they are; `\\u202e` for a character that a terminal obeys."""
+    """Text of papers and models with line breaks kept and control characters escaped (`\\u202e`)."""
     return _IN_TEXT.sub(_escape, text)
 
 
@@ -26,7 +26,7 @@ def one_line(text: str) -> str:
 
 
 def json_text(record: object) -> str:
-    """A record as JSON that a terminal shows as it is; read as JSON, every text in it is what it was."""
+    """A record as JSON that is safe on a terminal and parses back to the same strings."""
     written = json.dumps(record, ensure_ascii=False, indent=2)
     return _IN_TEXT.sub(lambda match: json.dumps(match[0])[1:-1], written)
 

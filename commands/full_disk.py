@@ -1,4 +1,4 @@
-"""A full disk, whichever library stumbled over it: told as what it is, and waited out."""
+"""Recognizes a full disk behind errors of any library."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _TOO_LITTLE = 2 * 1024 * 1024
 
 
 def full_disk(error: BaseException, places: Sequence[Path]) -> str | None:
-    """One line when the error comes of a full disk, None when it does not.
+    """A one-line message if a full disk caused the error, else None.
 
     Args:
         error: what ended the command.
-        places: where it writes; one that is not there yet counts as its nearest folder.
+        places: where it writes; a missing path counts as its nearest existing folder.
     """
     links = list(_chain(error))
     # A mistake of the user's is no less one while the disk is full; what a library raised may well come of it.
@@ -28,7 +28,7 @@ def full_disk(error: BaseException, places: Sequence[Path]) -> str | None:
     if not full and not any(_says_so(link) for link in links):
         return None
     where = f"{full[0]}: the disk is full" if full else "the disk is full where the output goes"
-    return f"{where}; what was finished is kept. Free some space and give the same command again."
+    return f"{where}; completed work is saved. Free some space and run the same command to resume."
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

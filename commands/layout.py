@@ -1,4 +1,4 @@
-"""Text and tables on terminals of any width: keys, ids and numbers stay whole, prose wraps between words."""
+"""Lays out text and tables for terminals of any width; keys, ids and numbers are never broken."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FRAME: Final = 3  # columns that a table puts around each of its own
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """The columns of the terminal behind a stream, or `COLUMNS` in its place; None where it is no terminal."""
+    """The width of the terminal behind a stream (`COLUMNS` overrides it); None if it is not a terminal."""
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
@@ -45,7 +45,7 @@ def _lines(line: str, width: int) -> list[str]:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], prose: Sequence[str] = ()) -> None:
-    """A table on stdout, or its rows one below the other where it does not fit. No rows are a title alone.
+    """Print a table, or its rows as blocks if it does not fit. Without rows only the title is printed.
 
     Args:
         columns: their names; the first two may number and name a row.
@@ -65,7 +65,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], pro
 
 
 def _least(name: str, cells: Sequence[str], wraps: bool) -> int:
-    """The columns that a table has to leave to one of its own."""
+    """The width left for one column."""
     whole = max(map(_cell_len, [name, *cells]))
     longest_word = max(_cell_len(word) for text in [name, *cells] for word in text.split() or [""])
     return min(whole, max(_LEAST_PROSE, longest_word)) if wraps else whole
@@ -91,7 +91,7 @@ def _drawn(
 
 
 def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], width: int) -> Iterator[str]:
-    """A row as lines: its number and name, then what else it says, each below its name and indented."""
+    """A row as lines: number and name, then each other cell, indented below its column name."""
     named = 2 if not columns[0] else 1
     yield ". ".join(row[:named])
     for name, text in list(zip(columns, row, strict=True))[named:]:

@@ -1,4 +1,4 @@
-"""ingest and papers: what is in the library."""
+"""ingest and papers: fill, list and edit the library."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def ingest(
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove papers whose files are gone.")] = False,
     follow_links: Annotated[
-        bool, typer.Option("--follow-links", help="Take in also what links in a folder lead to outside of it.")
+        bool, typer.Option("--follow-links", help="Also ingest what links inside a folder point to outside of it.")
     ] = False,
     summarize: Annotated[
         bool,
-        typer.Option("--summarize", help="Have the summarizing model summarize each new paper (costs calls)."),
+        typer.Option("--summarize", help="Summarize each new paper with the summarizer model (costs calls)."),
     ] = False,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
@@ -51,13 +51,13 @@ def ingest(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Index papers: find their sections, cut them into chunks, embed what is new.
+    """Index papers and embed what is new.
 
     A second ingest embeds nothing; an edited file embeds what changed. A paper is matched to its BibTeX entry by
     file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
     that some files or entries were refused, each named with its reason; the others are indexed.
     KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
-    The limits count what this ingest asks of endpoints, embeddings among it; given again, the command has them anew.
+    The limits count the requests of this ingest, embeddings among it; given again, the command has them anew.
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """

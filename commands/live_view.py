@@ -1,4 +1,4 @@
-"""A run while it goes on: what it is at, what it has found, what it has cost so far."""
+"""A live view of a run: current step, what was found, cost so far."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Spent = Callable[[], Usage]
 
 
 class RunView:
-    """What is known of a run, from its events; `spent` tells what this command has paid for so far."""
+    """The state of a run, built from its events; `spent` returns what this command has used so far."""
 
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
@@ -38,12 +38,12 @@ class RunView:
             self.passages += event.get("passages", 0)
 
     def counts(self) -> str:
-        """Searches, evidence, calls, tokens and cost on one line; without calls when no model was asked."""
+        """Searches, evidence, calls, tokens and cost on one line; calls are omitted when there were none."""
         parts = [f"searches: {self.searches}", f"passages: {self.passages}", *self._paid()]
         return " · ".join(parts)
 
     def paid(self) -> str:
-        """What was paid so far, to be put behind a line of a log."""
+        """The usage so far, as a suffix of a log line."""
         paid = self._paid()
         return f" ({', '.join(paid)})" if paid else ""
 
@@ -57,7 +57,7 @@ class RunView:
 
 
 class LiveRunView:
-    """A `RunView` as a terminal shows it: what was done scrolls by, the state stands below and is always of now."""
+    """Renders a `RunView` on a terminal: finished steps scroll, the current state stays below."""
 
     def __init__(self, view: RunView, console: Console) -> None:
         from rich.spinner import Spinner
@@ -68,7 +68,7 @@ class LiveRunView:
         self._doing = ""
 
     def show(self, event: ProgressEvent, text: str) -> None:
-        """Draw an event; single searches only change the state."""
+        """Render an event; single searches only update the state."""
         from rich.text import Text
 
         self._view.take(event)
@@ -87,22 +87,22 @@ class LiveRunView:
 
 
 class RunProgress:
-    """Draws the steps of a run; what is found, written and cited is not shown."""
+    """Prints the steps of a run; evidence, tokens and citations are not shown."""
 
     def __init__(self, draw: Callable[[ProgressEvent], None]) -> None:
         self._draw = draw
 
     def __call__(self, event: Event) -> None:
-        """Draw an event."""
+        """Render an event."""
         if event["kind"] == "stage":
             self._draw(event)
 
     def hide(self) -> None:
-        """Make room for other output, till the next step."""
+        """Hide the view until the next step, to make room for other output."""
 
 
 class LiveProgress(RunProgress):
-    """The same as a live view; `shortened` makes a line of a text that fits a width."""
+    """The same as a live view; `shortened` truncates a text to a width."""
 
     def __init__(self, view: RunView, console: Console, shortened: Callable[[str, int], str]) -> None:
         self._console = console

@@ -1,4 +1,4 @@
-"""Options that many commands share, and the place where they become settings."""
+"""Options shared by commands, and how they become settings."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ HomeOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
 MaxCallsOption = Annotated[
     int | None,
-    typer.Option("--max-calls", min=1, help="Requests to models; the run pauses before it makes more."),
+    typer.Option("--max-calls", min=1, help="Limit on model requests; the run pauses before it exceeds it."),
 ]
 MaxTokensOption = Annotated[
-    int | None, typer.Option("--max-tokens", min=1, help="Tokens; the run pauses before it can take more.")
+    int | None, typer.Option("--max-tokens", min=1, help="Limit on tokens; the run pauses before it exceeds it.")
 ]
 MaxCostOption = Annotated[
     float | None,
-    typer.Option("--max-cost", help="Cost by the prices of the settings; the run pauses before it can cost more."),
+    typer.Option(
+        "--max-cost", help="Limit on cost, by the prices in the settings; the run pauses before it exceeds it."
+    ),
 ]
 StrictOption = Annotated[
     bool | None,
     typer.Option(
         "--strict/--no-strict",
-        help="Leave out sentences that fail a check, each with its claim and listed, instead of marking them.",
+        help="Leave out sentences that fail a check (they are listed) instead of marking them.",
         show_default="marked",
     ),
 ]
@@ -51,7 +53,7 @@ _in_use: list[Path] = []
 
 
 def remember_home(home: Path | None) -> None:
-    """Keep the `--home` that stood before the command."""
+    """Remember a `--home` given before the command."""
     _before_command[:] = [home] if home is not None else []
 
 
@@ -70,7 +72,7 @@ def resolve(home: Path | None, **overrides: Any) -> tuple[Settings, Home]:
 
 
 def home_in_use() -> list[Path]:
-    """The folder of the home that the command works on; none before that is known."""
+    """The folder of the home in use; None until it is known."""
     return list(_in_use)
 
 
@@ -84,9 +86,9 @@ def records_of(home: Home) -> Home:
 
 @contextmanager
 def command_session(settings: Settings, home: Home, *, create: bool = True, reading: bool = False) -> Iterator[Session]:
-    """Library, models and journal for one command, closed at its end; raises `InputError`.
+    """Open library, models and journal for one command; raises `InputError`.
 
-    `reading` is for commands that change nothing: they also work where the home cannot be written.
+    `reading` is for commands that change nothing: they also work on a read-only home.
     """
     from ..graph.session import open_session
     from ..stores.read_only_copy import readable_home

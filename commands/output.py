@@ -1,4 +1,4 @@
-"""What a person sees: notices and progress on stderr, results on stdout."""
+"""Prints notices and progress on stderr, results on stdout."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ TEXTS_PER_SECOND = 22
 
 
 def notice(text: str) -> None:
-    """One line on stderr, whatever names it holds; on a terminal it wraps between words."""
+    """Print one line on stderr; on a terminal it wraps between words."""
     print(wrapped(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def result(text: str) -> None:
-    """A result on stdout; on a terminal it wraps between words."""
+    """Print a result on stdout; on a terminal it wraps between words."""
     print(wrapped(shown(text), terminal_width(sys.stdout)), flush=True)  # noqa: T201
 
 
 def result_json(record: Any) -> None:
-    """One JSON object on stdout."""
+    """Print one JSON object on stdout."""
     print(json_text(record), flush=True)  # noqa: T201
 
 
 def named_home(root: Path, *, exists: bool) -> None:
-    """The first line of every command: which home it works on."""
+    """Print the home that the command works on."""
     notice(f"Home: {root}{'' if exists else ' (new)'}")
 
 
 @contextmanager
 def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunProgress]:
-    """What draws the events of a run: a live view on a terminal, plain lines elsewhere.
+    """Renders the events of a run: a live view on a terminal, plain lines elsewhere.
 
-    `spent` tells what was paid for so far; it is asked several times a second.
+    `spent` returns the usage so far; it is called several times a second.
     """
     from ..models.journal.records import Usage
     from .live_view import LiveProgress, RunProgress, RunView
@@ -66,7 +66,7 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
 
 
 def warnings_and_refusals(report: IngestReport) -> None:
-    """What an ingest has to say, and which files it did not take, a line each."""
+    """Print the warnings and refused files of an ingest, one line each."""
     for warning in report.warnings:
         notice(f"Warning: {warning}")
     for refusal in report.refused:
@@ -75,7 +75,7 @@ def warnings_and_refusals(report: IngestReport) -> None:
 
 @contextmanager
 def ingest_progress() -> Iterator[Any]:
-    """A callback for the events of an ingest: a bar whose whole length stands before the work starts."""
+    """A callback that renders the events of an ingest as a progress bar."""
     if not sys.stderr.isatty():
         yield _IngestLines().show
         return
@@ -101,7 +101,7 @@ def ingest_progress() -> Iterator[Any]:
 
 
 class _IngestLines:
-    """Ten lines for a whole ingest, for logs and pipes."""
+    """Prints about ten progress lines for an ingest, for logs and pipes."""
 
     def __init__(self) -> None:
         self._done = self._total = 0

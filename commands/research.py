@@ -1,4 +1,4 @@
-"""research: a question over the library, answered from its papers alone."""
+"""research: answers a question from the papers of the library alone."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 QuestionArgument = Annotated[str, typer.Argument(help="What to answer.", show_default=False)]
 SourcesOption = Annotated[
     int | None,
-    typer.Option("--sources", min=1, max=50, help="Papers that the answer may draw on at most.", show_default="8"),
+    typer.Option("--sources", min=1, max=50, help="Most papers that the answer may draw on.", show_default="8"),
 ]
 LengthOption = Annotated[
     int | None,
-    typer.Option("--length", min=50, max=5000, help="Length asked of the answer, in words.", show_default="300"),
+    typer.Option("--length", min=50, max=5000, help="Target length of the answer, in words.", show_default="300"),
 ]
 MinYearOption = Annotated[int | None, typer.Option("--min-year", help="First year of publication.", show_default=False)]
 MaxYearOption = Annotated[int | None, typer.Option("--max-year", help="Last year of publication.", show_default=False)]
 VenueOption = Annotated[str, typer.Option("--venue", help="Part of the journal's or book's name, in any case.")]
 PapersOption = Annotated[
-    list[str] | None, typer.Option("--papers", help="Keys of the only papers to look into, by comma or repeated.")
+    list[str] | None, typer.Option("--papers", help="Search only these papers: keys, separated by commas or repeated.")
 ]
 OutOption = Annotated[
     Path | None,
@@ -83,14 +83,14 @@ def research(
     venue: VenueOption = "",
     papers: PapersOption = None,
     single_shot: Annotated[
-        bool, typer.Option("--single-shot", help="Search once; the agent does not go on when evidence is thin.")
+        bool, typer.Option("--single-shot", help="Search once, without the agent's further searches.")
     ] = False,
     cite_style: StyleOption = None,
     formats: FormatOption = None,
     csl: CslOption = None,
     strict: StrictOption = None,
     out: OutOption = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Answer anew, without answers of earlier runs.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Answer again, without reusing cached answers.")] = False,
     force: ForceOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
@@ -100,12 +100,12 @@ def research(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Answer a question from your papers: every statement with paper and page, or the word that they do not say.
+    """Answer a question from your papers, with citations.
 
     Prints the answer with its references; --out writes <question>.md, .bib (the cited entries), .evidence.html (opens
     every citation to its passage) and .json as well, --format adds others. Nothing is answered from a model's own
-    knowledge: when no passage bears on the question, it says so and what was searched. A killed or paused run goes on
-    when the same command is given again; a finished one is not paid for twice.
+    knowledge: when no passage bears on the question, it says so and what was searched. Run the same command
+    again to resume a killed or paused run; a finished one costs nothing again.
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --min-year 2018
     """

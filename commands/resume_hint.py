@@ -1,4 +1,4 @@
-"""The command that goes on with what was paused."""
+"""Builds the command that resumes a paused run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from ..program import program
 
 
 def resume_command(arguments: Sequence[str], error: CiteloomError | None = None) -> str:
-    """The command line `arguments` (the program first) as it can be given again; with a higher limit where one was
-    reached."""
+    """The command line to run again, from `arguments` (program first), with a reached limit raised."""
     given = list(arguments[1:])
     flag, enough = getattr(error, "flag", None), getattr(error, "enough", None)
     if isinstance(flag, str) and isinstance(enough, int | float):

@@ -1,4 +1,4 @@
-"""runs: what was written, what waits to be gone on with."""
+"""runs: lists, shows, resumes and deletes runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
-IdArgument = Annotated[str, typer.Argument(help="Id of the run, or its beginning.", show_default=False)]
+IdArgument = Annotated[str, typer.Argument(help="Id of the run, or a prefix of it.", show_default=False)]
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
 
 
 def registered(home: Home) -> RunRegister:
-    """The register of runs of a home that holds a library; raises `InputError` for any other, and makes none."""
+    """The run registry of a home with a library; raises `InputError` for any other home."""
     from ..stores.run_registry import RunRegister
 
     home.require_library()
@@ -77,7 +77,7 @@ def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
 
 @runs_app.command("show")
 def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """Show one run: how it stands, its searches, and its text once there is one."""
+    """Show one run: status, searches, and its text if finished."""
     from ..runs.execution import state_values
     from ..runs.output_files import public_record
     from ..runs.result_record import stored
@@ -96,7 +96,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     detail = f" ({record['detail']})" if record["detail"] else ""
     result(one_line(f"{run.thread_id}: {record['status']}{detail}"))
     of = "research" if run.section == "research" else f"{run.section} of"
-    result(f"{of}: {one_line(run.title)}\nbegun {when(run.started_at)}, last {when(run.updated_at)}\n")
+    result(f"{of}: {one_line(run.title)}\nstarted {when(run.started_at)}, updated {when(run.updated_at)}\n")
     for query in queries:
         found_ids = ", ".join(query["evidence_ids"]) or "nothing"
         result(one_line(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}"))
@@ -116,7 +116,7 @@ def resume_run(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Go on with a run that was paused or killed; the experiment is kept with the run."""
+    """Resume a paused or killed run."""
     given = {"strict": strict, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     record = run_async(_resume(run_id, out, home, given, force=force))
     if as_json:
@@ -140,8 +140,8 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
     with command_session(settings, found, create=False) as session:
         if not await asyncio.to_thread(same_run, run, request, session):
             raise InputError(
-                f"Run {run.thread_id} was begun with another library or other prompts.",
-                help="Restore them, or give the command again for a new run.",
+                f"Run {run.thread_id} was started with another library or other prompts.",
+                help="Restore them, or run the original command for a new run.",
             )
         if isinstance(request, ResearchRequest):
             with answer_progress(session.spent_now, draft=False) as told:
@@ -150,7 +150,7 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
 
 
 def _request_of(run: RunRecord) -> SectionRequest | ResearchRequest:
-    """What the run was asked for, to go on with just this run."""
+    """The request of the run, to resume exactly this run."""
     from ..experiment import parse_experiment
     from ..runs.research import ResearchRequest
     from ..runs.section_request import SectionRequest
@@ -166,7 +166,7 @@ def _request_of(run: RunRecord) -> SectionRequest | ResearchRequest:
 def delete_runs(
     run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.")], home: HomeOption = None
 ) -> None:
-    """Delete runs with their checkpoints; answers of models stay in the journal."""
+    """Delete runs; cached model answers stay in the journal."""
     from ..runs.execution import delete_run
 
     _, found = resolve(home)
@@ -181,7 +181,7 @@ def delete_runs(
 
 
 def _record(run: RunRecord, home: Home) -> dict[str, Any]:
-    """The run as it stands: one that says "running" while no process holds it was killed."""
+    """The current status of a run; a "running" run that no process holds was killed."""
     from ..stores.lock import run_under_way
 
     names = (
@@ -204,5 +204,5 @@ def _record(run: RunRecord, home: Home) -> dict[str, Any]:
 
 
 def when(seconds: float) -> str:
-    """A moment as a list shows it."""
+    """A timestamp for display."""
     return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")

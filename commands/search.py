@@ -58,13 +58,13 @@ def search(
     ] = None,
     rerank: Annotated[
         bool,
-        typer.Option("--rerank", help="Let the bundled cross-encoder take part in the order (CITELOOM_RERANK or 0.5)."),
+        typer.Option("--rerank", help="Rerank with the bundled cross-encoder (weight: CITELOOM_RERANK or 0.5)."),
     ] = False,
     limit: Annotated[int, typer.Option("--limit", help="Passages to show.", **_LIMIT_BOUNDS)] = 10,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Search the papers for passages: by meaning, by words, or both together.
+    """Find passages: by meaning, by words, or both.
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
@@ -88,15 +88,15 @@ def search(
 def find(
     query: QueryArgument,
     fulltext: Annotated[
-        bool, typer.Option("--fulltext", help="By the words of the whole text, instead of by summary and note.")
+        bool, typer.Option("--fulltext", help="Search the full text instead of summaries and notes.")
     ] = False,
     from_year: FromOption = None,
     to_year: ToOption = None,
-    page: Annotated[int, typer.Option("--page", help="Page of the answer, ten papers each.", min=1)] = 1,
+    page: Annotated[int, typer.Option("--page", help="Page of results, ten papers each.", min=1)] = 1,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Find papers: by what their summaries and your notes are about, or by the words of their full text.
+    """Find papers by summary and note, or by full text.
 
     Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
@@ -121,10 +121,10 @@ def find(
 
 
 def names_given(option: str, given: list[str] | None) -> list[str]:
-    """What stands between commas, over all times that an option was given; raises `InputError` for nothing."""
+    """Split the comma-separated values of a repeatable option; raises `InputError` for an empty one."""
     names = [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
     if given and not names:
-        raise InputError(f"{option} names nothing.", help="Leave it out to search everywhere.")
+        raise InputError(f"{option} is empty.", help="Leave it out to search everywhere.")
     return names
 
 
@@ -136,7 +136,7 @@ def _scope(
     to_year: int | None,
     venue: str,
 ) -> Scope:
-    """The limits that were given; raises `InputError` naming a key, category, year or venue that cannot be."""
+    """The search filters; raises `InputError` for an unknown key, category or venue or an invalid year."""
     from ..tools.paper_search import year_range
     from ..tools.scope import Scope
 

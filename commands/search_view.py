@@ -1,4 +1,4 @@
-"""How `search` and `find` are shown: a table, or its rows one below the other where the terminal is narrow."""
+"""Renders the results of `search` and `find` as a table, or as blocks on a narrow terminal."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def place_of(record: dict[str, Any]) -> str:
 
 
 def behind(paper: dict[str, Any]) -> str:
-    """The matching sentence, behind its place in the paper where there is one, or behind that it is a note."""
+    """The matching sentence, prefixed with its place in the paper or "your note"."""
     if paper.get("matched") == "note":
         return f"your note: {shown(paper['sentence'])}"
     place = place_of(paper)
@@ -73,7 +73,7 @@ def behind(paper: dict[str, Any]) -> str:
 
 
 def shown(sentence: str) -> str:
-    """A sentence as one reads it: without the markup of links, pictures, citations and emphasis; cut when long."""
+    """A sentence without markup of links, images, citations and emphasis; truncated if long."""
     parts = _MATHS.split(_LINE_MARK.sub("", sentence[:_READ]))
     text = " ".join("".join(part if index % 2 else _bare(part) for index, part in enumerate(parts)).split())
     return text if len(text) <= _LONGEST_SENTENCE else f"{text[: _LONGEST_SENTENCE - 1]}…"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..runs.service import Output
 
 ExpOption = Annotated[Path, typer.Option("--exp", help="The experiment, as JSON.", show_default=False)]
-OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; made when it is not there.")]
+OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
 StyleOption = Annotated[
     str | None,
     typer.Option(
@@ -58,7 +58,7 @@ FormatOption = Annotated[
     list[FileFormat] | None,
     typer.Option(
         "--format",
-        help="Also as LaTeX that cites from the .bib, as Word or as HTML; can be given several times.",
+        help="Also write LaTeX (citing from the .bib), Word or HTML; can be repeated.",
         show_default="md",
     ),
 ]
@@ -71,9 +71,9 @@ CslOption = Annotated[
         show_default="Chicago author-date, and plainnat in tex",
     ),
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Write anew, without answers of earlier runs.")]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Write it again, without reusing cached answers.")]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace files that were edited; without it the new ones get a number.")
+    bool, typer.Option("--force", help="Overwrite files that you edited; by default new files get a number.")
 ]
 ModelOption = Annotated[
     str | None,
@@ -83,9 +83,9 @@ UrlOption = Annotated[
     str | None,
     typer.Option("--base-url", help="OpenAI-compatible endpoint. Default: CITELOOM_CHAT_BASE_URL.", show_default=False),
 ]
-WordsOption = Annotated[int | None, typer.Option("--words", help="Length asked of the section.", show_default=False)]
+WordsOption = Annotated[int | None, typer.Option("--words", help="Target length of the section.", show_default=False)]
 SearchesOption = Annotated[
-    int | None, typer.Option("--max-searches", help="Custom searches of the agent.", show_default="5")
+    int | None, typer.Option("--max-searches", help="Searches that the agent may add.", show_default="5")
 ]
 
 
@@ -113,9 +113,9 @@ _FIELDS = (
     "plots[{path, caption}], verdict, reasoning, results, summary."
 )
 _PAPER_HELP = (
-    "Write all six sections as one paper, with one set of citation keys.\n\n"
-    "Writes paper.md, paper.bib, paper.evidence.html and paper.json, and prints the text; --format adds others. A "
-    "killed or paused run resumes when the same command is given again.\n\n"
+    "Write all six sections as one paper.\n\n"
+    "Writes paper.md, paper.bib, paper.evidence.html and paper.json, and prints the text; --format adds others. Run "
+    "the same command again to resume a killed or paused run.\n\n"
     "exp.json needs what the sections need: "
     + " ".join(f"{kind}: {spec.needs}." for kind, spec in SECTIONS.items())
     + f" {_FIELDS}\n\nExample: citeloom paper --exp exp.json --out paper/ --format docx"
@@ -179,7 +179,7 @@ def paper(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Write all six sections as one run, which can be killed and gone on with."""
+    """Write all six sections as one durable, resumable run."""
     settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     record = run_async(_write("paper", exp, out, formats, fresh, home, settings, force=force))

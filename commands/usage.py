@@ -1,4 +1,4 @@
-"""usage: what runs cost; journal: what is kept of the answers, and letting go of it."""
+"""usage: what runs cost; journal: shows and prunes cached model answers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from ..models.journal.records import Spending
     from ..stores.home import Home
 
-journal_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Show and prune the kept answers of models."
-)
+journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +36,7 @@ def usage(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Show what each run spent on each model: calls made, answers reused from the journal, tokens, cost.
+    """Show calls, cached answers, tokens and cost of each run.
 
     A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
     """
@@ -57,9 +55,7 @@ def usage(
     )
     if any(record["lost_calls"] for record in records):
         lost = sum(record["lost_calls"] for record in records)
-        notice(
-            f"Besides, {counted(lost, 'request')} brought no answer or a refusal; such requests count against a budget."
-        )
+        notice(f"In addition, {counted(lost, 'request')} failed or were refused; they count against a budget.")
 
 
 async def _spending(home: Home) -> list[Spending]:
@@ -114,7 +110,7 @@ def _cells(record: dict[str, Any]) -> list[str]:
 
 @journal_app.command("stats")
 def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """Show how many answers are kept, of which models, how old they are, and how often they were used again."""
+    """Show the size, age, models and reuse of cached answers."""
     from ..models.journal.maintenance import survey
 
     named = resolve(home)[1]
@@ -127,7 +123,7 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     result(f"{one_line(str(named.journal))}: {_megabytes(kept.file_bytes)}, {counted(kept.answers, 'answer')}{since}")
     result(f"Calls made: {kept.made}. Answers reused: {kept.reused}. Rejected, never reused: {kept.rejected}.")
     table(
-        "Answers kept",
+        "Cached answers",
         ["kind", "model", "endpoint", "answers", "size"],
         [
             [row.kind, one_line(row.model), one_line(row.endpoint), f"{row.answers:,}", _megabytes(row.payload_bytes)]
@@ -139,17 +135,17 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @journal_app.command("prune")
 def prune(
     older_than: Annotated[
-        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Answers older than so many days.")
+        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Answers older than this many days.")
     ] = None,
     rejected: Annotated[bool, typer.Option("--rejected", help="Answers that failed validation.")] = False,
-    embeddings: Annotated[bool, typer.Option("--embeddings", help="Only vectors among them.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    embeddings: Annotated[bool, typer.Option("--embeddings", help="Only embedding vectors.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be deleted.")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Let go of kept answers and give the space back; what runs cost stays counted.
+    """Delete cached answers and free their space.
 
-    Answers that a paused or killed run was handed are kept whatever is asked, since it goes on from them.
+    The usage of runs stays counted. Answers of a paused or killed run are always kept, since it resumes from them.
     """
     from ..errors import InputError
     from ..models.journal.maintenance import Selection
@@ -158,7 +154,7 @@ def prune(
 
     _, found = resolve(home)
     if older_than is None and not rejected:
-        raise InputError("Nothing is named to be pruned.", help="Give --older-than DAYS, --rejected, or both.")
+        raise InputError("No answers were selected to prune.", help="Give --older-than DAYS, --rejected, or both.")
     found.require_library()
     found.prepare()
     unfinished = [run.thread_id for run in RunRegister(found.runs).all() if run.status != "finished"]
@@ -168,9 +164,9 @@ def prune(
     if as_json:
         result_json(asdict(pruned))
         return
-    verb = "would go" if dry_run else "is gone" if pruned.answers == 1 else "are gone"
+    verb = "would be deleted" if dry_run else "deleted"
     gone = f"{counted(pruned.answers, 'answer')} {verb} ({_megabytes(pruned.payload_bytes)})"
-    result(f"{gone}; {pruned.kept_for_runs} kept for runs.")
+    result(f"{gone}; {pruned.kept_for_runs} kept for unfinished runs.")
     if not dry_run:
         result(f"The journal takes {_megabytes(pruned.file_bytes)} now.")
 

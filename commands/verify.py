@@ -1,4 +1,4 @@
-"""verify: whether the quotes, keys and numbers of a result hold, in its own file and in the library."""
+"""verify: checks quotes, keys and numbers of a result against its file and the library."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def verify_file(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Check every quote, key and number of a result against the library, and against the file itself.
+    """Check quotes, keys and numbers of a result.
 
-    What does not hold is listed as FILE:FIELD, and the exit code is then 4; it is 0 when all holds, and 2 when the file
-    is no result of Citeloom. A file of an older version is checked as far as it goes, and what it lacks is said.
+    Compares them with the library and with the file itself. Each failure is listed as FILE:FIELD. Exit code 0 if all
+    are correct, 4 if not, 2 if the file is not a result of Citeloom. Fields missing from older results are reported.
 
     Example: citeloom verify paper/discussion.json
     """
@@ -57,7 +57,7 @@ def verify_file(
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """The record; raises `InputError` for what is no result."""
+    """Read the record; raises `InputError` if it is not a result."""
     from ..citations.verification import is_result
 
     try:
@@ -65,12 +65,14 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file}: cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
     if not is_result(record):
-        raise InputError(f"{file}: is no result of Citeloom.", help="Name a .json that a section or an answer wrote.")
+        raise InputError(
+            f"{file}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
+        )
     return dict(record)
 
 
 class _Held:
-    """The library as it is asked here."""
+    """The library lookups that verification needs."""
 
     def __init__(self, library: Library) -> None:
         self._library = library

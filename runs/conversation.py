@@ -89,7 +89,7 @@ async def take_turn(
         await _keep_what_is_over(thread_id, state.values, bool(state.next), session, register)
         going_on = _pending(state.values, bool(state.next)) == PausedTurn(asked, request.kind)
         if going_on:
-            on_notice(f"Going on with this question at {', '.join(state.next)}.")
+            on_notice(f"Resuming this question at step {', '.join(map(repr, state.next))}.")
         before = await session.usage(thread_id)
         with bill_to(thread_id, session.budget(thread_id)):
             given: Any = None if going_on else {"asked": asked, "turn_kind": request.kind}

@@ -85,7 +85,7 @@ def _begin(request: RunRequest, session: Session, register: RunRegister, on_noti
     if before is not None and before.library_version != version:
         on_notice(
             f"The library changed since run {before.thread_id}: this is a new run; answers on unchanged passages "
-            "are taken from the journal."
+            "are reused from the journal."
         )
     return register.begin(
         thread_id=mark if latest is None else f"{mark}-{secrets.token_hex(6)}",
@@ -120,7 +120,7 @@ async def _go_on(
     if not state.next and not state.values.get("result"):
         given = request.given()
     elif state.next:
-        on_notice(f"Going on with run {run.thread_id} at {_place(request.kind, state)}.")
+        on_notice(f"Resuming run {run.thread_id} at {_place(request.kind, state)}.")
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(Event, event))
@@ -147,7 +147,7 @@ def _graph(kind: str, saver: AsyncSqliteSaver, session: Session | None = None) -
 
 def _place(kind: str, state: Any) -> str:
     """Where a run stopped: the step, and in a paper the section."""
-    steps = ", ".join(state.next)
+    steps = f"step {', '.join(map(repr, state.next))}"
     return f"the {state.values['section']}, {steps}" if kind == "paper" and "section" in state.values else steps
 
 

@@ -1,4 +1,4 @@
-"""Library and models opened behind the prompt: what is heavy loads in a thread while the first line is typed."""
+"""Opens library and models in a background thread while the first line is typed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NO_PAPERS = "Index your papers first: {citeloom} ingest PAPERS --bib FILE."
 
 
 class NoPapersError(InputError):
-    """There is nothing that the shell could work on."""
+    """The library has no papers."""
 
     default_help = NO_PAPERS
 
 
 @dataclass(frozen=True, slots=True)
 class BackgroundLibrary:
-    """What is in the library at a glance, by its catalog alone: a tenth of a second instead of two."""
+    """The contents of the library, read from its catalog alone: a tenth of a second instead of two."""
 
     keys: tuple[str, ...]
     chunks: int
@@ -51,7 +51,7 @@ def at_a_glance(home: Home) -> BackgroundLibrary:
 class Opening:
     """The session, opened once in the background; after a failure the next command tries again.
 
-    `on_error` is told of an error that came while nobody was waiting for the session.
+    `on_error` is called with an error raised while nobody awaited the session.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Opening:
             self._waiting -= 1
 
     async def wait(self) -> None:
-        """Wait until what was begun has ended; raises what opening raises. Nobody is told of errors here."""
+        """Wait until the opening has ended; raises what opening raises and does not call `on_error`."""
         if self._task is not None:
             await asyncio.shield(self._task)
 
@@ -107,7 +107,7 @@ class Opening:
         return tuple(session.library.records()) if session is not None else ()
 
     async def close(self) -> None:
-        """Let go of the files, after the opening has ended."""
+        """Close the files once the opening has ended."""
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._manager is not None and self.opened() is not None:

@@ -17,29 +17,29 @@ _SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "No
 
 
 def sign(emoji: str) -> str:
-    """The sign where the output can show it, else what says the same in words, with the blank behind it."""
+    """The emoji if the output can show it, else its text form, followed by a space."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     told = emoji if encoding.startswith("utf") else _SIGNS[emoji]
     return f"{told} " if told else ""
 
 
 def stage(emoji: str, text: str) -> None:
-    """A stage that begins."""
+    """Print a starting stage."""
     notice(f"{sign(emoji)}{text}")
 
 
 def failure(text: str) -> None:
-    """What went wrong, in one line."""
+    """Print an error in one line."""
     notice(f"{sign('❌')}{text}")
 
 
 def warning(text: str) -> None:
-    """What the user should know of a result that there is."""
+    """Print a warning about a result."""
     notice(f"{sign('⚠️ ')}{text}")
 
 
 def panel(title: str, markdown: str) -> None:
-    """A result: markdown in a frame on a terminal, as it is elsewhere."""
+    """Print a result: framed markdown on a terminal, plain elsewhere."""
     if not sys.stdout.isatty():
         from ...citations.html_escaping import inert  # which loads all of the citations
 
@@ -56,7 +56,7 @@ def panel(title: str, markdown: str) -> None:
 
 
 def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
-    """Numbered papers: what stands beside the number, and line by line what stands below it."""
+    """Print numbered papers: a head beside the number, details below."""
     result(one_line(title))
     for number, head, below in items:
         if not sys.stdout.isatty():
@@ -70,7 +70,7 @@ def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
 
 
 def next_steps(steps: Sequence[str]) -> None:
-    """What one may do now; on a terminal only."""
+    """Print suggested next steps; on a terminal only."""
     if sys.stdout.isatty():
         result("\n".join([f"{sign('💡')}Next steps:", *(f"• {step}" for step in steps)]))
 

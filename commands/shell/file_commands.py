@@ -1,4 +1,4 @@
-"""save and section: results that become files."""
+"""save, section and rebuild-index: write files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 async def save(shell: Shell, argument: str) -> Outcome:
-    """Write the last result: markdown, and beside it what belongs to an answer or a section."""
+    """Save the last result as markdown, with the other files of an answer or section."""
     from ...citations.html_escaping import inert
     from ...runs.output_files import save_section, write_own_file
     from ...runs.result_record import stored
@@ -53,7 +53,7 @@ _CALLED = {"sem-search": "search results", "research": "research results", "sect
 
 
 def default_name(query: str) -> str:
-    """The name of a file for what was asked, with the time: `how-do-transformers-work_2025-10-05_14-23-15`."""
+    """A file name from the question and the time: `how-do-transformers-work_2025-10-05_14-23-15`."""
     slug = ""
     for word in _WORD.findall(query.lower()):
         if slug and len(slug) + 1 + len(word) > _LONGEST_SLUG:
@@ -63,7 +63,7 @@ def default_name(query: str) -> str:
 
 
 def _target(argument: str, name: str) -> Path:
-    """Where to save; raises `NotNowError` for a file that is no markdown."""
+    """Where to save; raises `NotNowError` unless the file ends in .md."""
     given = Path(argument).expanduser() if argument else RESULTS / f"{name}.md"
     if argument and (given.is_dir() or argument.endswith("/")):
         given = given / f"{name}.md"
@@ -99,7 +99,7 @@ async def section(shell: Shell, argument: str) -> Outcome:
         finished = await run_request(request, session, on_event=show, on_notice=notice)
     record = finished.record
     if finished.finished_earlier:
-        notice(f"Run {record['thread_id']} was finished earlier: no call was made now.")
+        notice(f"Run {record['thread_id']} was finished earlier; no model was called.")
     for text in record["warnings"]:
         display.warning(text)
     papers = tuple(Listed(number, entry["key"]) for number, entry in enumerate(record["references"], 1))
@@ -107,14 +107,12 @@ async def section(shell: Shell, argument: str) -> Outcome:
     if papers:
         body += "\n\n".join(["", "## References", *keyed_references(record["references"], papers)])
     display.panel("Section", body)
-    display.next_steps(
-        ["`save` writes it with its .bib and its evidence report", "`open <number>` opens a cited paper"]
-    )
+    display.next_steps(["`save` saves it with its .bib and evidence report", "`open <number>` opens a cited paper"])
     return Drafted(papers, ShellDraft("section", record["markdown"], record), kind)
 
 
 async def rebuild_index(shell: Shell, _: str) -> Outcome:
-    """Make the index anew from the files of the papers."""
+    """Rebuild the index from the files of the papers."""
     from ...ingestion.rebuild import rebuild
 
     session = await shell.session()

@@ -1,4 +1,4 @@
-"""Opening a paper's file with what the system opens it with."""
+"""Opens a paper's file with the system's default program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPENERS = {"darwin": "open", "win32": "explorer"}
 
 
 def opener() -> str | None:
-    """The program that opens files as a double click does; None where there is none, or no screen to show them on."""
+    """The system's default opener; None without one or without a display."""
     name = _OPENERS.get(sys.platform, "xdg-open")
     if name == "xdg-open" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return None  # it would start a browser of the terminal over the shell
@@ -25,10 +25,10 @@ def opener() -> str | None:
 
 
 async def open_file(source: str) -> str:
-    """Open the file, or say where it lies; one line for the user. Nothing is opened for a shell in a pipe."""
+    """Open the file, or report its path in a pipe; returns one line for the user."""
     path = await asyncio.to_thread(Path(source).absolute)  # begins with no hyphen: it cannot be taken for an option
     if not await asyncio.to_thread(path.is_file):
-        return f"Its file is gone: {source}. What is indexed of it: {command('papers show KEY --text')}"
+        return f"Its file is gone: {source}. Its indexed text: {command('papers show KEY --text')}"
     program = opener() if on_terminal() else None
     if program is None:
         return f"File: {source}"

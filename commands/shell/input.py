@@ -1,4 +1,4 @@
-"""Where the shell's lines come from: a terminal with history and completion, or a pipe."""
+"""Reads the shell's lines from a terminal with history and completion, or from a pipe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROMPT = "You: "
 
 
 class Lines(Protocol):
-    """Gives the shell one line after the other."""
+    """Yields the lines of the shell."""
 
     async def next(self) -> str:
         """The next line; raises EOFError after the last, KeyboardInterrupt when Ctrl-C was pressed at the prompt."""
@@ -29,15 +29,14 @@ class Lines(Protocol):
 
 
 def on_terminal() -> bool:
-    """Whether a person sits at both ends."""
+    """Whether stdin and stdout are terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 class PipedLines:
-    """Lines of a pipe or file, each told on stderr, so that a transcript reads well.
+    """Lines of a pipe or file, echoed on stderr so that a transcript reads well.
 
-    A thread of its own reads ahead: one of the event loop's would be waited for at the end, blocked on a pipe that
-    somebody holds open.
+    A daemon thread reads ahead: a thread of the event loop would block the exit while the pipe is held open.
     """
 
     def __init__(self) -> None:
@@ -63,7 +62,7 @@ class PipedLines:
 class TerminalLines:
     """Lines typed at a prompt; what was typed before is kept in `history`, None keeps it for this shell only.
 
-    `listed` and `keys` give what completes a paper, as things stand when it is asked for.
+    `listed` and `keys` return the current completions for a paper.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ def _completer(listed: Callable[[], Sequence[Listed]], keys: Callable[[], Sequen
     from prompt_toolkit.completion import Completer, Completion
 
     class ShellCompleter(Completer):
-        """Commands in the first place, then what the command takes."""
+        """Complete commands first, then their arguments."""
 
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             typed = document.text_before_cursor.lstrip()

@@ -1,4 +1,4 @@
-"""list, find and sem-search, which show papers with numbers; summary and open, which take one."""
+"""list, find and sem-search show numbered papers; summary and open take one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def list_papers(shell: Shell, _: str) -> Outcome:
 
 
 async def find(shell: Shell, argument: str) -> Outcome:
-    """What `find` of the command line gives: the ten best papers by summary and note, or by their full text."""
+    """The ten best papers by summary and note, or by full text, like `find` on the command line."""
     from ...tools.paper_search import papers_by_summary, papers_by_text
     from ...tools.scope import require_words
 
@@ -56,7 +56,7 @@ async def find(shell: Shell, argument: str) -> Outcome:
 
 
 async def sem_search(shell: Shell, query: str) -> Outcome:
-    """The passages nearest to a query, under their papers."""
+    """The passages nearest to a query, grouped by paper."""
     from ...tools.retrieval import Retrieval, as_records, retrieve
     from ...tools.scope import Scope
 
@@ -72,7 +72,7 @@ async def sem_search(shell: Shell, query: str) -> Outcome:
         for number, paper in enumerate(papers.values(), 1)
     ]
     display.listing(f"{counted(len(records), 'passage')} of {counted(len(papers), 'paper')}, nearest first", items)
-    display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` keeps this list"])
+    display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` saves this list"])
     return Drafted(_numbered(list(papers)), ShellDraft("sem-search", _as_markdown(query, items)), query)
 
 
@@ -97,7 +97,7 @@ async def summary(shell: Shell, argument: str) -> Outcome:
 
 
 async def open_paper(shell: Shell, argument: str) -> Outcome:
-    """The file of a paper in the system's own program for it."""
+    """Open the file of a paper in the system's default program."""
     session = await shell.session()
     key = _key(shell, argument, session.library.papers())
     paper = session.library.paper(key)

@@ -1,4 +1,4 @@
-"""What a line means: a command with its argument, or a question in plain words."""
+"""Parses a line of the shell: a command with its argument, or a question in plain words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Takes = Literal["nothing", "text", "paper", "file", "section"]
 
 @dataclass(frozen=True, slots=True)
 class CommandWord:
-    """A command as `help` shows it; `takes` says what may stand behind it."""
+    """A command as `help` shows it; `takes` is the kind of its argument."""
 
     name: CommandName
     argument: str
@@ -38,7 +38,7 @@ class CommandWord:
 
 @dataclass(frozen=True, slots=True)
 class ShellRequest:
-    """A command to carry out; `ask` is a follow-up question, `plain` when the line did not name the command."""
+    """A command to run; `ask` is a follow-up question, `plain` if the line did not name the command."""
 
     command: CommandName
     argument: str = ""
@@ -52,7 +52,7 @@ class ShellRequest:
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """A line that is no command and no question, and what to say to it."""
+    """A line that is neither a command nor a question, with the error message."""
 
     message: str
 
@@ -60,8 +60,8 @@ class NotUnderstood:
 WORDS: Final = (
     CommandWord("research", "QUESTION", "answer a question from the papers, with citations", "text"),
     CommandWord("ask", "QUESTION", "a follow-up question; plain text does the same", "text"),
-    CommandWord("improve", "FEEDBACK", "rewrite the last answer in the light of feedback", "text"),
-    CommandWord("resume", "", "go on with what Ctrl-C has interrupted", "nothing"),
+    CommandWord("improve", "FEEDBACK", "rewrite the last answer following feedback", "text"),
+    CommandWord("resume", "", "continue what Ctrl-C interrupted", "nothing"),
     CommandWord("find", "[--fulltext] WORDS", "papers by summary and note, or by the words of their full text", "text"),
     CommandWord("sem-search", "QUERY", "passages near to a query in meaning", "text"),
     CommandWord("list", "", "all papers of the library", "nothing"),
@@ -69,7 +69,7 @@ WORDS: Final = (
     CommandWord("open", "N|KEY", "open the file of a paper", "paper"),
     CommandWord("save", "[FILE]", "save the last result, by default as results/<question>_<time>.md", "file"),
     CommandWord("section", "TYPE [EXP]", "write a section of the paper on the experiment of --exp or EXP", "section"),
-    CommandWord("rebuild-index", "", "make the index anew from the files of the papers", "nothing"),
+    CommandWord("rebuild-index", "", "rebuild the index from the files of the papers", "nothing"),
     CommandWord("help", "", "this list", "nothing"),
     CommandWord("quit", "", "leave; Ctrl-D does the same", "nothing"),
 )
@@ -80,7 +80,7 @@ _LATIN = re.compile(r"[\x00-\x7f]+")
 
 
 def parse(line: str) -> ShellRequest | NotUnderstood | None:
-    """What a line asks for; None for an empty one.
+    """Parse a line; None for an empty one.
 
     A first word that is a command counts as one unless what follows cannot be its argument: "list the assumptions
     of LASSO" and "open questions in drug repurposing?" are questions.
@@ -120,14 +120,14 @@ def _fits(name: CommandName, argument: str) -> bool:
 def _checked(name: CommandName, argument: str) -> ShellRequest | NotUnderstood:
     word = _BY_NAME[name]
     if word.takes == "nothing" and argument:
-        return NotUnderstood(f"'{name}' takes nothing behind it.")
+        return NotUnderstood(f"'{name}' takes no argument.")
     if word.takes in ("text", "paper", "section") and not argument:
-        return NotUnderstood(f"'{name}' needs more: {name} {word.argument}.")
+        return NotUnderstood(f"'{name}' needs an argument: {name} {word.argument}.")
     return ShellRequest(name, argument)
 
 
 def _looks_mistyped(first: str, argument: str) -> bool:
-    """Whether a line that begins with no command was meant as one: a single word, or a near miss.
+    """Whether a line that starts with no command was meant as one: a single word or a misspelling.
 
     A near miss with a question mark at the end, or with words that the command could not take, is a question.
     """

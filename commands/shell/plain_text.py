@@ -1,4 +1,4 @@
-"""Which lines without a command are sent as questions: a search and an answer may cost money."""
+"""Decides which lines without a command are sent as questions, since an answer may cost money."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def require_question(shell: Shell, text: str) -> None:
         verb = "occurs" if len(unknown) == 1 else "occur"
         raise NotNowError(
             f"'{text}' is neither a command nor a question: {named} {verb} nowhere in the library.",
-            help=f"'ask {text}' asks it nevertheless; 'help' lists the commands.",
+            help=f"'ask {text}' asks it anyway; 'help' lists the commands.",
         )
 
 

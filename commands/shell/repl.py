@@ -1,4 +1,4 @@
-"""The loop of the shell: read a line, carry it out, go to the state that its outcome leads to.
+"""The loop of the shell: read a line, run it, move to the resulting state.
 
 Whatever a command does, the loop goes on with a state that the next command can work with. Ctrl-C ends the command
 and not the shell.
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 
 class Interrupted(Exception):  # noqa: N818  # Ctrl-C is no error
-    """Ctrl-C was pressed while a command was at work."""
+    """Ctrl-C was pressed while a command was running."""
 
 
 async def converse(shell: Shell, lines: Lines) -> ExitCode:
-    """Carry out lines until there are no more; the exit code is that of the last command that failed."""
+    """Run lines until there are no more; the exit code is that of the last command that failed."""
     code: ExitCode = DONE
     while True:
         try:
@@ -53,7 +53,7 @@ async def converse(shell: Shell, lines: Lines) -> ExitCode:
 
 
 async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
-    """One command from its line to the next state; whatever goes wrong is told in one line."""
+    """Run one line and return the next state; report any error in one line."""
     given = request
     if request.command == "resume" and not shell.state.paused:
         await shell.settle()
@@ -94,7 +94,7 @@ async def _act(shell: Shell, request: ShellRequest) -> Outcome:
 
 
 def _told(error: CiteloomError, message: str) -> str:
-    """The message behind the stage that failed, where that was noted."""
+    """The message, prefixed with the stage that failed if it was noted."""
     return ": ".join([*getattr(error, "__notes__", ()), message])
 
 
@@ -103,12 +103,12 @@ def _paused(shell: Shell, request: ShellRequest, why: str) -> ExitCode:
         notice(f"{why}.")
         return PAUSED
     shell.state = after(shell.state, PausedCommand(request.line))
-    display.stage("⏸️ ", f"{why.rstrip('.')}. All that was done is kept; `resume` goes on from here.")
+    display.stage("⏸️ ", f"{why.rstrip('.')}. Completed calls are saved; `resume` continues.")
     return PAUSED
 
 
 async def interruptible(work: Awaitable[T]) -> T:
-    """Wait for `work`; Ctrl-C cancels it and raises `Interrupted`, once it has put its things in order."""
+    """Wait for `work`; Ctrl-C cancels it and raises `Interrupted` once it has cleaned up."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
     pressed = False

@@ -1,4 +1,4 @@
-"""research, follow-up questions and improve: turns of one conversation, told stage by stage."""
+"""research, follow-up questions and improve: turns of one conversation, shown stage by stage."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
 _NEXT = (
-    "`improve <feedback>` writes the answer anew, a question goes on from here",
-    "`save` keeps it, with its evidence report",
+    "`improve <feedback>` rewrites the answer; a question follows up on it",
+    "`save` saves it with its evidence report",
     "`summary <number>` and `open <number>` show a cited paper",
 )
 
@@ -38,12 +38,12 @@ async def research(shell: Shell, question: str) -> Outcome:
 
 
 async def ask(shell: Shell, question: str) -> Outcome:
-    """Answer a question that may lean on the one before."""
+    """Answer a follow-up question."""
     return await _take(shell, question, "follow-up")
 
 
 async def improve(shell: Shell, feedback: str) -> Outcome:
-    """Write the last answer anew in the light of feedback."""
+    """Rewrite the last answer following feedback."""
     display.stage("✍️ ", "Improving research answer with your feedback...")
     return await _take(shell, feedback, "improve")
 
@@ -79,7 +79,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
         display.warning("Some citations could not be formatted correctly")
     outcome = answer_of(record)
     if told.told_something and not told.has_told(record):
-        display.warning("What was shown is a draft; this is the answer after the checks")
+        display.warning("That was a draft; this is the answer after the checks")
     display.panel("Research Results", shown_answer(record, outcome.papers, text=not told.has_told(record)))
     _tell_cost(record["usage"])
     if coverage := coverage_line(record.get("coverage", {})):
@@ -89,7 +89,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
 
 
 def answer_of(record: Mapping[str, Any]) -> Drafted:
-    """What an answer leaves in the state: its papers by their numbers, itself to be saved, and the question."""
+    """The outcome of an answer: its numbered papers, the draft to save, and the question."""
     references = record["references"]
     numeric = record["cite_style"] == "numeric"
     papers = tuple(
@@ -115,7 +115,7 @@ def keyed_references(references: Sequence[Mapping[str, Any]], papers: Sequence[L
 
 
 class Stages(RunProgress):
-    """The stages of a turn as they are told, from its events."""
+    """Prints the stages of a turn from its events."""
 
     def __init__(self) -> None:
         super().__init__(self.take)
@@ -123,7 +123,7 @@ class Stages(RunProgress):
         self.read = self.writing = False
 
     def take(self, event: ProgressEvent) -> None:
-        """Tell a step."""
+        """Print a step."""
         text, total = event["text"], event.get("total", 0)
         match event["stage"]:
             case "rewritten":
@@ -157,7 +157,7 @@ def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:
         display.warning(text)
     if stages.papers and not stages.chunks:
         display.failure("No detailed content found in the selected papers. Papers may not be properly indexed.")
-        notice("`rebuild-index` makes the index anew.")
+        notice("`rebuild-index` rebuilds the index.")
         return
     display.failure(f'No papers found relevant to query: "{record["question"]}". Try refining your search terms.')
     result(str(record["text"]))

@@ -1,4 +1,4 @@
-"""A conversation that is gone on with: its last answer is there again, and a question that was stopped is told."""
+"""Restores a conversation: its last answer, and any interrupted question."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask",
 
 
 def take_up(shell: Shell, home: Home, thread: str) -> None:
-    """Bring the shell to where the conversation was left; raises `UnknownConversationError`. Blocks for a moment."""
+    """Restore the shell to where the conversation was left; raises `UnknownConversationError`. Blocks for a moment."""
     home.require_library()
     register = ConversationRegister(home.runs)
     entry = register.get(thread)
@@ -36,7 +36,7 @@ def take_up(shell: Shell, home: Home, thread: str) -> None:
 
 
 async def behind_the_prompt(shell: Shell, settings: Settings, home: Home) -> None:
-    """What needs the library open: forget old conversations, tell of a question that was stopped."""
+    """Steps that need the open library: expire old conversations, report an interrupted question."""
     try:
         await shell.opening.wait()
     except CiteloomError:
@@ -47,4 +47,4 @@ async def behind_the_prompt(shell: Shell, settings: Settings, home: Home) -> Non
     paused = await paused_turn(shell.thread_id, home)
     if paused is not None and not shell.state.paused:
         shell.state = after(shell.state, PausedCommand(f"{_COMMANDS[paused.kind]} {paused.asked}"))
-        notice(f"A question was stopped: {paused.asked} `resume` goes on with it.")
+        notice(f"Interrupted question: {paused.asked} `resume` continues it.")

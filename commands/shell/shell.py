@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Shell:
-    """One session: where its library is, what it remembers, and the experiment that sections are written of.
+    """A shell session: its library, its state, and the experiment for sections.
 
     `thread_id` is its conversation's, of which `turns` are over; `behind` is what goes on behind the prompt.
     """
@@ -31,7 +31,7 @@ class Shell:
     behind: asyncio.Task[None] | None = None
 
     async def settle(self) -> None:
-        """Wait for what is found out behind the prompt, such as a question that was stopped."""
+        """Wait for background work, such as finding an interrupted question."""
         if self.behind is not None:
             await asyncio.wait([self.behind])
 

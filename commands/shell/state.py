@@ -1,4 +1,4 @@
-"""What the shell remembers between two lines, and how each outcome changes it: values and pure functions.
+"""The state machine of the shell: what it remembers between lines and how each outcome changes it.
 
     initial --list, find--> listed          (numbers)
     initial --sem-search--> sem-search      (numbers, a draft to save)
@@ -24,12 +24,12 @@ DraftKind = Literal["sem-search", "research", "section"]
 
 
 class NotNowError(InputError):
-    """The command needs something that the shell does not have now; the state stays as it is."""
+    """The command needs something that the shell does not have now; the state is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A paper of the last list, and the number that it was shown with."""
+    """A paper of the last list and its number there."""
 
     number: int
     key: str
@@ -46,7 +46,7 @@ class ShellDraft:
 
 @dataclass(frozen=True, slots=True)
 class ShellState:
-    """The state variables; `paused` is the line that goes on with what was interrupted."""
+    """The state variables; `paused` is the line that resumes what was interrupted."""
 
     last_query_set: tuple[Listed, ...] = ()
     selected_paper: str | None = None
@@ -88,19 +88,19 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class PausedCommand:
-    """The work was interrupted and is kept; `line` goes on with it."""
+    """The work was interrupted and saved; `line` resumes it."""
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class FoundNothing:
-    """The command was carried out and nothing came of it; the last real result stays."""
+    """The command ran without a result; the last result stays current."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The command says something and changes nothing."""
+    """The command only prints a message."""
 
 
 Outcome = PapersListed | Drafted | Selected | PausedCommand | FoundNothing | Unchanged
@@ -109,7 +109,7 @@ INITIAL: Final = ShellState()
 
 
 def after(state: ShellState, outcome: Outcome) -> ShellState:
-    """The state that an outcome leads to. A new result ends a pause; only looking around leaves it."""
+    """The state after an outcome. A new result ends a pause; commands that only show papers keep it."""
     match outcome:
         case PapersListed(papers, query):
             return replace(
@@ -131,7 +131,7 @@ def after(state: ShellState, outcome: Outcome) -> ShellState:
 
 
 def require(state: ShellState, command: CommandName) -> None:
-    """Raise `NotNowError` when the command needs what is not there."""
+    """Raise `NotNowError` if the command cannot run in this state."""
     if command == "improve" and state.name != "research":
         raise NotNowError("There is no answer to improve.", help="Ask with 'research QUESTION' first.")
     if command == "save" and state.draft is None:
@@ -139,7 +139,7 @@ def require(state: ShellState, command: CommandName) -> None:
             "There is nothing to save.", help="'research', 'sem-search' and 'section' give something that can be saved."
         )
     if command == "resume" and not state.paused:
-        raise NotNowError("Nothing is paused.", help="'resume' goes on with an answer that Ctrl-C has interrupted.")
+        raise NotNowError("Nothing is paused.", help="'resume' continues an answer that Ctrl-C interrupted.")
 
 
 def chosen(state: ShellState, argument: str, keys: Sequence[str]) -> str:

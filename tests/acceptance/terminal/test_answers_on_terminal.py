@@ -111,7 +111,7 @@ def test_following_up_keeps_the_numbers_and_goes_on_in_another_shell(
         person.press("Ctrl-D")
         left = person.sees("chat --thread chat-")
         thread = person.child.readline().strip()
-        assert "To go on with this conversation" in left and person.ends() == 0
+        assert "To continue this conversation" in left and person.ends() == 0
     with person_at(home, server, tmp_path, "--thread", f"chat-{thread}") as person:
         person.sees("2 turns. The last question:", PROMPT)
         number, key = next(iter(numbers.items()))
@@ -130,17 +130,17 @@ def test_ctrl_c_in_the_middle_of_an_answer_and_kill_lose_nothing(
         person.child.sendline(f"research {QUESTION}")
         person.sees("Stage 3: Synthesizing")
         person.press("Ctrl-C")
-        person.sees("All that was done is kept; `resume` goes on from here.", PROMPT)
+        person.sees("Completed calls are saved; `resume` continues.", PROMPT)
         person.type("find calibration", "best first", "Next steps")
         person.child.sendline("resume")
-        person.sees("Going on with this question at answer.", "Stage 3: Synthesizing")
+        person.sees("Resuming this question at step 'answer'.", "Stage 3: Synthesizing")
         librarian.reached[2].wait()
         person.child.kill(9)
         person.child.wait()
     threads = [line for line in _conversations(home) if line.startswith("chat-")]
     with person_at(home, server, tmp_path, "--thread", threads[0]) as person:
         person.sees("A question was stopped", "`resume` goes on with it.")
-        person.type("resume", "Going on with this question", "Research Results", "References", "Next steps")
+        person.type("resume", "Resuming this question", "Research Results", "References", "Next steps")
     answered = [body for body in server.requests if body not in librarian.hung]
     assert len({str(body["messages"]) for body in answered}) == len(answered), "no answer was paid for twice"
 

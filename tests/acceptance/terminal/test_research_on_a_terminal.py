@@ -113,18 +113,18 @@ def test_a_text_that_the_checks_changed_is_shown_once_more(server: FakeOpenAI, h
     )
     assert command.end() == 0
     flat = " ".join(command.text.split())
-    before, after = flat.split("That was a draft. After the checks the answer is:")
+    before, after = flat.split("That was a draft. The answer after the checks:")
     assert "Others agree (Jones et al., 2021)." in before
     assert "Jones" not in after.split("Next:")[0]
     assert flat.count("References") == 1
 
 
-def test_a_draft_that_breaks_off_is_said_to_begin_anew(server: FakeOpenAI, home: Path) -> None:
+def test_a_draft_that_breaks_off_is_said_to_start_over(server: FakeOpenAI, home: Path) -> None:
     broken: list[Any] = ["cut"]
     server.behaviour = lambda body: broken.pop() if body.get("stream") and broken else writes(DRAFT)(body)
     command = OnTerminal("research", QUESTION, "--home", home, CHAT_MODEL="m", CHAT_BASE_URL=server.base_url)
     assert command.end() == 0
-    before, after = command.text.split("The answer broke off and begins anew:")
+    before, after = command.text.split("The connection broke off; the answer starts over:")
     assert ', section "' in before  # what the server made up, and cut
     assert "Ensembles give better calibrated" in " ".join(after.split())
     assert "That was a draft" not in after

@@ -76,7 +76,7 @@ def test_given_again_it_calls_nothing(citeloom: Citeloom, home: Path, server: Fa
     again = citeloom(*TOPIC, "--json", "--home", home, **chat(server))
     assert again.code == 0 and server.calls() == calls
     assert again.json["contradictions"] == first.json["contradictions"] != []
-    assert "0 model calls, 6 answers from the journal" in again.err
+    assert "0 model calls, 6 cached answers" in again.err
 
 
 def test_the_table_has_both_sides(citeloom: Citeloom, home: Path, server: FakeOpenAI) -> None:
@@ -117,7 +117,7 @@ def test_a_budget_pauses_and_the_command_named_goes_on(citeloom: Citeloom, home:
     server.behaviour = judging(lambda _: ("A1", "B1"))
     paused = citeloom(*TOPIC, "--max-calls", "4", "--home", home, **chat(server))
     assert paused.code == 3 and server.calls() == 4
-    again = shlex.split(paused.err.splitlines()[-1].partition("To go on: ")[2])
+    again = shlex.split(paused.err.splitlines()[-1].partition("To resume: ")[2])
     done = citeloom(*again[2:], **chat(server))
     assert done.code == 0, done.err
     assert server.calls() == 6

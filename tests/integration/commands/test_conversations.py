@@ -76,7 +76,7 @@ def test_old_conversations_expire_by_a_setting(told: str, home: Path, citeloom: 
         connection.execute("UPDATE conversations SET updated_at = updated_at - 31 * 86400")
     connection.close()
     done = citeloom("conversations", "list", "--json", "--home", home, CONVERSATION_DAYS="30")
-    assert done.json == [] and "Deleted 1 conversation without a turn for 30 days" in done.err
+    assert done.json == [] and "Deleted 1 conversation unused for 30 days" in done.err
 
 
 def test_an_unknown_thread_is_refused_before_the_shell_opens(home: Path, citeloom: Citeloom) -> None:

@@ -57,7 +57,7 @@ def test_ctrl_c_ends_an_ingest_inside_a_paper_of_eight_megabytes_of_headings(tmp
     (tmp_path / "papers" / "a.md").write_text("# a\n" * 2_000_000, encoding="utf-8")
     code, last = interrupted_at("reading a paper", "ingest", "papers", "--home", "home", cwd=tmp_path)
     assert code == 3
-    assert last.startswith("Paused: interrupted") and "ingest papers" in last
+    assert last.startswith("Interrupted. Completed calls are saved") and "ingest papers" in last
 
 
 @pytest.mark.long
@@ -67,4 +67,4 @@ def test_ctrl_c_ends_a_section_whose_results_are_two_megabytes(home: Path, tmp_p
     (tmp_path / "exp.json").write_text(json.dumps({"paper_concept": concept, "results": results}), encoding="utf-8")
     code, last = interrupted_at("writing the results", "results", "--exp", "exp.json", "--home", home, cwd=tmp_path)
     assert code == 3
-    assert last.startswith("Paused: interrupted") and "results --exp exp.json" in last
+    assert last.startswith("Interrupted. Completed calls are saved") and "results --exp exp.json" in last

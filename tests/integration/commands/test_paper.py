@@ -28,7 +28,7 @@ def test_a_paused_paper_goes_on_in_its_section_and_pays_for_nothing_twice(
 
     done = citeloom(*command, "--json", **chat(server))
     assert done.code == 0, done.err
-    assert f"Going on with run {run['thread_id']} at the " in done.err
+    assert f"Resuming run {run['thread_id']} at the " in done.err
     record = done.json
     assert record["thread_id"] == run["thread_id"]
     assert record["usage"]["llm_calls"] == server.calls()

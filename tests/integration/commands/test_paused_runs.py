@@ -46,7 +46,7 @@ def test_a_busy_server_pauses_the_run_and_the_same_command_goes_on(
     asked = server.calls()
     done = citeloom(*command, **chat(server))
     assert done.code == 0, done.err
-    assert "Going on with run" in done.err
+    assert "Resuming run" in done.err
     assert done.json["usage"]["llm_calls"] == answered + server.calls() - asked
     assert citeloom("runs", "list", "--json", "--home", home).json[0]["status"] == "finished"
 

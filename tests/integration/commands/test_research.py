@@ -35,7 +35,7 @@ def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, ho
         "stage 2, passages: ",
         "stage 3, evidence: ",
         "stage 4, ",
-        "Passages that may bear on the question, none that answers it: ",
+        "Passages that may be relevant, but none answers the question: ",
         "--out DIR",
     ):
         assert said in done.err
@@ -60,7 +60,7 @@ def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citelo
     done = citeloom("research", ELSEWHERE, "--home", home)
     assert done.code == 0 and "does not answer this question" in done.out
     assert "References" not in done.out and "Not answered: 0 citations" in done.err
-    assert "Next: ask in other words" in done.err
+    assert "Next: rephrase the question" in done.err
     record = citeloom("research", ELSEWHERE, "--home", home, "--json").json
     assert record["answered"] is False and record["citations"] == record["references"] == []
 

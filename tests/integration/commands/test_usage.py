@@ -31,11 +31,11 @@ def test_a_budget_pauses_the_run_and_the_command_it_names_goes_on(
     assert said.startswith("Paused:") and "7 of 7 calls" in said
     (run,) = citeloom("runs", "list", "--json", "--home", home).json
     assert run["status"] == "paused"
-    again = shlex.split(said.partition("To go on: ")[2])
+    again = shlex.split(said.partition("To resume: ")[2])
     assert again[:2] == ["python", "cli.py"] and again[-2:] == ["--max-calls", "14"]
     while (done := citeloom(*again[2:], **chat(server))).code == 3:
         assert server.calls() == int(again[-1])
-        again = shlex.split(done.err.splitlines()[-1].partition("To go on: ")[2])
+        again = shlex.split(done.err.splitlines()[-1].partition("To resume: ")[2])
     assert done.code == 0, done.err
     assert done.json["usage"]["llm_calls"] == server.calls() <= int(again[-1])
 

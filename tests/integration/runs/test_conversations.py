@@ -207,7 +207,7 @@ async def test_a_question_that_was_stopped_goes_on_or_is_given_up(session: Opene
     asked_before = server.calls()
     told: list[str] = []
     going_on = await take_turn(THREAD, TurnRequest("How do seeds matter?"), opened, on_notice=told.append)
-    assert going_on.number == 2 and "Going on with this question" in told[0]
+    assert going_on.number == 2 and "Resuming this question" in told[0]
     messages = [json.dumps(body["messages"]) for body in server.requests]
     assert len(set(messages[asked_before:]) & set(messages[:asked_before])) == 0
     with pytest.raises(PausedError):

@@ -386,7 +386,7 @@ async def test_a_question_that_was_killed_while_it_was_answered_goes_on(session:
     told: list[str] = []
     again = await run_request(ResearchRequest(QUESTION), session(), on_notice=told.append)
     assert again.record["answered"] and not again.finished_earlier
-    assert len(model.reading) == read and any("Going on with run" in line for line in told)
+    assert len(model.reading) == read and any("Resuming run" in line for line in told)
 
 
 async def test_a_listener_that_fails_does_not_leave_a_run_that_cannot_be_gone_on_with(

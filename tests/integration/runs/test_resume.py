@@ -1,4 +1,4 @@
-"""Going on: a run that was killed, cancelled or paused ends as it would have, whatever it was at."""
+"""Resuming: a run that was killed, cancelled or paused at any step ends as it would have without the stop."""
 
 from __future__ import annotations
 

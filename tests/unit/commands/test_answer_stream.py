@@ -51,7 +51,7 @@ def test_what_was_void_counts_not_as_told() -> None:
         told(event)
     told.end()
     assert told.has_told({"text": "Seeds matter.\n"})
-    assert out.getvalue() == "\nSeed\n\nThe answer broke off and begins anew:\n\nSeeds matter.\n"
+    assert out.getvalue() == "\nSeed\n\nThe connection broke off; the answer starts over:\n\nSeeds matter.\n"
 
 
 def test_without_a_terminal_no_draft_is_shown() -> None:

@@ -70,9 +70,9 @@ def test_plain_text_is_a_question(question: str) -> None:
         ("quit!", "Did you mean 'quit'?"),
         ("xyzzy", "Unknown command 'xyzzy'. 'help' lists the commands."),
         ("/delete all", "Unknown command 'delete'. 'help' lists the commands."),
-        ("summary", "'summary' needs more: summary N|KEY."),
-        ("research", "'research' needs more: research QUESTION."),
-        ("list papers", "'list' takes nothing behind it."),
+        ("summary", "'summary' needs an argument: summary N|KEY."),
+        ("research", "'research' needs an argument: research QUESTION."),
+        ("list papers", "'list' takes no argument."),
     ],
 )
 def test_what_is_neither_is_answered_with_what_comes_near(line: str, said: str) -> None:
