@@ -132,7 +132,7 @@ def _check_number(
         found.lacking("numbers that were found nowhere when the text was written")
         return
     if "evidence_id" not in origin:
-        found.lacking("numbers taken from the experiment (exp.json is not read here)")
+        found.lacking("numbers against exp.json, where they were found")
         return
     held = shelf.chunk(str(origin.get("chunk_id")))
     source = held[1] if held else texts.get(str(origin.get("evidence_id")))
