@@ -1,7 +1,7 @@
 """The paper graph: the steps of the section graph, gone through for each of six sections on one thread.
 
-    START -> begin -> default_queries -> ... -> check -> keep -> default_queries ...
-                                                          keep -> assemble -> END
+    START -> begin -> default_queries -> ... -> check -> store_section -> default_queries ...
+                                                          store_section -> assemble -> END
 
 Queries and evidence run on from section to section, all else begins anew. `build_paper_graph()` gives an uncompiled
 builder, `paper_graph()` the graph compiled without a checkpointer, as for a section.
@@ -33,12 +33,12 @@ def build_paper_graph(
     graph = CheckedStateGraph(
         SectionState, context_schema=SectionContext, input_schema=PaperInput, output_schema=PaperOutput
     )
-    for node in (paper.begin, paper.keep, paper.assemble):
+    for node in (paper.begin, paper.store_section, paper.assemble):
         graph.add_node(node.__name__, bound(node, session_of))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "default_queries")
-    add_steps(graph, session_of, finished="keep")
-    graph.add_conditional_edges("keep", paper.to_next_or_assemble)
+    add_steps(graph, session_of, finished="store_section")
+    graph.add_conditional_edges("store_section", paper.to_next_or_assemble)
     graph.add_edge("assemble", END)
     return graph
 

@@ -35,6 +35,11 @@ _TYPES: Final = frozenset(
 )
 
 
+# Nodes of the graphs by the names under which older runs wait at them.
+RENAMED_NODES: Final = {"keep": "store_section"}
+_NEXT_NODE: Final = "branch:to:"  # the channel by which LangGraph leads to a node
+
+
 class PlainSaver(AsyncSqliteSaver):
     """Checkpoints of the file at `path`, read as plain values."""
 
@@ -52,7 +57,26 @@ class PlainSaver(AsyncSqliteSaver):
             ) from error
         if found is not None and not _is_checkpoint(found.checkpoint):
             raise _damaged(self._path, "holds a checkpoint that is none")
-        return found
+        return found if found is None else _with_current_names(found)
+
+
+def _with_current_names(found: CheckpointTuple) -> CheckpointTuple:
+    """The checkpoint with the names that nodes have now; one that waits at a renamed node would begin anew."""
+    checkpoint = found.checkpoint
+    for old, new in RENAMED_NODES.items():
+        before, after = f"{_NEXT_NODE}{old}", f"{_NEXT_NODE}{new}"
+        for part in (checkpoint["channel_values"], checkpoint["channel_versions"]):
+            if before in part:
+                part[after] = part.pop(before)
+        for versions in checkpoint["versions_seen"].values():
+            if before in versions:
+                versions[after] = versions.pop(before)
+        updated = checkpoint.get("updated_channels")
+        if updated and before in updated:
+            checkpoint["updated_channels"] = [after if name == before else name for name in updated]
+        if old in checkpoint["versions_seen"]:
+            checkpoint["versions_seen"][new] = checkpoint["versions_seen"].pop(old)
+    return found
 
 
 def _damaged(path: Path, what: str) -> DamagedFileError:

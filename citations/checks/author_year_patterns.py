@@ -44,6 +44,8 @@ _DATED = _words(
     "sections sec chapter box panel equation eq eqs appendix supplementary supplement step task "
     "version release year years circa mid covid "
 )
+# Behind these stands a value, as in "HR 2003, 95% CI 9.9 to 4.05e5".
+_STATISTICS = _words("AIC AUC BIC CI HR IQR IRR MD OR RR SD SE SMD")
 _DETACHED = (
     r"(?:n\.d\.|in press|forthcoming|submitted|in prep(?:aration|\.)?|unpublished|to appear"
     r"|pers(?:onal|\.) comm(?:unication|\.)?)"
@@ -96,8 +98,10 @@ def split_authors(written: str) -> list[str]:
 
 
 def only_dates(written: str, others: str) -> bool:
-    """Whether what looks like authors is "August" or "Figure" and the year behind it a date."""
+    """Whether what looks like authors is "August" or "Figure" and the year behind it a date, or "HR" and a value."""
     words = re.findall(r"[^\W\d_]+", written)
+    if not others and words and _STATISTICS.issuperset(words):
+        return True
     return not others and bool(words) and all(word.casefold() in _DATED or word.casefold() == "and" for word in words)
 
 
@@ -115,7 +119,7 @@ def name_patterns() -> NamePatterns:
     between = r"\s*(?:,\s*(?:and\b|&)|,|\band\b|&|\bund\b)\s*"
     authors = rf"(?<![\w'-])(?P<authors>{author}(?:{between}{author}){{0,12}})"
     enclosed = re.compile(
-        rf"{authors}(?:\s*+,?\s*+(?P<others>{_OTHERS}))?(?:'s?)?\s*+[,.:]?\s*+[(\[]?(?P<year>{_YEAR})"
+        rf"{authors}(?:\s*+,?\s*+(?P<others>{_OTHERS}))?(?:'s?)?\s*+[,.:]?\s*+[(\[]?(?<![A-Za-z])(?P<year>{_YEAR})"
         rf"(?=\s*(?:$|[,;:.)\]&]|and\b|p\b|pp\b|\())"
     )
     narrative = re.compile(

@@ -13,7 +13,9 @@ from ...text.question_subject import AUXILIARIES, is_verb
 from ..markers import CitedSentence
 from ..spans import line_start
 
-_LEAD: Final = re.compile(r"(?P<bold>\*\*|__)(?P<words>(?:(?!\*\*|__)[^\n\d]){1,80})(?P=bold)[.:]?")
+_LEAD: Final = re.compile(
+    r"(?P<mark>\*\*|__|\*|_)(?P<words>(?:(?!\*|__|_\W)(?:[^\n\d]|(?<=\w)\d)){1,80})(?P=mark)[.:]?"
+)
 _LIST_MARK: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,3}[.)])[ \t]+)*")
 _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
 _LONGEST_LEAD: Final = 8  # words
@@ -62,7 +64,7 @@ _STRENGTH: Final = re.compile(
 # The object of a question: whatever it speaks of, nothing is said of that yet. It ends where a clause states something.
 _ASKED: Final = re.compile(
     r"\b(?:(?:we|it)\s(?:[\w-]+\s){0,2}?(?:asks?|asked|examined?|investigated?|test(?:ed)?|studied|study|address(?:ed)?"
-    r"|assess(?:ed)?|determined?)|questions?:|(?:open|unclear|unknown|untested|not\s(?:yet\s)?(?:known|clear|settled)))"
+    r"|assess(?:ed)?|determined?)|questions?:|(?:open|unclear|unknown|untested|not\s(?:yet\s)?(?:known|clear|settled)|remains?\sto\sbe\s(?:asked|seen|shown|tested)))"
     r"\s(?:how|why|whether|which|what|when|where|if|to\swhat\sextent)\b[^;]*?"
     r"(?=;|,\sand\s(?!how|why|whether|which|what|when|where|if|to\swhat)|,?\s(?:although|though|but|while|whereas|since|because|as|however)\s|$)",
     re.IGNORECASE,

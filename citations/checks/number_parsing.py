@@ -49,8 +49,8 @@ _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 
 # What stands before a number that only names something.
 _LABEL = (
     r"(?:sections?|secs?\.|§+|figures?|figs?\.?|tables?|tabs?\.|equations?|eqs?\.?|chapters?|appendi(?:x|ces)|steps?|tasks?"
-    r"|experiments?|algorithms?|box(?:es)?|panels?|phases?|type|chromosome|stage|grade|layer|versions?|release"
-    r"|python|note|lemma|theorem|definition|proposition|hypothesis|group|cluster|class|day|lines?|pages?|pp?\."
+    r"|experiments?|algorithms?|box(?:es)?|panels?|phases?|type|chromosome|stages?|grades?|layers?|versions?|release"
+    r"|python|note|lemma|theorem|definition|proposition|hypothesis|groups?|clusters?|class|days?|lines?|pages?|pp?\."
     r"|no\.|part|round|scenario|condition|question|aim|category|file|supplement(?:ary)?)"
 )
 _LABELLED = re.compile(
@@ -70,6 +70,7 @@ _NAMED = re.compile(
     r"(?:\.[0-9]{1,3})?"
     rf"(?:[{_MINUS}]?[A-Za-z]\w{{0,20}})?(?![\w%])"
     rf"|(?<![\w.])[0-9]+(?:[DdSs]|st|nd|rd|th|')(?!\w)"  # 3D, 16S, 4th, 5'
+    r"|(?<!\w)[a-z]\w{0,20}(?:-[\w.]{1,20}){1,4}-[0-9]{2,8}(?![\w%])"  # gpt-4-0125
     r"|(?<!\w)(?:1[5-9]|20)[0-9]0s(?!\w)|~[0-9]{1,3}~"  # 1990s, subscripts
     r"|(?<=\])\([^()\s]{0,300}\)|\bhttps?://[^\s<>)\]]{1,300}|\b10\.[0-9]{4,9}/[^\s<>)\]]{1,200}"  # addresses
     r"|(?m:^[ \t]*(?:```|~~~))(?s:.{0,20000}?)(?:\n[ \t]*(?:```|~~~)|\Z)"

@@ -1,4 +1,4 @@
-"""begin, keep and assemble: the sections of a paper written one after the other, and put together once."""
+"""begin, store_section and assemble: the sections of a paper written one after the other, and put together once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def begin(state: SectionState, runtime: Runtime[Any], session: Session) ->
     }
 
 
-async def keep(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
+async def store_section(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
     """Store the finished section, and turn to the next."""
     kind = state["section"]
     written: WrittenSection = {

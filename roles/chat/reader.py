@@ -103,10 +103,11 @@ class ChatReader:
         carrying = [sentences[number - 1] for number in item.sentences if 1 <= number <= len(sentences)]
         if not carrying or item.score == 0:
             return None
-        # A finding stands in one window: what it names of another one is taken for a slip.
+        # A finding stands in one paper: what it names of another one is taken for a slip.
         window = max((window for window, _ in carrying), key=lambda one: sum(one is other for other, _ in carrying))
-        named = [sentence for other, sentence in carrying if other is window][:MOST_SENTENCES]
-        shown = [sentence for other, sentence in sentences if other is window]
+        key = window.paper.key
+        named = [sentence for other, sentence in carrying if other.paper.key == key][:MOST_SENTENCES]
+        shown = [sentence for other, sentence in sentences if other.paper.key == key]
         words = _with_its_numbers(item.statement, named, shown)
         known = [need.id for need in purpose.needs]
         served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
@@ -157,15 +158,16 @@ def _with_its_numbers(
 
     A reader sums up more than it names; without the sentence the number would be found in no source.
     """
-    held = {number for sentence in named for number in _NUMBER.findall(sentence.text)}
+    missing = {number for number in _NUMBER.findall(statement) if len(number) >= _TELLING}
+    missing -= {number for sentence in named for number in _NUMBER.findall(sentence.text)}
     added: list[WindowSentence] = []
-    for number in dict.fromkeys(_NUMBER.findall(statement)):
-        if number in held or len(number) < _TELLING:
-            continue
-        holding = [sentence for sentence in shown if number in _NUMBER.findall(sentence.text)]
-        if len(holding) == 1 and len(named) + len(added) < MOST_SENTENCES:
-            added.append(holding[0])
-            held.update(_NUMBER.findall(holding[0].text))
+    while missing and len(named) + len(added) < MOST_SENTENCES:
+        best = max(shown, key=lambda sentence: len(missing.intersection(_NUMBER.findall(sentence.text))))
+        held = missing.intersection(_NUMBER.findall(best.text))
+        if not held:
+            break
+        added.append(best)
+        missing -= held
     places = {id(sentence): place for place, sentence in enumerate(shown)}
     return sorted([*named, *added], key=lambda sentence: places[id(sentence)]) if added else named
 

@@ -220,7 +220,7 @@ async def test_a_writer_that_repeats_itself_is_told_and_then_heard_once(
         if body.get("response_format"):
             return None
         kind = asked.partition("The section to write: ")[2].partition(",")[0]
-        cited = markers(body)[0]
+        cited = re.findall(r"(?m)^\[E\d+\]", asked)[0]
         return envelope(body, content=f"{same} {cited}. Here begins what the {kind} alone has to say {cited}.")
 
     server.behaviour = answer
