@@ -73,7 +73,7 @@ def test_a_server_that_is_busy_from_the_start_pauses_too(
     server.failures = [Status(429)] * 50
     done = citeloom("discussion", "--exp", exp, "--home", home, **chat(server))
     assert done.code == 3
-    assert done.err.splitlines()[-1].startswith("Paused:")
+    assert done.err.splitlines()[-1].startswith("Interrupted.")
 
 
 def test_a_key_that_is_withdrawn_in_the_middle_pauses_the_run(
