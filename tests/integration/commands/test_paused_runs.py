@@ -128,7 +128,7 @@ def test_ctrl_c_pauses_a_run_that_the_same_command_goes_on_with(home: Path, exp:
         done = finish(process)
         go_on.set()
         assert done.code == 3, done.err
-        assert done.err.splitlines()[-1].startswith("Paused:") and "same command" in done.err
+        assert done.err.splitlines()[-1].startswith("Interrupted.") and "same command" in done.err
         assert f"cli.py discussion --exp {exp}" in done.err.splitlines()[-1]
         assert "Traceback" not in done.err
         resumed = finish(start(*command, cwd=tmp_path, settings={**settings, "CHAT_API_KEY": "second"}))

@@ -149,7 +149,7 @@ def test_ctrl_c_pauses_a_section_and_resume_pays_for_no_call_twice(home: Path, e
         person.child.sendline("section discussion")
         person.sees("writing the discussion")
         person.press("Ctrl-C")
-        person.sees("All that was done is kept", PROMPT)
+        person.sees("Completed calls are saved", PROMPT)
         person.type("list", "varga2021calibration", "Next steps")
         person.type("resume", "Section", "References", "Next steps")
         person.type("save", "Section saved to:", ".evidence.html")
