@@ -85,7 +85,7 @@ class RecordingBench(Session):
         needs = _Needs(roles.needs, self.planned)
         return replace(roles, needs=needs, answering=replace(answering, reader=reader, writer=writer))
 
-    def _make_roles(self, run_id: str) -> Roles:
+    def _make_roles(self, run_id: str, sizes: Mapping[RoleName, int | None]) -> Roles:
         return extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
 
 
