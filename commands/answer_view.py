@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..program import command
 from .answer_stream import AnswerStreamView
 from .escaping import one_line, shown
+from .options import command_here
 from .output import result
 
 
@@ -66,10 +66,10 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
     if not record["citations"]:
         return [
             "Next: rephrase the question, or drop --papers, --min-year, --max-year or --venue.",
-            f'Next: {command("find")} "..." lists the papers on a subject; {command("ingest")} adds more.',
+            f'Next: {command_here("find")} "..." lists the papers on a subject; {command_here("ingest")} adds more.',
         ]
     key = record["citations"][0]["key"]
-    steps = [f"Next: {command('papers show')} {key} shows a cited paper."]
+    steps = [f"Next: {command_here('papers show')} {key} shows a cited paper."]
     if not record["files"]:
         steps.append("Next: add --out DIR to save the answer and its evidence report, at no further cost.")
     if record["route"]["track"] == "survey" and not record["route"]["papers"]:

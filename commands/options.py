@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..program import command
 from .output import named_home, notice
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ StrictOption = Annotated[
 
 _before_command: list[Path] = []
 _in_use: list[Path] = []
+_given: list[Path] = []
 
 
 def remember_home(home: Path | None) -> None:
@@ -64,11 +67,17 @@ def resolve(home: Path | None, **overrides: Any) -> tuple[Settings, Home]:
     from ..stores.home import find_home
 
     given = home or (_before_command[0] if _before_command else None)
+    _given[:] = [given] if given else []
     settings = load_settings(home=given, **overrides)
     found = find_home(settings.home, by_user=is_own(settings.origin("home")))
     named_home(found.root, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found
+
+
+def command_here(arguments: str) -> str:
+    """A Citeloom command with these arguments, as the user can type it, on the home that was given."""
+    return command(f"--home {shlex.quote(str(_given[0]))} {arguments}" if _given else arguments)
 
 
 def home_in_use() -> list[Path]:

@@ -133,7 +133,7 @@ def test_limits_narrow_the_answer(citeloom: Citeloom, home: Path) -> None:
         (("What \x07 rings?",), "U+0007"),
         ((QUESTION, "--venue", "Journal of Nothing"), "Journal of Nothing"),
         ((QUESTION, "--papers", "nobody1999"), "nobody1999"),
-        ((QUESTION, "--papers", " , "), "--papers names nothing"),
+        ((QUESTION, "--papers", " , "), "--papers is empty"),
         ((QUESTION, "--min-year", "2020", "--max-year", "2010"), "Swap the two years"),
         ((QUESTION, "--sources", "0"), "--sources"),
         ((QUESTION, "--length", "3"), "--length"),
@@ -199,3 +199,10 @@ def test_a_terminal_shows_a_panel(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     out = capsys.readouterr().out
     assert "What of [seeds]?" in out and "They matter [a2019, page 2]." in out and "╭" in out
     assert "\x1b[31m" not in out
+
+
+def test_what_is_suggested_next_names_the_home_that_was_given(citeloom: Citeloom, home: Path) -> None:
+    """The suggested command would otherwise open another library."""
+    done = citeloom("research", QUESTION, "--home", home)
+    (shown,) = [line for line in done.err.splitlines() if "shows a cited paper" in line]
+    assert f"--home {home} papers show " in shown

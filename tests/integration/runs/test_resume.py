@@ -93,7 +93,7 @@ async def test_a_cancelled_run_is_paused_and_gone_on_with(
         calls = server.calls()
         said: list[str] = []
         finished = await run_request(request_, session, on_notice=said.append)
-        assert [line for line in said if "Going on with run" in line and run.thread_id in line]
+        assert [line for line in said if "Resuming run" in line and run.thread_id in line]
         assert server.calls() - calls < calls, "what was answered before is not asked again"
         assert finished.record["thread_id"] == run.thread_id
 
