@@ -121,7 +121,7 @@ async def test_a_killed_ingest_is_made_good(
     ],
 )
 async def test_a_killed_edit_leaves_the_old_or_the_new_text(
-    home: Home, papers: Path, tmp_path: Path, open_library: Callable[..., Library], event: str, number: int
+    home: Home, papers: Path, tmp_path: Path, open_library: Callable[..., Library], event: str
 ) -> None:
     before = open_library()
     await ingest(before, [papers])
@@ -131,7 +131,7 @@ async def test_a_killed_edit_leaves_the_old_or_the_new_text(
     text = file.read_text(encoding="utf-8")
     new = text[: text.index("## Results")].replace("loom history", "mill history")
     version, wanted = await undisturbed(tmp_path, papers, lambda: file.write_text(new, encoding="utf-8"))
-    with start(home, papers, "kill", event, number) as process:
+    with start(home, papers, "kill", event, 1) as process:
         assert process.wait() == -signal.SIGKILL
     library = open_library()
     assert contents(library) == (old if event == "Embedded" else wanted)
