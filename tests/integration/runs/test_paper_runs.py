@@ -259,7 +259,7 @@ async def test_killed_in_any_section_it_ends_as_it_would_have(
         with pytest.raises(Killed):
             await run_request(request, opened, on_event=until, on_notice=told.append)
     finished = await run_request(request, opened, on_notice=told.append)
-    assert [line.split(" at the ")[1].split(",")[0] for line in told if "Going on" in line] == list(WRITTEN)
+    assert [line.split(" at the ")[1].split(",")[0] for line in told if "Resuming run" in line] == list(WRITTEN)
     assert server.calls() <= calls + len(WRITTEN), "more than what was under way at each kill was asked for again"
     mine, theirs = finished.record, undisturbed
     for name in ("text", "citations", "evidence", "references", "findings", "numbers", "warnings"):
