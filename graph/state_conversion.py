@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from langgraph.types import Overwrite
+
 from ..documents.windows import Window
 from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
@@ -178,3 +180,21 @@ def needs_planned(needs: Sequence[Need]) -> Any:
     return progress(
         "needs", f"{counted(len(needs), 'need')}: {'; '.join(need.text for need in needs)}", total=len(needs)
     )
+
+
+def nothing_done() -> dict[str, Any]:
+    """The fields of a run's state, sections and questions alike, as they are before its first search."""
+    return {
+        "searches_used": Overwrite(0),
+        "agent_turns": Overwrite(0),
+        "warnings": Overwrite([]),
+        "pending_calls": [],
+        "searching": False,
+        "before_repair": None,
+        "repairs": 0,
+        "repairing": False,
+        "findings": [],
+        "verdicts": Overwrite([]),
+        "text": "",
+        "result": {},
+    }

@@ -25,7 +25,15 @@ from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of
 from ..session import Session
 from ..state import QueryRecord, RunState, SectionInput, SectionState, Update
-from ..state_conversion import first_searches, near_titles, need_records, needs_planned, purpose_of, recorded
+from ..state_conversion import (
+    first_searches,
+    near_titles,
+    need_records,
+    needs_planned,
+    nothing_done,
+    purpose_of,
+    recorded,
+)
 
 # Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
 OFFERED: Final = 12
@@ -56,18 +64,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
         "read_chunks": Overwrite([]),
         "queries": Overwrite([*state["queries"], *records] if in_paper else records),
         **({"offered": []} if in_paper else {"evidence": Overwrite([])}),
-        "searches_used": Overwrite(0),
-        "agent_turns": Overwrite(0),
-        "warnings": Overwrite([]),
-        "pending_calls": [],
-        "searching": False,
-        "before_repair": None,
-        "repairs": 0,
-        "repairing": False,
-        "findings": [],
-        "verdicts": Overwrite([]),
-        "text": "",
-        "result": {},
+        **nothing_done(),
     }
 
 

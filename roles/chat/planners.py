@@ -23,8 +23,8 @@ _EXPERIMENT_SHARE: Final = 0.25
 _LEAST_ANSWER_TOKENS: Final = 40
 
 
-class ChatPlanner:
-    """Plans searches with a chat model.
+class _ToolPlanner:
+    """What planners of searches share.
 
     Args:
         tool_specs: OpenAI function specifications of the tools, which belong to the graph.
@@ -46,6 +46,10 @@ class ChatPlanner:
         self._tool_specs = tuple(tool_specs)
         self._max_tokens = max_tokens
         self._room = room
+
+
+class ChatPlanner(_ToolPlanner):
+    """Plans the searches of a section with a chat model."""
 
     def open(self, brief: SectionBrief) -> list[BaseMessage]:
         """The opening messages. Later turns only append, so that a local server can reuse the prefix."""
@@ -150,23 +154,8 @@ def _arguments(raw: str | None) -> dict[str, Any]:
     return {str(name): value for name, value in data.items()} if isinstance(data, dict) else {}
 
 
-class ChatQuestionPlanner:
-    """Implements `AnswerPlanner`; `tool_specs`, `max_tokens` and `room` are as for `ChatPlanner`."""
-
-    def __init__(
-        self,
-        caller: ChatCaller,
-        prompts: PromptLibrary,
-        tool_specs: Sequence[Mapping[str, Any]],
-        *,
-        max_tokens: int,
-        room: Room = UNLIMITED,
-    ) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._tool_specs = tuple(tool_specs)
-        self._max_tokens = max_tokens
-        self._room = room
+class ChatQuestionPlanner(_ToolPlanner):
+    """Plans the searches for a question with a chat model."""
 
     def open(self, brief: AnswerBrief) -> list[BaseMessage]:
         """The opening messages; later turns only append."""
