@@ -82,9 +82,9 @@ class Conversation:
     def stream(self, question: str, *, alone: bool = False) -> AsyncGenerator[Event, None]:
         """`aask` as a stream of events (`docs/events.md`) that ends with `done`.
 
-        Closing the stream early pauses the turn, which goes on when the question is asked again.
+        Closing the stream early pauses the turn, which resumes when the question is asked again.
         """
-        return events_of(lambda tell: self.aask(question, alone=alone, on_event=tell))
+        return events_of(lambda emit: self.aask(question, alone=alone, on_event=emit))
 
     ask = blocking(aask)
     improve = blocking(aimprove)

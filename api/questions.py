@@ -48,7 +48,7 @@ async def aresearch(
     strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
-    """Answer a question from the papers alone, or go on with it; the result is the JSON of `research --json`.
+    """Answer a question from the papers alone, or resume the run; the result is the JSON of `research --json`.
 
     Args:
         library: an open library.

@@ -34,7 +34,7 @@ def astream_section(
     Closing the stream early pauses the run; the same call resumes it. While read, raises what
     `awrite_section` raises.
     """
-    return events_of(lambda tell: awrite_section(library, kind, experiment, **options, on_event=tell))
+    return events_of(lambda emit: awrite_section(library, kind, experiment, **options, on_event=emit))
 
 
 @library_first
@@ -46,7 +46,7 @@ def astream_paper(
     The drafts of its sections come one after the other in the order of writing, each behind its step "writing". Closing
     the stream early pauses the run. While read, raises what `awrite_paper` raises.
     """
-    return events_of(lambda tell: awrite_paper(library, experiment, **options, on_event=tell))
+    return events_of(lambda emit: awrite_paper(library, experiment, **options, on_event=emit))
 
 
 @library_first
@@ -58,11 +58,11 @@ def astream_research(
     Closing the stream early pauses the run; the same call resumes it. While read, raises what
     `aresearch` raises.
     """
-    return events_of(lambda tell: aresearch(library, question, **options, on_event=tell))
+    return events_of(lambda emit: aresearch(library, question, **options, on_event=emit))
 
 
 async def events_of(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:
-    """The events that `work` tells, and in the end `done` with what it returns; raises what `work` raises.
+    """The events that `work` emits, and finally `done` with what it returns; raises what `work` raises.
 
     When the stream is closed early `work` is cancelled, and has ended when the closing is over.
     """

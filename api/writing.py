@@ -34,7 +34,7 @@ async def awrite_section(
     strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
-    """Write a section, or go on with it; the result is the section's JSON.
+    """Write a section, or resume it; the result is the section's JSON.
 
     Args:
         library: an open library.
@@ -64,7 +64,7 @@ async def awrite_paper(
     strict: bool | None = None,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
-    """Write all six sections of a paper as one run, or go on with it; the result is the JSON of `paper --json`.
+    """Write all six sections of a paper as one run, or resume it; the result is the JSON of `paper --json`.
 
     Args:
         library: an open library.

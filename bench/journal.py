@@ -48,7 +48,7 @@ async def _seconds(journal: Journal, at_once: int) -> float:
 
 def _crowd(path: Path) -> float:
     """Seconds per call over all processes, from the first start to the last end."""
-    told = crowd(path, PROCESSES, THREADS, CALLS_OF_THREAD)
-    assert not any(process["errors"] for process in told), told
-    seconds = max(process["ended"] for process in told) - min(process["began"] for process in told)
+    reports = crowd(path, PROCESSES, THREADS, CALLS_OF_THREAD)
+    assert not any(process["errors"] for process in reports), reports
+    seconds = max(process["ended"] for process in reports) - min(process["began"] for process in reports)
     return float(seconds) / (PROCESSES * THREADS * CALLS_OF_THREAD)

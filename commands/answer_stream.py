@@ -97,7 +97,7 @@ class AnswerStreamView:
         if text is not None:
             text.end()
 
-    def has_told(self, record: Mapping[str, Any]) -> bool:
+    def has_shown(self, record: Mapping[str, Any]) -> bool:
         """Whether the streamed text equals the answer of `record`."""
         if self._out is None:
             return False
@@ -106,7 +106,7 @@ class AnswerStreamView:
         return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
 
     @property
-    def told_something(self) -> bool:
+    def has_output(self) -> bool:
         """Whether any part of a draft was shown."""
         return self._out is not None and bool(self._said)
 
@@ -127,11 +127,11 @@ def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[Answ
     # Taken before the live view is there, which would draw what is written to stdout itself.
     out = sys.stdout if draft and sys.stdout.isatty() else None
     with section_progress(spent) as progress:
-        told = AnswerStreamView(progress, out, shutil.get_terminal_size().columns)
+        view = AnswerStreamView(progress, out, shutil.get_terminal_size().columns)
         try:
-            yield told
+            yield view
         finally:
-            told.end()
+            view.end()
 
 
 def _columns(text: str) -> int:

@@ -29,7 +29,7 @@ def references_markdown(record: Mapping[str, Any]) -> str:
     return "## References\n\n" + "\n".join(lines)
 
 
-def show_answer(record: Mapping[str, Any], told: AnswerStreamView | None = None) -> None:
+def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None) -> None:
     """Print the answer; only its references if the text was already streamed."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
@@ -41,12 +41,12 @@ def show_answer(record: Mapping[str, Any], told: AnswerStreamView | None = None)
     from rich.markdown import Markdown
     from rich.panel import Panel
 
-    if told is not None and told.has_told(record):
+    if view is not None and view.has_shown(record):
         result("")
         Console().print(Markdown(shown(references_markdown(record)), hyperlinks=False), highlight=False)
         sys.stdout.flush()
         return
-    if told is not None and told.told_something:
+    if view is not None and view.has_output:
         result("\nThat was a draft. The answer after the checks:\n")
     # Text of papers and models: no link of theirs is made clickable.
     drawn = Markdown(shown(text), hyperlinks=False)

@@ -103,8 +103,8 @@ def export_conversation(
     _, found, register = _registered(home)
     entry = register.get(thread_id)
     turns = register.turns(entry.thread_id)
-    written, told = write_transcript(file, entry.thread_id, turns, home=found, force=force)
-    for line in told:
+    written, notices = write_transcript(file, entry.thread_id, turns, home=found, force=force)
+    for line in notices:
         notice(f"Note: {line}")
     notice(f"Written: {written}")
 

@@ -97,7 +97,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
 
     Keys and metadata stay as they are, and vectors that are there are used again; to have all made anew, delete the
     folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
-    Exit code 4 means that some could not be made whole, each named with its reason.
+    Exit code 4 means that some could not be repaired, each named with its reason.
     """
     from ..ingestion.rebuild import rebuild
     from .output import ingest_progress

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import CiteloomError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-# SQLite and Chroma cannot go on with less, and say then whatever they were doing.
+# SQLite and Chroma cannot work with less, and then report whatever they were doing.
 _TOO_LITTLE = 2 * 1024 * 1024
 
 

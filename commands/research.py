@@ -134,11 +134,11 @@ def research(
         single_shot=single_shot,
         fresh=fresh,
     )
-    record, told = run_async(_ask(request, out, formats or (), home, settings, draft=not as_json, force=force))
+    record, view = run_async(_ask(request, out, formats or (), home, settings, draft=not as_json, force=force))
     if as_json:
         result_json(record)
     else:
-        show_answer(record, told)
+        show_answer(record, view)
         for step in next_steps(record):
             notice(step)
     end_unread(record)
@@ -160,9 +160,9 @@ async def _ask(
     settings, found = resolve(home, **overrides)
     with (
         command_session(settings, found, create=False) as session,
-        answer_progress(session.spent_now, draft=draft) as told,
+        answer_progress(session.spent_now, draft=draft) as view,
     ):
-        return await answer_one(request, out, session, formats, told, force=force), told
+        return await answer_one(request, out, session, formats, view, force=force), view
 
 
 async def answer_one(
@@ -170,7 +170,7 @@ async def answer_one(
     out: Path | None,
     session: Session,
     formats: Sequence[str],
-    told: AnswerStreamView,
+    view: AnswerStreamView,
     *,
     force: bool = False,
 ) -> ResultRecord:
@@ -180,7 +180,7 @@ async def answer_one(
     if session.answer_notice:
         notice(session.answer_notice)
     output = None if out is None else output_to(out, formats, force=force)
-    finished = await run_and_save(request, session, output, on_event=told, on_notice=notice)
-    told.end()
+    finished = await run_and_save(request, session, output, on_event=view, on_notice=notice)
+    view.end()
     report_run(finished)
     return finished.record

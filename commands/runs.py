@@ -144,8 +144,8 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
                 help="Restore them, or run the original command for a new run.",
             )
         if isinstance(request, ResearchRequest):
-            with answer_progress(session.spent_now, draft=False) as told:
-                return await answer_one(request, out, session, (), told, force=force)
+            with answer_progress(session.spent_now, draft=False) as view:
+                return await answer_one(request, out, session, (), view, force=force)
         return await write_one(request, out, session, force=force)
 
 

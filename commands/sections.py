@@ -101,7 +101,7 @@ def _help(kind: SectionKind) -> str:
         f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
         f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its passage) "
         f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
-        "goes on when the same command is given again; a finished one is not paid for twice.\n\n"
+        "resumes when the same command is run again; a finished one is not paid for twice.\n\n"
         f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
         f"Example: citeloom {kind} --exp exp.json --out paper/ --cite-style pandoc"
     )

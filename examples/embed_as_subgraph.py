@@ -100,13 +100,13 @@ async def run(
     agent: CompiledStateGraph[Paper, Any, Paper, Paper],
     thread: str,
     experiment: dict[str, Any],
-    tell: Callable[[str, str], None],
+    report: Callable[[str, str], None],
 ) -> str:
-    """Start the thread's paper or resume it; `tell` is called with the kind of each event and a line about it."""
+    """Start the thread's paper or resume it; `report` is called with the kind of each event and a line about it."""
     config: Any = {"configurable": {"thread_id": thread}}
     state = await agent.aget_state(config)
     if state.values and not state.next:
-        tell("finished", "this thread's paper was finished earlier")
+        report("finished", "this thread's paper was finished earlier")
         return str(state.values["paper"])
     # The input starts a run, None resumes one. Sending the input again would restart at the outline.
     given: Paper | None = None if state.next else {"experiment": experiment}
@@ -116,10 +116,10 @@ async def run(
     ):
         if mode == "custom":
             if data["kind"] == "stage":
-                tell(data["stage"], data["text"])
+                report(data["stage"], data["text"])
         else:
             for node in data:
-                tell("step", node)
+                report("step", node)
     return str((await agent.aget_state(config)).values["paper"])
 
 

@@ -24,16 +24,16 @@ class DraftEventStream:
     Args:
         sources: the sources that the draft may cite.
         style: the citation style.
-        tell: receives the events.
+        emit: receives the events.
         before: keys that already have a number, in order.
     """
 
     def __init__(
-        self, sources: Sequence[Source], style: CitationStyle, tell: StreamWriter, before: Sequence[str] = ()
+        self, sources: Sequence[Source], style: CitationStyle, emit: StreamWriter, before: Sequence[str] = ()
     ) -> None:
         self._sources = sources
         self._style = style
-        self._emit = tell
+        self._emit = emit
         self._before = before
         self._begin()
 

@@ -142,8 +142,8 @@ def evidence_found(records: Iterable[Mapping[str, Any]]) -> list[EvidenceEvent]:
 class EventRecorder:
     """Forwards events and records the streamed draft, to report at the end whether the final text differs."""
 
-    def __init__(self, tell: OnEvent) -> None:
-        self._emit = tell
+    def __init__(self, emit: OnEvent) -> None:
+        self._emit = emit
         self._tokens: list[str] = []
 
     def __call__(self, event: Event) -> None:

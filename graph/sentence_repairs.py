@@ -62,18 +62,18 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
     leads = _list_introductions(text, placed)
     found: list[Failing] = []
     for place, sentence in enumerate(placed):
-        told = [item for item in here[place] if item["severity"] != "note" or item["rule"] in TOLD_BESIDE]
+        reported = [item for item in here[place] if item["severity"] != "note" or item["rule"] in TOLD_BESIDE]
         idle = _idle_markers(here[place])
-        if not idle and not (fails and told):
+        if not idle and not (fails and reported):
             continue
         lead = leads[place]
-        messages = tuple(for_writer(item) for item in told) if fails else ()
+        messages = tuple(for_writer(item) for item in reported) if fails else ()
         shown = FailingSentence(
             without_markers_of(sentence.text, idle),
             messages,
             *_neighbours(text, placed, place, lead),
             sources=_evidence_for(sentence, messages, by_id, lead, () if lead else _cited_next_to(text, placed, place)),
-            of_number=any(item["rule"] == "number-not-found" for item in told),
+            of_number=any(item["rule"] == "number-not-found" for item in reported),
         )
         found.append(Failing(sentence.start, sentence.end, shown, idle))
     return found

@@ -63,14 +63,14 @@ async def save(
     if "sections" not in record:
         return await save_section(record, out, formats, home=home, force=force)
     sections = []
-    told: list[str] = []
+    notices: list[str] = []
     for section in record["sections"]:
         with_sources = _with_sources(section, record["report"])
         saved = await save_section(with_sources, out, home=home, force=force)
         own = {inert(line) for line in section["warnings"]}
-        told += [line for line in saved["warnings"] if line not in own]
+        notices += [line for line in saved["warnings"] if line not in own]
         sections.append(saved)
-    whole = stored({**record, "sections": sections, "warnings": [*told, *record["warnings"]]})
+    whole = stored({**record, "sections": sections, "warnings": [*notices, *record["warnings"]]})
     return await save_section(whole, out, formats, home=home, force=force)
 
 
@@ -116,12 +116,12 @@ async def save_section(
                 break
         old = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
         figures = [figure for figure in named.get("figures", ()) if figure["file"] in images]
-        told = [
-            *free.told(),
+        notices = [
+            *free.notices(),
             *_named_as_old([file for file in old if there(out / file)]),
             *unshown_figures(figures, free.stem, ["md", *made]),
         ]
-        whole: StoredRecord = {**named, "warnings": [*told, *record["warnings"]]}
+        whole: StoredRecord = {**named, "warnings": [*notices, *record["warnings"]]}
 
         def as_json(files: Mapping[str, str]) -> str:
             return json.dumps(public_record(whole, files), ensure_ascii=False, indent=2) + "\n"
@@ -173,7 +173,7 @@ def write_own_file(
         write_atomically(target, content)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from error
-    return target, free.told()
+    return target, free.notices()
 
 
 def _named_as_old(files: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ class FreeName:
     stem: str
     kept: tuple[Path, ...] = ()
 
-    def told(self) -> list[str]:
+    def notices(self) -> list[str]:
         """One line that names the kept files and the new location; empty if nothing was in the way."""
         if not self.kept:
             return []

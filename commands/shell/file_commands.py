@@ -42,8 +42,8 @@ async def save(shell: Shell, argument: str) -> Outcome:
         beside = ", ".join(f".{kind}" for kind in saved["files"] if kind != "md")
         display.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {saved['files']['md']} (beside it {beside})")
         return Unchanged()
-    written, told = await asyncio.to_thread(write_own_file, path.absolute(), draft.markdown, home=home)
-    for line in told:
+    written, notices = await asyncio.to_thread(write_own_file, path.absolute(), draft.markdown, home=home)
+    for line in notices:
         display.warning(line)
     display.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {written}")
     return Unchanged()

@@ -93,8 +93,8 @@ def _completer(listed: Callable[[], Sequence[Listed]], keys: Callable[[], Sequen
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             typed = document.text_before_cursor.lstrip()
             last = typed.rpartition(" ")[2]
-            for text, told in suggestions(typed, listed(), keys()):
-                yield Completion(text, start_position=-len(last), display_meta=told)
+            for text, meta in suggestions(typed, listed(), keys()):
+                yield Completion(text, start_position=-len(last), display_meta=meta)
 
     return ShellCompleter()
 

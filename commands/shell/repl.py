@@ -1,6 +1,6 @@
 """The loop of the shell: read a line, run it, move to the resulting state.
 
-Whatever a command does, the loop goes on with a state that the next command can work with. Ctrl-C ends the command
+Whatever a command does, the loop continues with a state that the next command can work with. Ctrl-C ends the command
 and not the shell.
 """
 
@@ -75,7 +75,7 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     except CiteloomError as error:
         display.failure(_told(error, str(error)))
         return error.exit_code
-    except Exception as error:  # the shell outlives an error of ours; it is told as `cli.py` tells it
+    except Exception as error:  # the shell survives an error of ours and reports it as `cli.py` does
         if os.environ.get("CITELOOM_DEBUG"):
             raise
         told = " ".join(str(error).split())

@@ -59,15 +59,15 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     stages = Stages()
     # Without a chat model the whole answer is there at once, and reads better in its panel.
     drafts = sys.stdout if sys.stdout.isatty() and "writer" not in session.extractive else None
-    told = AnswerStreamView(stages, drafts, shutil.get_terminal_size().columns)
+    view = AnswerStreamView(stages, drafts, shutil.get_terminal_size().columns)
     try:
-        turn = await take_turn(shell.thread_id, TurnRequest(asked, kind), session, on_event=told, on_notice=notice)
+        turn = await take_turn(shell.thread_id, TurnRequest(asked, kind), session, on_event=view, on_notice=notice)
     except CiteloomError as error:
         if stages.writing:
             error.add_note(SYNTHESIS_FAILED)
         raise
     finally:
-        told.end()
+        view.end()
     record = turn.record
     shell.turns = turn.number
     if not record["citations"]:
@@ -78,9 +78,9 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     if any(finding["rule"] in _UNREADABLE for finding in record["findings"]):
         display.warning("Some citations could not be formatted correctly")
     outcome = answer_of(record)
-    if told.told_something and not told.has_told(record):
+    if view.has_output and not view.has_shown(record):
         display.warning("That was a draft; this is the answer after the checks")
-    display.panel("Research Results", shown_answer(record, outcome.papers, text=not told.has_told(record)))
+    display.panel("Research Results", shown_answer(record, outcome.papers, text=not view.has_shown(record)))
     _tell_cost(record["usage"])
     if coverage := coverage_line(record.get("coverage", {})):
         notice(coverage)
@@ -147,7 +147,7 @@ class Stages(RunProgress):
             case "searched" | "planning" | "repairing":
                 notice(f"   {_capital(text)}")
             case _:
-                pass  # what the checks found is told with the answer
+                pass  # findings of the checks are shown with the answer
 
 
 def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:

@@ -40,7 +40,7 @@ async def behind_the_prompt(shell: Shell, settings: Settings, home: Home) -> Non
     try:
         await shell.opening.wait()
     except CiteloomError:
-        return  # it was told
+        return  # it was reported
     await forget_expired(settings, home, shell.thread_id)
     from ...runs.conversation import paused_turn
 

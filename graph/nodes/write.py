@@ -48,9 +48,9 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
         return {"draft": record_of(Draft("")), "warnings": warnings}
     style = session.style_of(brief)
     before = cast(ResearchState, state).get("numbering", ())
-    told = DraftEventStream(brief.citable, style, runtime.stream_writer, before)
-    draft = await roles.writer_of(brief).write(brief, told)
-    told.finish(draft)
+    stream = DraftEventStream(brief.citable, style, runtime.stream_writer, before)
+    draft = await roles.writer_of(brief).write(brief, stream)
+    stream.finish(draft)
     return {"draft": record_of(await asyncio.to_thread(_normalised, draft, brief, session)), "warnings": warnings}
 
 

@@ -82,8 +82,8 @@ class ChatNeedsPlanner:
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """Three to seven needs; those of the fallback when no valid plan was given."""
-        told = self._prompts["needs_system"].render(most=MOST_NEEDS)
-        system, task = SystemMessage(told), self._task(brief, papers, told)
+        instructions = self._prompts["needs_system"].render(most=MOST_NEEDS)
+        system, task = SystemMessage(instructions), self._task(brief, papers, instructions)
         plan = await ask(
             self._caller,
             self._prompts,

@@ -40,8 +40,8 @@ def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_shown_escape
     for event in (progress("writing", "writing"), token("Seeds\x1b[2J"), token(" matter"), progress("checked", "fine")):
         told(event)
     assert out.getvalue() == "<writing>\n\nSeeds\\x1b[2J matter\n<fine>\n"
-    assert told.told_something
-    assert not told.has_told({"text": "Seeds may matter"})
+    assert told.has_output
+    assert not told.has_shown({"text": "Seeds may matter"})
 
 
 def test_what_was_void_counts_not_as_told() -> None:
@@ -50,12 +50,12 @@ def test_what_was_void_counts_not_as_told() -> None:
     for event in (token("Seed"), Event.__args__[4](source="citeloom", kind="restarted"), token("Seeds matter.")):
         told(event)
     told.end()
-    assert told.has_told({"text": "Seeds matter.\n"})
+    assert told.has_shown({"text": "Seeds matter.\n"})
     assert out.getvalue() == "\nSeed\n\nThe connection broke off; the answer starts over:\n\nSeeds matter.\n"
 
 
 def test_without_a_terminal_no_draft_is_shown() -> None:
     told = AnswerStreamView(RunProgress(lambda _: None), None)
     told(token("Seeds matter."))
-    assert not told.has_told({"text": "Seeds matter."})
-    assert not told.told_something
+    assert not told.has_shown({"text": "Seeds matter."})
+    assert not told.has_output
