@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..citations.checks.findings import Finding, FindingRecord
 from ..citations.markers import CitedSentence, sentences
-from .sentence_repairs import BLANK_LINE, IDLE, TOLD_BESIDE, apply_edits, findings_in, is_heading
+from .sentence_repairs import BLANK_LINE, IDLE, SHOWN_IN_REPAIR, apply_edits, findings_in, is_heading
 from .state import Attempt, EditRecord
 
 Weight = tuple[int, int, int]
@@ -111,5 +111,5 @@ def _whole_draft_rules(findings: Sequence[FindingRecord]) -> set[str]:
 def _weight(findings: Sequence[FindingRecord]) -> Weight:
     """How bad a sentence is: the numbers of its errors, warnings and optional improvements."""
     severities = [item["severity"] for item in findings]
-    notes = sum(item["rule"] == IDLE or item["rule"] in TOLD_BESIDE for item in findings)
+    notes = sum(item["rule"] == IDLE or item["rule"] in SHOWN_IN_REPAIR for item in findings)
     return severities.count("error"), severities.count("warning"), notes

@@ -23,7 +23,7 @@ from .state import Attempt, EditRecord
 # Problems of the whole draft, which is then rewritten.
 OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
 # Notes that are shown to the writer during a repair, although they do not cause one.
-TOLD_BESIDE: Final = frozenset({"partly-supported"})
+SHOWN_IN_REPAIR: Final = frozenset({"partly-supported"})
 IDLE: Final = "idle-marker"
 
 _OFFERED: Final = 3  # sources for a sentence that cites none
@@ -62,7 +62,7 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
     leads = _list_introductions(text, placed)
     found: list[Failing] = []
     for place, sentence in enumerate(placed):
-        reported = [item for item in here[place] if item["severity"] != "note" or item["rule"] in TOLD_BESIDE]
+        reported = [item for item in here[place] if item["severity"] != "note" or item["rule"] in SHOWN_IN_REPAIR]
         idle = _idle_markers(here[place])
         if not idle and not (fails and reported):
             continue

@@ -25,7 +25,7 @@ from ..best_sentences import placed_in, settle
 from ..draft_stream import DraftEventStream
 from ..events import progress
 from ..role_inputs import brief_of, draft_of, record_of, with_chosen_quotes
-from ..sentence_repairs import IDLE, OF_THE_WHOLE, TOLD_BESIDE, apply_edits, edits_of, failing_sentences
+from ..sentence_repairs import IDLE, OF_THE_WHOLE, SHOWN_IN_REPAIR, apply_edits, edits_of, failing_sentences
 from ..session import Session
 from ..state import Attempt, ResearchState, RunState, Update, VerdictRecord
 from ..state_conversion import searched_in_vain
@@ -190,7 +190,7 @@ def _to_repair(attempt: Attempt) -> list[FindingRecord]:
 
 def _repair_messages(attempt: Attempt) -> list[str]:
     """The problems to repair, and possible improvements, since the draft is rewritten anyway."""
-    beside = [finding for finding in attempt["findings"] if finding["rule"] in TOLD_BESIDE]
+    beside = [finding for finding in attempt["findings"] if finding["rule"] in SHOWN_IN_REPAIR]
     return [for_writer(finding) for finding in (*_to_repair(attempt), *beside)]
 
 

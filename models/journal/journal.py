@@ -88,29 +88,17 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def once(
-        self, record: CallRecord, scope: RunScope, call: Callable[[], Awaitable[CallResult]]
-    ) -> CachedAnswer:
-        """The answer to `record`: from the journal, from an equal call in flight, or by `call`.
-
-        Raises what `call` raises, and `JournalPausedError` if an answer cannot be committed.
-        """
-
-        async def only(_: Sequence[int]) -> list[CallResult]:
-            return [await call()]
-
-        return (await self.once_each([record], scope, only))[0]
-
     async def once_each(
         self,
         records: Sequence[CallRecord],
         scope: RunScope,
         call: Callable[[Sequence[int]], Awaitable[Sequence[CallResult]]],
     ) -> list[CachedAnswer]:
-        """`once` for several records that one request can answer.
+        """The answers to records that one request covers: from the journal, from equal calls in flight, or by `call`.
 
         `call` receives the positions of the records without an answer and returns their results in that order; equal
-        records are requested once.
+        records are requested once. Raises what `call` raises, and `JournalPausedError` if an answer cannot be
+        committed.
         """
         first: dict[str, int] = {}
         for position, record in enumerate(records):

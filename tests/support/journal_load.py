@@ -1,4 +1,6 @@
-"""A process that writes to a journal as fast as it can: `python journal_load.py JOURNAL NAME THREADS CALLS`.
+"""A process that writes to a journal as fast as it can.
+
+`python -m tests.support.journal_load JOURNAL NAME THREADS CALLS`
 
 Every thread has its own event loop and makes its calls sequentially, like searches of a busy server; the threads share
 the journal, and the processes share its file. Prints "ready", waits for a line on stdin so that all processes start
@@ -20,6 +22,8 @@ from citeloom.config import Price
 from citeloom.models.journal.budget import Budget, BudgetLimits
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
+from tests.support.cli_process import ROOT
+from tests.support.journal_calls import once
 
 PAYLOAD = json.dumps({"content": "a reading of some length " * 12})
 
@@ -36,20 +40,21 @@ async def write(journal: Journal, name: str, thread: int, calls: int) -> None:
             async with budget.reserved(hold):
                 return CallResult(PAYLOAD, 100, 40, hold)
 
-        replay = await journal.once(record, scope, answer)
+        replay = await once(journal, record, scope, answer)
         budget.settle(hold, (100, 40))
         assert replay.paid
 
 
 def crowd(path: Path, processes: int, threads: int, calls: int) -> list[dict[str, Any]]:
     """The reports of this many processes, which all wrote to `path` at once."""
-    script = [sys.executable, __file__, str(path)]
+    script = [sys.executable, "-m", "tests.support.journal_load", str(path)]
     started = [
         subprocess.Popen(
             [*script, f"p{number}", str(threads), str(calls)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            cwd=ROOT,
         )
         for number in range(processes)
     ]

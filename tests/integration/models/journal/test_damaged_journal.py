@@ -26,6 +26,7 @@ from citeloom.models.journal.single_flight import KeyLocks, SingleFlight
 from citeloom.models.journaled_chat import JournaledChat
 from tests.support.cli_process import ROOT
 from tests.support.fake_clock import FakeClock
+from tests.support.journal_calls import once
 from tests.support.openai_server import FakeOpenAI
 
 RUN = RunScope("run")
@@ -122,7 +123,7 @@ async def test_counts_of_an_old_journal_are_mended(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     with Journal.open(path) as journal:
         for run in ("negative", "half", "text", "huge", "good"):
-            await journal.once(CallRecord(run, "chat", "e", "m"), RunScope(run), _answer)
+            await once(journal, CallRecord(run, "chat", "e", "m"), RunScope(run), _answer)
     for run, count in (("negative", -500), ("half", 1.5), ("text", "many"), ("huge", 1e24)):
         change(path, "UPDATE spending SET input_tokens = ?, held_output = ? WHERE run = ?", count, count, run)
     change(path, "DROP TABLE beginnings")
@@ -130,7 +131,7 @@ async def test_counts_of_an_old_journal_are_mended(tmp_path: Path) -> None:
     with Journal.open(path) as journal:
         spent = {row.run: row.input_tokens for row in await journal.spending()}
         held = {row.run: row.held_output for row in await journal.spending()}
-        assert not (await journal.once(CallRecord("good", "chat", "e", "m"), RUN, _answer)).paid
+        assert not (await once(journal, CallRecord("good", "chat", "e", "m"), RUN, _answer)).paid
     assert spent == {"negative": 0, "half": 1, "text": 0, "huge": 10**12, "good": 10}
     assert held == {"negative": 0, "half": 1, "text": 0, "huge": 10**12, "good": 0}
     with closing(sqlite3.connect(path)) as db:
@@ -152,7 +153,7 @@ async def test_a_fresh_run_resumes_whatever_the_clock_does(tmp_path: Path, step:
             calls.append(key)
             return CallResult('"answer"', 1, 1)
 
-        await journal.once(CallRecord(key, "chat", "e", "m"), scope, call)
+        await once(journal, CallRecord(key, "chat", "e", "m"), scope, call)
 
     keys = [f"{number}" for number in range(10)]
     with Journal.open(path, clock=clock) as journal:
@@ -173,12 +174,12 @@ async def test_a_fresh_run_sees_its_answers_though_older_ones_were_pruned(tmp_pa
     path, fresh = tmp_path / "journal.sqlite", RunScope("fresh", fresh=True)
     with Journal.open(path, clock=clock) as journal:
         for number in range(9):
-            await journal.once(CallRecord(f"old {number}", "chat", "e", "m"), RUN, _answer)
-        await journal.once(CallRecord("first", "chat", "e", "m"), fresh, _answer)
+            await once(journal, CallRecord(f"old {number}", "chat", "e", "m"), RUN, _answer)
+        await once(journal, CallRecord("first", "chat", "e", "m"), fresh, _answer)
     prune(path, Selection(older_than=0), keep_of_runs=[], now=clock.now + 10)
     with Journal.open(path, clock=clock) as journal:
-        await journal.once(CallRecord("of others", "chat", "e", "m"), RunScope("other"), _answer)
-        assert not (await journal.once(CallRecord("of others", "chat", "e", "m"), fresh, _answer)).paid
+        await once(journal, CallRecord("of others", "chat", "e", "m"), RunScope("other"), _answer)
+        assert not (await once(journal, CallRecord("of others", "chat", "e", "m"), fresh, _answer)).paid
 
 
 ASKING = """
@@ -261,7 +262,7 @@ async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
         assert still.stdout is not None and still.stdout.readline() == "True\n"
         with Journal.open(path) as journal:
             async with asyncio.timeout(20):
-                assert (await journal.once(CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
+                assert (await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
         still.communicate("end\n")
 
 
@@ -271,8 +272,8 @@ async def test_a_file_that_cannot_be_locked_keeps_nobody_from_asking(tmp_path: P
     victim.write_text("of value")
     (tmp_path / "journal.sqlite-calls").symlink_to(victim)
     with Journal.open(path) as journal, Journal.open(path) as second:
-        assert (await journal.once(CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
-        assert not (await second.once(CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
+        assert (await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
+        assert not (await once(second, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
         assert await second.usage(RUN) == Usage(1, 1, 10, 2)
     assert victim.read_text() == "of value"
     assert path not in SingleFlight._open, "other journals of this process may still be open"
@@ -282,7 +283,7 @@ async def test_the_file_of_locks_is_gone_with_its_last_user_and_no_key_is_lost_b
     path = tmp_path / "journal.sqlite-calls"
     with Journal.open(tmp_path / "journal.sqlite") as journal:
         assert not path.exists()
-        assert (await journal.once(CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
+        assert (await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
         assert path.exists()
     assert not path.exists()
     left = KeyLocks(path)

@@ -17,6 +17,7 @@ import pytest
 from citeloom.models.journal.journal import Journal, JournalError, JournalPausedError
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope, Usage
 from tests.support.fake_clock import FakeClock
+from tests.support.journal_calls import once
 
 RUN = RunScope("run")
 LATER = RunScope("later")
@@ -45,9 +46,9 @@ class Model:
 
 async def test_an_answer_is_paid_once_and_replayed(journal: Journal) -> None:
     model = Model()
-    first = await journal.once(record("a"), RUN, model)
-    again = await journal.once(record("a"), RUN, model)
-    elsewhere = await journal.once(record("a"), LATER, model)
+    first = await once(journal, record("a"), RUN, model)
+    again = await once(journal, record("a"), RUN, model)
+    elsewhere = await once(journal, record("a"), LATER, model)
     assert (first.payload, first.paid) == ('"answer 1"', True)
     assert (again.payload, again.paid) == (elsewhere.payload, elsewhere.paid) == ('"answer 1"', False)
     assert model.calls == 1
@@ -59,13 +60,13 @@ async def test_an_answer_outlives_the_process_that_paid_for_it(tmp_path: Path) -
     model = Model()
     for _ in range(2):
         with Journal.open(tmp_path / "deep" / "journal.sqlite") as journal:
-            replay = await journal.once(record("a"), RUN, model)
+            replay = await once(journal, record("a"), RUN, model)
     assert (replay.payload, model.calls) == ('"answer 1"', 1)
 
 
 async def test_equal_calls_in_flight_are_paid_once(journal: Journal) -> None:
     model = Model(asyncio.Event())
-    tasks = [asyncio.create_task(journal.once(record("a"), RUN, model)) for _ in range(20)]
+    tasks = [asyncio.create_task(once(journal, record("a"), RUN, model)) for _ in range(20)]
     await model.started.wait()
     assert model.gate is not None
     model.gate.set()
@@ -77,10 +78,10 @@ async def test_equal_calls_in_flight_are_paid_once(journal: Journal) -> None:
 
 async def test_a_waiter_takes_over_from_one_who_is_cancelled(journal: Journal) -> None:
     hanging = Model(asyncio.Event())
-    owner = asyncio.create_task(journal.once(record("a"), RUN, hanging))
+    owner = asyncio.create_task(once(journal, record("a"), RUN, hanging))
     await hanging.started.wait()
     model = Model()
-    waiters = [asyncio.create_task(journal.once(record("a"), RUN, model)) for _ in range(3)]
+    waiters = [asyncio.create_task(once(journal, record("a"), RUN, model)) for _ in range(3)]
     await asyncio.sleep(0)
     owner.cancel()
     replays = await asyncio.gather(*waiters)
@@ -98,10 +99,10 @@ async def test_a_waiter_takes_over_from_one_who_fails(journal: Journal) -> None:
         await gate.wait()
         raise ConnectionError("gone")
 
-    owner = asyncio.create_task(journal.once(record("a"), RUN, fail))
+    owner = asyncio.create_task(once(journal, record("a"), RUN, fail))
     await started.wait()
     model = Model()
-    waiter = asyncio.create_task(journal.once(record("a"), RUN, model))
+    waiter = asyncio.create_task(once(journal, record("a"), RUN, model))
     await asyncio.sleep(0)
     gate.set()
     with pytest.raises(ConnectionError, match="gone"):
@@ -111,9 +112,9 @@ async def test_a_waiter_takes_over_from_one_who_fails(journal: Journal) -> None:
 
 async def test_a_cancelled_waiter_disturbs_nobody(journal: Journal) -> None:
     model = Model(asyncio.Event())
-    owner = asyncio.create_task(journal.once(record("a"), RUN, model))
+    owner = asyncio.create_task(once(journal, record("a"), RUN, model))
     await model.started.wait()
-    leaving, staying = (asyncio.create_task(journal.once(record("a"), RUN, Model())) for _ in range(2))
+    leaving, staying = (asyncio.create_task(once(journal, record("a"), RUN, Model())) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()
     await asyncio.sleep(0)
@@ -130,12 +131,12 @@ async def test_an_answer_that_came_is_kept_though_its_task_is_cancelled(journal:
         answered.set()
         return CallResult('"paid for"')
 
-    task = asyncio.create_task(journal.once(record("a"), RUN, answer))
+    task = asyncio.create_task(once(journal, record("a"), RUN, answer))
     await answered.wait()  # the task now waits for the commit
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert (await journal.once(record("a"), RUN, Model())).payload == '"paid for"'
+    assert (await once(journal, record("a"), RUN, Model())).payload == '"paid for"'
 
 
 def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.sqlite") as journal:
 
         def other_thread() -> str:
-            return asyncio.run(journal.once(record("a"), RUN, model)).payload
+            return asyncio.run(once(journal, record("a"), RUN, model)).payload
 
         async def main() -> list[str]:
             async def slow() -> CallResult:
@@ -152,7 +153,7 @@ def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
                 await outside.wait()
                 return await model()
 
-            owner = asyncio.create_task(journal.once(record("a"), RUN, slow))
+            owner = asyncio.create_task(once(journal, record("a"), RUN, slow))
             await inside.wait()
             waiter = asyncio.create_task(asyncio.to_thread(other_thread))
             while not journal._flights.waiting_for("a"):
@@ -166,50 +167,50 @@ def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
 
 async def test_a_rejected_answer_is_replayed_in_its_own_run_only(journal: Journal, clock: FakeClock) -> None:
     model = Model()
-    await journal.once(record("a"), RUN, model)
+    await once(journal, record("a"), RUN, model)
     await journal.reject("a", RUN)
-    assert (await journal.once(record("a"), RUN, model)).payload == '"answer 1"'
-    assert (await journal.once(record("a"), LATER, model)).payload == '"answer 2"'
+    assert (await once(journal, record("a"), RUN, model)).payload == '"answer 1"'
+    assert (await once(journal, record("a"), LATER, model)).payload == '"answer 2"'
     # The first run still walks the way it went.
-    assert (await journal.once(record("a"), RUN, model)).payload == '"answer 1"'
-    assert (await journal.once(record("a"), RunScope("third"), model)).payload == '"answer 2"'
+    assert (await once(journal, record("a"), RUN, model)).payload == '"answer 1"'
+    assert (await once(journal, record("a"), RunScope("third"), model)).payload == '"answer 2"'
     assert model.calls == 2
 
 
 async def test_rejecting_what_was_never_handed_out_changes_nothing(journal: Journal) -> None:
     model = Model()
-    await journal.once(record("a"), RUN, model)
+    await once(journal, record("a"), RUN, model)
     await journal.reject("a", LATER)
-    assert not (await journal.once(record("a"), LATER, model)).paid
+    assert not (await once(journal, record("a"), LATER, model)).paid
 
 
 async def test_a_fresh_run_ignores_what_is_older_and_resumes_all_the_same(journal: Journal, clock: FakeClock) -> None:
     model = Model()
-    await journal.once(record("a"), RUN, model)
+    await once(journal, record("a"), RUN, model)
     clock.now += 10
     fresh = RunScope("fresh", fresh=True)
     clock.now += 1
-    assert (await journal.once(record("a"), fresh, model)).payload == '"answer 2"'
-    assert (await journal.once(record("a"), fresh, model)).payload == '"answer 2"'
+    assert (await once(journal, record("a"), fresh, model)).payload == '"answer 2"'
+    assert (await once(journal, record("a"), fresh, model)).payload == '"answer 2"'
     assert await journal.usage(fresh) == Usage(1, 1, 10, 2)
-    assert (await journal.once(record("a"), LATER, model)).payload == '"answer 2"'
+    assert (await once(journal, record("a"), LATER, model)).payload == '"answer 2"'
 
 
 async def test_a_run_keeps_its_answers_when_a_fresh_one_makes_newer_ones(journal: Journal, clock: FakeClock) -> None:
     model = Model()
-    await journal.once(record("a"), RunScope("first"), model)
-    assert not (await journal.once(record("a"), RUN, model)).paid
+    await once(journal, record("a"), RunScope("first"), model)
+    assert not (await once(journal, record("a"), RUN, model)).paid
     clock.now += 10
-    await journal.once(record("a"), RunScope("fresh", fresh=True), model)
-    assert (await journal.once(record("a"), RUN, model)).payload == '"answer 1"'
+    await once(journal, record("a"), RunScope("fresh", fresh=True), model)
+    assert (await once(journal, record("a"), RUN, model)).payload == '"answer 1"'
 
 
 async def test_a_forgotten_run_counts_from_nothing_but_pays_nothing_again(journal: Journal) -> None:
     model = Model()
-    await journal.once(record("a"), RUN, model)
+    await once(journal, record("a"), RUN, model)
     await journal.forget("run")
     assert await journal.usage(RUN) == Usage()
-    assert not (await journal.once(record("a"), RUN, model)).paid
+    assert not (await once(journal, record("a"), RUN, model)).paid
 
 
 async def test_a_batch_asks_for_what_is_missing_once(journal: Journal) -> None:
@@ -220,7 +221,7 @@ async def test_a_batch_asks_for_what_is_missing_once(journal: Journal) -> None:
         return [CallResult(f'"{position}"') for position in positions]
 
     keys = ["c", "a", "b", "a"]
-    await journal.once(record("b"), RUN, Model())
+    await once(journal, record("b"), RUN, Model())
     replays = await journal.once_each([record(key) for key in keys], RUN, call)
     assert asked == [[0, 1]]
     assert [replay.payload for replay in replays] == ['"0"', '"1"', '"answer 1"', '"1"']
@@ -239,7 +240,7 @@ async def test_overlapping_batches_do_not_wait_for_each_other_for_ever(journal: 
         return journal.once_each([record(key) for key in keys], RUN, call)
 
     busy = Model(asyncio.Event())
-    owner = asyncio.create_task(journal.once(record("m"), RUN, busy))
+    owner = asyncio.create_task(once(journal, record("m"), RUN, busy))
     await busy.started.wait()
     # The first takes what comes before m; the second wants some of that, and holds what the first wants next.
     batches = asyncio.gather(batch("a", "m", "z"), batch("z", "a"), batch("b", "z"), batch("m", "b"))
@@ -258,7 +259,7 @@ async def test_a_failed_batch_leaves_nothing_behind(journal: Journal) -> None:
 
     with pytest.raises(ConnectionError):
         await journal.once_each([record("a"), record("b")], RUN, fail)
-    assert (await journal.once(record("b"), RUN, Model())).paid
+    assert (await once(journal, record("b"), RUN, Model())).paid
 
 
 async def test_a_failing_piece_of_work_does_not_undo_its_neighbours(journal: Journal) -> None:
@@ -266,7 +267,7 @@ async def test_a_failing_piece_of_work_does_not_undo_its_neighbours(journal: Jou
         raise sqlite3.IntegrityError("bad")
 
     model = Model()
-    good = [asyncio.create_task(journal.once(record(f"{n}"), RUN, model)) for n in range(10)]
+    good = [asyncio.create_task(once(journal, record(f"{n}"), RUN, model)) for n in range(10)]
     bad = asyncio.create_task(journal.submit(fail))
     await asyncio.gather(*good)
     with pytest.raises(JournalPausedError, match="bad"):
@@ -279,7 +280,7 @@ async def test_work_after_the_end_is_refused(tmp_path: Path) -> None:
     journal.close()
     journal.close()
     with pytest.raises(JournalPausedError, match="was closed"):
-        await journal.once(record("a"), RUN, Model())
+        await once(journal, record("a"), RUN, Model())
 
 
 def not_a_database(path: Path) -> None:
@@ -318,17 +319,17 @@ async def test_a_journal_that_another_process_holds(tmp_path: Path, monkeypatch:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(JournalPausedError, match="Another process holds it") as caught:
-            await journal.once(record("a"), RUN, Model())
+            await once(journal, record("a"), RUN, Model())
         assert caught.value.exit_code == 3
         other.close()
-        assert (await journal.once(record("a"), RUN, Model())).paid
+        assert (await once(journal, record("a"), RUN, Model())).paid
 
 
 async def test_two_journals_on_one_file_see_each_other(tmp_path: Path) -> None:
     model = Model()
     with Journal.open(tmp_path / "j.sqlite") as one, Journal.open(tmp_path / "j.sqlite") as two:
-        await one.once(record("a"), RUN, model)
-        assert not (await two.once(record("a"), LATER, model)).paid
+        await once(one, record("a"), RUN, model)
+        assert not (await once(two, record("a"), LATER, model)).paid
 
 
 KILLED = """
@@ -343,7 +344,7 @@ KILLED = """
                 async def call():
                     print("called", number, flush=True)
                     return Outcome(f'"{number}"')
-                await journal.once(CallRecord(str(number), "chat", "e", "m"), RunScope("run"), call)
+                await once(journal, CallRecord(str(number), "chat", "e", "m"), RunScope("run"), call)
                 print("handed", number, flush=True)
             for start in range(0, 4000, 8):
                 await asyncio.gather(*[ask(number) for number in range(start, start + 8)])
@@ -371,8 +372,8 @@ async def test_what_was_handed_out_survives_a_kill(tmp_path: Path, moment: int) 
     model = Model()
     with Journal.open(path) as journal:
         for number in sorted(handed):
-            assert (await journal.once(record(number), RUN, model)).payload == f'"{number}"'
+            assert (await once(journal, record(number), RUN, model)).payload == f'"{number}"'
         for number in called:
-            await journal.once(record(number), RUN, model)
+            await once(journal, record(number), RUN, model)
     # Only those that were in flight at the kill are paid again.
     assert model.calls <= len(set(called) - handed) <= 8
