@@ -21,6 +21,7 @@ try:
         runs,
         search,
         sections,
+        serve,
         usage,
         verify,
     )
@@ -65,6 +66,7 @@ chat.register(app)
 conversations.register(app)
 runs.register(app)
 usage.register(app)
+serve.register(app)
 doctor.register(app)
 
 

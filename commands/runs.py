@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,10 +30,7 @@ from .research import answer_one
 from .sections import ForceOption, OutOption, write_one
 
 if TYPE_CHECKING:
-    from ..runs.fingerprint import RunKind
-    from ..runs.research import ResearchRequest
     from ..runs.result_record import ResultRecord
-    from ..runs.section_request import SectionRequest
     from ..stores.home import Home
     from ..stores.run_registry import RunRecord, RunRegister
 
@@ -126,40 +123,21 @@ def resume_run(
 
 
 async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any], *, force: bool) -> ResultRecord:
-    from ..errors import InputError
-    from ..runs.execution import same_run
     from ..runs.research import ResearchRequest
-    from ..runs.resume_settings import settings_to_resume
+    from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
 
     current, found = resolve(home)
     found.require_library()
     found.prepare()
     run = await asyncio.to_thread(registered(found).get, run_id)
     settings = settings_to_resume(run, current, found, given)
-    request = _request_of(run)
+    request = request_to_resume(run)
     with command_session(settings, found, create=False) as session:
-        if not await asyncio.to_thread(same_run, run, request, session):
-            raise InputError(
-                f"Run {run.thread_id} was started with another library or other prompts.",
-                help="Restore them, or run the original command for a new run.",
-            )
+        await asyncio.to_thread(require_same_run, run, request, session)
         if isinstance(request, ResearchRequest):
             with answer_progress(session.spent_now, draft=False) as view:
                 return await answer_one(request, out, session, (), view, force=force)
         return await write_one(request, out, session, force=force)
-
-
-def _request_of(run: RunRecord) -> SectionRequest | ResearchRequest:
-    """The request of the run, to resume exactly this run."""
-    from ..experiment import parse_experiment
-    from ..runs.research import ResearchRequest
-    from ..runs.section_request import SectionRequest
-
-    if run.section == "research":
-        return ResearchRequest.of(run.request, fresh=run.fresh, thread_id=run.thread_id)
-    source = run.request["source"]
-    experiment = parse_experiment(run.request["experiment"], source=source)
-    return SectionRequest(cast("RunKind", run.section), experiment, source, run.fresh, run.thread_id)
 
 
 @runs_app.command("delete")

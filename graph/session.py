@@ -135,8 +135,12 @@ class Session:
         return self.answer_notice if brief.kind == "answer" else self.notice
 
     def with_settings(self, **changes: Any) -> Session:
-        """The same session with changed settings, and graphs of its own: graphs are bound to their session."""
-        return replace(self, settings=self.settings.model_copy(update=changes), graphs={})
+        """The same session with changed settings; graphs, roles and budgets depend on them and are its own."""
+        return self.with_all_settings(self.settings.model_copy(update=changes))
+
+    def with_all_settings(self, settings: Settings) -> Session:
+        """The same session with these settings in place of its own."""
+        return replace(self, settings=settings, graphs={}, _budgets={}, _roles={})
 
     @property
     def closed(self) -> bool:

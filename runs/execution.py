@@ -60,7 +60,7 @@ async def run_request(
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()
     register = await asyncio.to_thread(RunRegister, session.home.runs)
-    run = await asyncio.to_thread(_begin, request, session, register, on_notice)
+    run = await asyncio.to_thread(begin_run, request, session, register, on_notice)
     async with run_lock(session.home, run.thread_id, on_wait=on_notice):
         run = await asyncio.to_thread(register.get, run.thread_id)
         session.set_scope(run.thread_id, fresh=run.fresh)
@@ -71,7 +71,8 @@ async def run_request(
                 return await _go_on(request, run, session, register, saver, on_event, on_notice)
 
 
-def _begin(request: RunRequest, session: Session, register: RunRegister, on_notice: OnNotice) -> RunRecord:
+def begin_run(request: RunRequest, session: Session, register: RunRegister, on_notice: OnNotice) -> RunRecord:
+    """Register a valid request as a new run, or find the run that it repeats; blocks."""
     if request.thread_id is not None:
         return register.get(request.thread_id)
     version = session.library.version()

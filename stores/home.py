@@ -57,6 +57,16 @@ class Home:
         return self.root / "runs.sqlite"
 
     @property
+    def server(self) -> Path:
+        """SQLite file with the server's unfinished jobs."""
+        return self.root / "server.sqlite"
+
+    @property
+    def papers(self) -> Path:
+        """Folder with the papers that were added through the server."""
+        return self.root / "papers"
+
+    @property
     def converted(self) -> Path:
         """Folder with the cached text of PDF and other converted files."""
         return self.root / "converted"

@@ -1,18 +1,41 @@
-"""The settings for resuming a run by its id: those stored in its home, checked against the user's own."""
+"""Resumes a run by its id: its request and settings as stored in the home, checked against the user's own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..config import EXTRACTIVE, Settings, load_settings
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, InputError
+from ..experiment import parse_experiment
+from ..graph.session import Session
 from ..key_trust import DEFAULT, RUN, same_endpoint, shown_address
 from ..stores.home import Home
 from ..stores.run_registry import RunRecord
-from .fingerprint import KEPT_ROLES, KEPT_SETTINGS
+from .execution import same_run
+from .fingerprint import KEPT_ROLES, KEPT_SETTINGS, RunKind
+from .research import ResearchRequest
+from .section_request import SectionRequest
 
 _OF_ANSWERS: Final = frozenset({"answer_words", "answer_sources"})
+
+
+def request_to_resume(run: RunRecord) -> SectionRequest | ResearchRequest:
+    """The request of a registered run, to resume exactly this run."""
+    if run.section == "research":
+        return ResearchRequest.of(run.request, fresh=run.fresh, thread_id=run.thread_id)
+    source = run.request["source"]
+    experiment = parse_experiment(run.request["experiment"], source=source)
+    return SectionRequest(cast(RunKind, run.section), experiment, source, run.fresh, run.thread_id)
+
+
+def require_same_run(run: RunRecord, request: SectionRequest | ResearchRequest, session: Session) -> None:
+    """Raise `InputError` if the request would now start another run; blocks."""
+    if not same_run(run, request, session):
+        raise InputError(
+            f"Run {run.thread_id} was started with another library or other prompts.",
+            help="Restore them, or run the original command for a new run.",
+        )
 
 
 def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Mapping[str, Any]) -> Settings:

@@ -1,0 +1,82 @@
+"""serve: the page and the API in a browser or for other programs."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import ConfigurationError
+from .options import HomeOption, resolve
+from .output import notice
+
+if TYPE_CHECKING:
+    from ..server.server_options import ServerOptions
+
+_EXTRA = "pip install 'citeloom[server]'"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(rich_help_panel="Server")(serve)
+
+
+def serve(
+    host: Annotated[str, typer.Option("--host", help="Address to bind; any but loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="A further host name of this server; may be repeated.")
+    ] = None,
+    home: HomeOption = None,
+) -> None:
+    """Serve the library as a page and an API until Ctrl-C.
+
+    The token for addresses other than loopback is read from CITELOOM_SERVER_TOKEN.
+    """
+    try:
+        import uvicorn
+
+        from ..server.app import create_app
+    except ImportError as error:
+        raise ConfigurationError(f"The server is not installed ({error.name} is missing).", help=_EXTRA) from error
+    settings, found = resolve(home)
+    options = _options(host, port, tuple(name or ()))
+    with _bound(options) as listening:
+        address, actual = listening.getsockname()[:2]
+        shown = f"[{address}]" if ":" in address else address
+        notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C ends it)")
+        config = uvicorn.Config(
+            create_app(settings, found, options), log_level="warning", access_log=False, server_header=False
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:
+    import os
+
+    from pydantic import SecretStr
+
+    from ..server.server_options import ServerOptions
+
+    token = os.environ.get("CITELOOM_SERVER_TOKEN")
+    return ServerOptions(host, port, SecretStr(token) if token else None, names)
+
+
+def _bound(options: ServerOptions) -> socket.socket:
+    """A listening socket; raises `ConfigurationError` when the address cannot be used."""
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listening = socket.socket(family)
+    try:
+        if sys.platform != "win32":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((options.host.strip("[]"), options.port))
+        listening.listen(512)
+    except OSError as error:
+        listening.close()
+        raise ConfigurationError(
+            f"--host {options.host} --port {options.port}: cannot be bound ({error.strerror}).",
+            help="Choose another --port, or 0 for a free one.",
+        ) from error
+    return listening

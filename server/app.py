@@ -1,0 +1,49 @@
+"""The server as one ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+
+from ..config import Settings
+from ..stores.home import Home
+from .guard import Guard
+from .problems import handle_problems
+from .routes import events, research
+from .server_options import ServerOptions
+from .server_state import open_state
+from .tokens import Tokens
+
+_DESCRIPTION = (
+    "Answers and paper sections from a library, each cited sentence with the words it rests on. Long work is a run: "
+    "a request that breaks off does not end it, and the same request joins or resumes it without paying twice."
+)
+
+
+def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
+    """The application for one home; the library is opened when it starts and closed when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_state(settings, home, options) as state:
+            app.state.server = state
+            yield
+
+    app = FastAPI(
+        title="Citeloom",
+        version=version("citeloom"),
+        description=_DESCRIPTION,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # their pages load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+        middleware=[Middleware(Guard, options=options, tokens=Tokens(options.token))],
+    )
+    handle_problems(app)
+    for router in (research.router, events.router):
+        app.include_router(router, prefix="/api/v1")
+    return app

@@ -1,0 +1,62 @@
+"""How a job is answered: as its events, as its result once it has ended, or as a reference to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from .jobs import Job
+from .problems import ServerError, problem, problem_response
+from .stream_count import StreamCount
+
+_PING = 15  # seconds
+
+
+async def job_response(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
+    """A job as events (`Accept: text/event-stream`), as 202 (`Prefer: respond-async`), or as its result at the end.
+
+    A client that goes away does not end the job.
+    """
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return event_stream(job, request, streams, {"Content-Location": location})
+    if "respond-async" in request.headers.get("prefer", ""):
+        return JSONResponse(job_record(job), 202, {"Location": location, "Preference-Applied": "respond-async"})
+    await job.ended()
+    if job.result is not None:
+        return JSONResponse(dict(job.result), headers={"Content-Location": location})
+    stopped = problem(503, "The run was stopped. Completed calls are saved.", help="Resume it to go on.")
+    return problem_response(job.problem or stopped, {"Content-Location": location})
+
+
+def event_stream(
+    job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None
+) -> EventSourceResponse:
+    """The events of a job after the one that the client saw last; raises `ServerError` when too many are open."""
+    streams.require_free()
+    last_id = request.headers.get("last-event-id")
+
+    async def events() -> AsyncGenerator[ServerSentEvent, None]:
+        with streams.open():
+            async for event in job.log.read(last_id):
+                yield ServerSentEvent(event.data, event=event.name, id=event.id, sep="\n")
+
+    return EventSourceResponse(events(), ping=_PING, headers={"Cache-Control": "no-store", **(headers or {})})
+
+
+def job_record(job: Job) -> dict[str, Any]:
+    """The state of a job as JSON."""
+    record: dict[str, Any] = {"id": job.id, "kind": job.order.kind, "state": job.state, "events": len(job.log)}
+    if job.problem is not None:
+        record["problem"] = job.problem
+    return record
+
+
+def require_job(job: Job | None, what: str) -> Job:
+    """The job; raises `ServerError` with status 404 when there is none."""
+    if job is None:
+        raise ServerError(404, f"{what}: nothing is being worked on here, and nothing was since the server started.")
+    return job

@@ -1,0 +1,46 @@
+"""The bodies of requests."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .run_jobs import Limits
+
+Text = Annotated[str, Field(min_length=1, max_length=4000)]
+PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LimitedBody(_Body):
+    """The limits that every request for a run may set."""
+
+    strict: bool | None = Field(None, description="Remove sentences that fail a check instead of marking them.")
+    max_calls: int | None = Field(None, ge=1, le=10**9, description="Total requests to models that the run may make.")
+    max_tokens: int | None = Field(None, ge=1, le=10**12, description="Total tokens that the run may spend.")
+    max_cost: float | None = Field(
+        None, gt=0, le=1e9, allow_inf_nan=False, description="Total cost of the run, by the configured prices."
+    )
+
+    def limits(self) -> Limits:
+        """The limits that were given."""
+        given: Limits = self.model_dump(include=set(Limits.__annotations__), exclude_none=True)  # type: ignore[assignment]  # its keys are those
+        return given
+
+
+class ResearchBody(LimitedBody):
+    """A question to answer from the library."""
+
+    question: Text
+    sources: int | None = Field(None, ge=1, le=50, description="Maximum number of papers that the answer may cite.")
+    length: int | None = Field(None, ge=50, le=5000, description="Target length in words.")
+    min_year: int | None = Field(None, ge=0, le=9999, description="First year of publication.")
+    max_year: int | None = Field(None, ge=0, le=9999, description="Last year of publication.")
+    venue: str = Field("", max_length=200, description="A part of the journal's or book's name.")
+    papers: list[PaperKey] = Field(default_factory=list, max_length=200, description="Keys of the only papers to use.")
+    single_shot: bool = Field(False, description="Search once, without the agent.")
+    fresh: bool = Field(False, description="Answer again, without reusing cached answers.")

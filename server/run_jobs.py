@@ -1,0 +1,129 @@
+"""Starts and resumes jobs: runs and turns of conversations, with the limits that a request sets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+from ..graph.conversation_state import TurnKind
+from ..graph.events import EventRecorder
+from ..graph.session import Session
+from ..runs.conversation import TurnRequest, take_turn
+from ..runs.execution import begin_run, ignore
+from ..runs.output_files import public_record
+from ..runs.research import ResearchRequest
+from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
+from ..runs.section_request import SectionRequest
+from ..runs.service import run_and_save
+from ..stores.run_registry import RunRecord, RunRegister
+from ..tools.questions.validation import plain_question
+from .job_register import JobOrder
+from .jobs import Emit, Job, Jobs, Work
+from .problems import ServerError
+
+
+class Limits(TypedDict, total=False):
+    """Settings that a request may set for its own run."""
+
+    strict: bool
+    max_calls: int
+    max_tokens: int
+    max_cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunJobs:
+    """Makes jobs of requests; the session belongs to the server, and limits to one job."""
+
+    session: Session
+    jobs: Jobs
+
+    async def start_run(self, request: SectionRequest | ResearchRequest, limits: Limits) -> Job:
+        """Start a run, or join it when it is active; a finished one ends at once with its result.
+
+        Raises `InputError` before anything is stored, and `ServerError` when the server is busy.
+        """
+        session = self.session.with_settings(**limits)
+        await request.require_valid(session, ignore)
+        await session.require_papers()
+        register = await asyncio.to_thread(RunRegister, session.home.runs)
+        run = await asyncio.to_thread(begin_run, request, session, register, ignore)
+        order = JobOrder(run.thread_id, "run", {"limits": dict(limits)})
+        return await self.jobs.start(order, _run_work(replace(request, thread_id=run.thread_id), session))
+
+    async def resume_run(self, run_id: str, limits: Limits) -> Job:
+        """Resume a paused or killed run by its id, with the settings that it was begun with.
+
+        Raises `UnknownRunError`, or `InputError` when library, prompts or endpoint have changed.
+        """
+        home = self.session.home
+        run = await asyncio.to_thread(RunRegister(home.runs).get, run_id)
+        request, session = await asyncio.to_thread(self._to_resume, run, limits)
+        order = JobOrder(run.thread_id, "run", {"limits": dict(limits)})
+        return await self.jobs.start(order, _run_work(request, session))
+
+    async def ask(self, thread_id: str, asked: str, kind: TurnKind, limits: Limits) -> Job:
+        """Start the next turn of a conversation, or join it when the same one is active.
+
+        Raises `QuestionError`, and `ServerError` with status 409 while another turn is active.
+        """
+        request = {"asked": plain_question(asked), "kind": kind, "limits": dict(limits)}
+        running = self.jobs.get(thread_id)
+        if running is not None and running.active and running.order.request != request:
+            raise ServerError(
+                409,
+                f"Conversation {thread_id} is still answering another question.",
+                help="Wait for the answer, or stop it first.",
+            )
+        await self.session.require_papers()
+        return await self.jobs.start(JobOrder(thread_id, "turn", request), self._turn_work(thread_id, request))
+
+    async def resume_order(self, order: JobOrder) -> None:
+        """Start again what an earlier server left unfinished; raises `CiteloomError` when that cannot be done."""
+        limits: Any = order.request.get("limits", {})
+        if order.kind == "run":
+            await self.resume_run(order.id, limits)
+        elif order.kind == "turn":
+            await self.jobs.start(order, self._turn_work(order.id, order.request))
+
+    def _to_resume(self, run: RunRecord, limits: Limits) -> tuple[SectionRequest | ResearchRequest, Session]:
+        current = self.session
+        settings = settings_to_resume(run, current.settings, current.home, limits)
+        session = current.with_all_settings(settings)
+        request = request_to_resume(run)
+        if run.status != "finished":
+            require_same_run(run, request, session)
+        return request, session
+
+    def _turn_work(self, thread_id: str, request: Mapping[str, Any]) -> Work:
+        session = self.session.with_settings(**request["limits"])
+
+        async def work(emit: Emit) -> Mapping[str, Any]:
+            recorder = _recorder(emit)
+            given = TurnRequest(request["asked"], request["kind"])
+            turn = await take_turn(thread_id, given, session, on_event=recorder, on_notice=_notices(emit))
+            record: dict[str, Any] = {**public_record(turn.record), "number": turn.number}
+            recorder.done(record)
+            return record
+
+        return work
+
+
+def _run_work(request: SectionRequest | ResearchRequest, session: Session) -> Work:
+    async def work(emit: Emit) -> Mapping[str, Any]:
+        recorder = _recorder(emit)
+        saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit))
+        recorder.done(saved.record)
+        return saved.record
+
+    return work
+
+
+def _recorder(emit: Emit) -> EventRecorder:
+    return EventRecorder(lambda event: emit(event["kind"], event))
+
+
+def _notices(emit: Emit) -> Any:
+    return lambda text: emit("notice", {"text": text})
