@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
@@ -50,6 +50,10 @@ class _BruteForce:
     ids: Sequence[str]
     rows: Vectors
     whole: bool
+    places: Mapping[str, int] = field(init=False)  # the row of each id
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", {name: place for place, name in enumerate(self.ids)})
 
     def nearest(self, vector: Vector, k: int, scope: SearchScope) -> Scored:
         """Ids and cosines of the `k` nearest within a scope; equal cosines go by id."""
@@ -66,6 +70,9 @@ class _BruteForce:
         return found
 
 
+_NOTHING: Final = _BruteForce((), np.zeros((0, 0), np.float32), whole=False)
+
+
 class Reach:
     """Searches one collection without missing any record that the catalog lists."""
 
@@ -75,8 +82,7 @@ class Reach:
         self._near = near
         self._vectors = vectors
         self._lock = threading.Lock()
-        self._state: object = None
-        self._brute_force = _BruteForce((), np.zeros((0, 0), np.float32), whole=False)
+        self._loaded: tuple[object, _BruteForce] = None, _NOTHING
 
     def search(
         self, vector: Vector, k: int, scope: SearchScope, asked: int, state: object, whole: SearchScope
@@ -102,17 +108,27 @@ class Reach:
                 return ordered(found.items())[:k]
             asked *= _WIDENING
 
+    def cosines(self, vector: Vector, ids: Sequence[str], state: object) -> dict[str, float]:
+        """The cosine of each of these records, from memory where it is there; unknown ids are skipped."""
+        loaded_for, loaded = self._loaded
+        if loaded_for is not state:
+            loaded = _NOTHING
+        held = {name: loaded.rows[loaded.places[name]] for name in ids if name in loaded.places}
+        missing = [name for name in ids if name not in held]
+        vectors = {**held, **self._vectors(missing)} if missing else held
+        return cosines({name: vectors[name] for name in ids if name in vectors}, vector)
+
     def _brute_force_for(self, vector: Vector, state: object, whole: SearchScope) -> _BruteForce:
         with self._lock:
-            if self._state is not state:
+            if self._loaded[0] is not state:
                 ids = whole.ids()
                 unreachable = ids if len(ids) <= WHOLE_LIMIT else self._unreachable(vector, ids)
                 use_whole = len(unreachable) > _MOST_UNREACHABLE * len(ids)
                 found = self._vectors(ids if use_whole else unreachable)
                 names = sorted(found)
-                rows = np.stack([found[name] for name in names]) if names else self._brute_force.rows[:0]
-                self._brute_force, self._state = _BruteForce(names, rows, use_whole), state
-            return self._brute_force
+                rows = np.stack([found[name] for name in names]) if names else _NOTHING.rows
+                self._loaded = state, _BruteForce(names, rows, use_whole)
+            return self._loaded[1]
 
     def _unreachable(self, vector: Vector, ids: Sequence[str]) -> Sequence[str]:
         """Records unreachable in the graph, at 6 us of CPU time per record; any query vector will do."""

@@ -18,7 +18,6 @@ from ..plurals import counted
 from .apply_changes import apply_changes
 from .catalog import Catalog
 from .chroma import VectorStoreError
-from .exact_search import cosines
 from .fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
 from .home import Home
 from .lock import WriterLock
@@ -258,7 +257,7 @@ class Library:
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
-        return cosines(self.store.get_vectors(ids), vector)
+        return self._nearest.cosines(vector, ids)
 
     def matching(
         self,

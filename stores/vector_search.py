@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -155,6 +155,10 @@ class Nearest:
     ) -> Scored:
         """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
         return unchanged(self._library.records, lambda records: self._ids(records, vector, k, keys, categories))
+
+    def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
+        """The cosine of each of these chunks; unknown ids are skipped."""
+        return self._chunks.cosines(vector, ids, self._library.records())
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""

@@ -74,6 +74,18 @@ async def retrieve(
     `scorer` re-ranks when `how` says so. Raises `FullTextError` when words are searched and there is no full-text
     index, and whatever the embedding raises.
     """
+    return await asyncio.to_thread(_hits, library, *await rank(library, query, k, scope, how, scorer))
+
+
+async def rank(
+    library: Library,
+    query: str,
+    k: int,
+    scope: Scope = EVERYTHING,
+    how: Retrieval = USUAL,
+    scorer: PairScorer = BUNDLED,
+) -> tuple[Ranking, Mapping[str, float]]:
+    """The ids that `retrieve` finds, best first with their scores, and their cosines; no text is read."""
     terms = [] if how.mode == "dense" else await asyncio.to_thread(library.fulltext.analyze, query)
     plain = how.mode == "dense" and how.mmr is None and how.min_cosine is None and not how.rerank
     pool = k if plain else max(_LEAST_POOL, _POOL * k)
@@ -91,7 +103,7 @@ async def retrieve(
         ranking = by_rank([dense, words])
     else:
         ranking = by_score(cosines, scores, how.bm25_weight)
-    return await asyncio.to_thread(_chosen, library, query, ranking, cosines, k, how, scorer)
+    return await asyncio.to_thread(_chosen, library, query, ranking, cosines, k, how, scorer), cosines
 
 
 async def _nearest(library: Library, query: str, k: int, scope: Scope) -> tuple[Vector, Ranking]:
@@ -123,7 +135,7 @@ def _chosen(
     k: int,
     how: Retrieval,
     scorer: PairScorer,
-) -> list[Hit]:
+) -> Ranking:
     if how.min_cosine is not None:
         ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= how.min_cosine]
     if how.rerank:
@@ -133,7 +145,7 @@ def _chosen(
     if how.mmr is not None and len(ranking) > 1:
         vectors = library.store.get_vectors([name for name, _ in ranking])
         ranking = varied([item for item in ranking if item[0] in vectors], vectors, k, how.mmr)
-    return _hits(library, ranking[:k], cosines)
+    return ranking[:k]
 
 
 def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
-from ..documents import Chunk, split_chunk_id
+from ..documents import Chunk, chunk_id, split_chunk_id
 from ..documents.windows import Window
 from ..models.concurrency import gather_all
 from ..roles.needs import Need
 from ..stores.library import Library, UnknownPaperError
-from .retrieval import EVERYTHING, USUAL, Retrieval, by_rank, retrieve
+from .retrieval import EVERYTHING, USUAL, Retrieval, by_rank, rank
 from .scope import Scope
 
 _HITS: Final = 40  # per search
 _SHARE_OF_TWO: Final = 0.7  # of what is read, for each paper when there are two
+_AHEAD: Final = 16  # hits whose surroundings are read at once
 _PAPERS: Final = 6  # nearest to a query by summary, searched separately
 
 
@@ -117,8 +118,8 @@ async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
 
 
 async def _search(library: Library, query: str, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
-    hits = await retrieve(library, query, _HITS, scope, how)
-    return [(hit.candidate.chunk.id, hit.candidate.vector_score) for hit in hits]
+    ranking, cosines = await rank(library, query, _HITS, scope, how)
+    return [(name, min(1.0, max(0.0, cosines[name]))) for name, _ in ranking if name in cosines]
 
 
 def _interleaved(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
@@ -149,9 +150,9 @@ def _spread(hits: Sequence[_Hit], places: int) -> list[_Hit]:
     """The hits, each moved back by `places` for each earlier hit of its paper."""
     earlier: Counter[str] = Counter()
     ranks: list[int] = []
-    for rank, hit in enumerate(hits):
+    for place, hit in enumerate(hits):
         key = split_chunk_id(hit.id)[0]
-        ranks.append(rank + places * earlier[key])
+        ranks.append(place + places * earlier[key])
         earlier[key] += 1
     return [hits[place] for place in sorted(range(len(hits)), key=lambda place: (ranks[place], place))]
 
@@ -169,25 +170,30 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
     spent = 0
     most = _share(len({split_chunk_id(hit.id)[0] for hit in hits}), limits.paper_share)
     hits = [hit for hit in hits if hit.id not in known]
-    chunks = {chunk.id: chunk for chunk in library.chunks([hit.id for hit in hits])}
+    near: dict[str, Mapping[int, Chunk]] = {}
     held = 0
-    for hit in hits:
+    for place, hit in enumerate(hits):
         if held >= limits.hits:
             break
         if hit.id in taken:
             windows[taken[hit.id]] = _joined(windows[taken[hit.id]], hit)
             held += 1
             continue
-        chunk = chunks.get(hit.id)
-        if chunk is None or spent >= limits.tokens or of_paper[chunk.key] >= most * limits.tokens:
+        key, index = split_chunk_id(hit.id)
+        if spent >= limits.tokens or of_paper[key] >= most * limits.tokens:
             continue
-        try:
-            around = _around(library, chunk, limits.window_tokens, taken.keys() | known)
-            window = Window(library.paper(chunk.key), around, (hit.id,), (hit.cosine,), hit.needs)
-        except UnknownPaperError:
+        if hit.id not in near:
+            ahead = [other.id for other in hits[place : place + _AHEAD] if other.id not in taken]
+            near |= _surroundings(library, ahead, limits.window_tokens)
+        if index not in near[hit.id]:
             continue  # another process is changing the paper
+        around = _around(near[hit.id], index, limits.window_tokens, taken.keys() | known)
+        try:
+            window = Window(library.paper(key), around, (hit.id,), (hit.cosine,), hit.needs)
+        except UnknownPaperError:
+            continue
         taken |= {member.id: len(windows) for member in around}
-        of_paper[chunk.key] += window.tokens
+        of_paper[key] += window.tokens
         spent += window.tokens
         held += 1
         windows.append(window)
@@ -199,13 +205,31 @@ def _joined(window: Window, hit: _Hit) -> Window:
     return replace(window, hits=(*window.hits, hit.id), cosines=(*window.cosines, hit.cosine), needs=needs)
 
 
-def _around(library: Library, chunk: Chunk, tokens: int, taken: Collection[str]) -> tuple[Chunk, ...]:
-    """The chunk with neighbours of its section, alternating sides, as many as fit into `tokens`."""
-    reach = max(1, tokens // max(1, chunk.tokens))
-    near = {member.index: member for member in library.window(chunk.id, reach)}
+def _surroundings(library: Library, ids: Sequence[str], tokens: int) -> dict[str, Mapping[int, Chunk]]:
+    """For each id, its chunk and the neighbours that `tokens` may hold, by index; empty for a chunk that is gone.
+
+    Reads all of them at once: a read of the store costs more than a chunk.
+    """
+    reaches = {chunk.id: _reach(chunk, tokens) for chunk in library.chunks(ids)}
+    around = {
+        name: [chunk_id(key, near) for near in range(max(0, index - reaches[name]), index + reaches[name] + 1)]
+        for name, (key, index) in ((name, split_chunk_id(name)) for name in reaches)
+    }
+    found = {chunk.id: chunk for chunk in library.chunks([near for names in around.values() for near in names])}
+    return {name: {found[near].index: found[near] for near in around.get(name, ()) if near in found} for name in ids}
+
+
+def _reach(chunk: Chunk, tokens: int) -> int:
+    """How many chunks of this size fit into `tokens`, at least one."""
+    return max(1, tokens // max(1, chunk.tokens))
+
+
+def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[str]) -> tuple[Chunk, ...]:
+    """The chunk at this index with neighbours of its section, alternating sides, as many as fit into `tokens`."""
+    chunk = near[at]
     run = [chunk]
     spent = chunk.tokens
-    for index in _outward(chunk.index, reach):
+    for index in _outward(at, _reach(chunk, tokens)):
         neighbour = near.get(index)
         joins = neighbour is not None and neighbour.id not in taken and _same_section(neighbour, chunk)
         if neighbour is None or not joins or index not in (run[0].index - 1, run[-1].index + 1):
