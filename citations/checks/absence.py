@@ -17,8 +17,8 @@ from .findings import Finding
 _PAPERS = r"(?:papers?|studies|study|works?|articles?|publications?)"
 _HOLDER = (
     rf"(?:librar(?:y|ies)|sources?|passages?|excerpts?|{_PAPERS}\s(?:here|(?:in|of)\s(?:the|this|your|our)\slibrary"
-    r"|(?:that\swere\s|that\sare\s)?(?:read|found|retrieved|searched|cited|shown|given|provided|available))"
-    rf"|(?:retrieved|cited|available|provided|given|searched)\s{_PAPERS})"
+    r"|(?:that\swere\s|that\sare\s)?(?:read|found|retrieved|reviewed|considered|searched|cited|shown|given|provided|available))"
+    rf"|(?:retrieved|reviewed|cited|available|provided|given|searched)\s{_PAPERS})"
 )
 _SAY = (
     r"(?:report|state|say|mention|describe|discuss|examine|address|specif|cover|quantif|provide|give|contain|offer"
@@ -43,6 +43,7 @@ _ABSENCE: Final = re.compile(
     # No source reports; none of the papers compares; nothing in the library
     rf"|\b(?:no|not\sone|neither)\s(?:of\s)?(?:the\s|these\s|those\s)?(?:[\w-]+\s){{0,2}}?{_HOLDER}\b[^.;]{{0,40}}?\b{_SAYS}"
     rf"|\bnone\sof\s(?:the|these|those)\s(?:[\w-]+\s){{0,2}}?(?:{_HOLDER}|{_PAPERS}|them)\b[^.;]{{0,40}}?\b{_SAYS}"
+    rf"|\b(?:of|among)\s(?:the|these|those)\s(?:{_HOLDER}|{_PAPERS})\b[^.;]{{0,30}}?,?\snone\b[^.;]{{0,20}}?\b{_SAYS}"
     rf"|\bnothing\s(?:[\w-]+\s){{0,4}}?(?:in|among|within)\s{_OUR}(?:{_HOLDER}|evidence)\b"
     # It is not reported in the sources; no comparison was found in the library
     rf"|\b(?:not|never|nowhere|un)[\s-]?(?:[\w-]+ly\s)?(?:be\s|been\s)?{_SAID}\s(?:[\w-]+\s){{0,3}}?(?:in|by|among|within)"

@@ -29,6 +29,9 @@ from tests.support.citation_samples import make_source
         "This remains unanswered by the sources.",
         "No study has examined this in children.",
         "Node degree bias is not quantified in any of the retrieved papers.",
+        "None of the studies reviewed here examines semantic change.",
+        "The studies reviewed here do not address change point detection.",
+        "Among the papers considered, none tests instability in small corpora.",
     ],
 )
 def test_a_statement_of_absence_is_seen(text: str) -> None:
