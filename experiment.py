@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,10 @@ class Experiment(_Record):
 
     def words(self) -> str:
         """All text including field names, one paragraph per value: the user's own words."""
+        return self._words
+
+    @cached_property
+    def _words(self) -> str:
         lines: list[str] = []
         _collect(json.loads(self.model_dump_json()), lines)
         return "\n\n".join(lines)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import Literal
 
@@ -206,10 +207,7 @@ def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[ForeignKind,
 def _known_keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[int, int]]:
     """Occurrences of library keys, also as part of a longer word, extended to the ends of that word."""
     lowered = _lowered(seen)
-    for key in known_keys:
-        if len(key) < 6 or not re.search(r"\d", key) or not re.search(r"[^\W\d_]", key):
-            continue
-        literal = _lowered(key)
+    for literal in _literal_keys(tuple(known_keys)):
         start = lowered.find(literal)
         while start >= 0:
             end = start + len(literal)
@@ -219,6 +217,13 @@ def _known_keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[int, i
                 end += 1
             yield start, end
             start = lowered.find(literal, end)
+
+
+@lru_cache(maxsize=4)
+def _literal_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that are no ordinary words, in lower case; a library's keys are asked for many times in a run."""
+    telling = (key for key in keys if len(key) >= 6 and re.search(r"\d", key) and re.search(r"[^\W\d_]", key))
+    return tuple(_lowered(key) for key in telling)
 
 
 def _lowered(text: str) -> str:
