@@ -22,6 +22,7 @@ from ...citations import (
 )
 from ...citations import render as render_text
 from ...citations.checks.absence import absence_findings
+from ...citations.checks.findings import OF_SENTENCES
 from ...citations.checks.injection_flags import Flag
 from ...citations.checks.number_tracing import NumberTrace
 from ...citations.checks.repeated_sentences import without_repeats
@@ -49,19 +50,6 @@ from ..session import Session
 from ..state import ResearchState, RunState, Update
 from ..state_conversion import own_queries, searched_in_vain
 from ..verdicts import still_placed, verdicts_of
-
-_OF_SENTENCES = frozenset(
-    {
-        "citation-missing",
-        "unsupported",
-        "contradicted",
-        "partly-supported",
-        "idle-marker",
-        "absence-unsearched",
-        "off-topic",
-        "unjudged",
-    }
-)
 
 
 async def render(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
@@ -288,7 +276,7 @@ def _moved(finding: Finding, shown: Rendered) -> Finding:
     if finding.span is None:
         return finding
     # A sentence's span includes its mark, the span of words in it does not.
-    whole = finding.rule in _OF_SENTENCES
+    whole = finding.rule in OF_SENTENCES
     start, end = finding.span
     return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
 

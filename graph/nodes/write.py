@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 
 from ...citations import Finding, build_references, check_draft, normalise_markers, render, replace_invalid_citations
 from ...citations.checks.absence import absence_findings
-from ...citations.checks.findings import FindingRecord, for_writer
+from ...citations.checks.findings import FindingRecord, for_writer, sentence_spans_of
 from ...citations.checks.support_findings import cited_claims, support_findings
 from ...citations.csl_styles import style_file
 from ...citations.user_citations import with_literal_markers
@@ -121,7 +121,9 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     runtime.stream_writer(progress("repairing", f"repairing {_plural(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
-        draft = await roles.writer_of(brief).repair(brief, draft_of(state), _repair_messages(before))
+        found = _whole_repair_findings(before)
+        messages = [for_writer(finding) for finding in found]
+        draft = await roles.writer_of(brief).repair(brief, draft_of(state), messages, sentence_spans_of(found))
         return {**again, "draft": record_of(_normalised(draft, brief, session)), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
@@ -188,10 +190,10 @@ def _to_repair(attempt: Attempt) -> list[FindingRecord]:
     return [finding for finding in attempt["findings"] if finding["severity"] != "note"]
 
 
-def _repair_messages(attempt: Attempt) -> list[str]:
+def _whole_repair_findings(attempt: Attempt) -> list[FindingRecord]:
     """The problems to repair, and possible improvements, since the draft is rewritten anyway."""
     beside = [finding for finding in attempt["findings"] if finding["rule"] in SHOWN_IN_REPAIR]
-    return [for_writer(finding) for finding in (*_to_repair(attempt), *beside)]
+    return [*_to_repair(attempt), *beside]
 
 
 def _severity(attempt: Attempt) -> tuple[bool, int, int]:

@@ -15,6 +15,7 @@ from ...text.normalize import plain_wording
 from ...text.sentences import sentence_spans
 from ..inputs import SectionBrief, Source
 from ..protocols import Draft, FailingSentence, QuoteSpan
+from .draft_blocks import blocks_of, cites
 from .paper_outline import share_of
 from .quotable_sentences import QuotablePassage, quotable_passages
 from .section_outlines import OUTLINES, Paragraph, paragraphs
@@ -69,17 +70,19 @@ class ExtractiveWriter:
             notes=_shortfall(brief.kind, chosen),
         )
 
-    async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft without the sentences that a problem names; the experiment's own statements stay."""
-        kept = [
-            " ".join(sentence for sentence in _lines(paragraph) if not any(sentence in problem for problem in problems))
-            for paragraph in draft.text.split("\n\n")
-        ]
-        return Draft("\n\n".join(text for text in kept if text), quotes=draft.quotes, notes=draft.notes)
+    async def repair(
+        self, brief: SectionBrief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
+    ) -> Draft:
+        """The draft without the quotations that fail; the experiment's own statements stay."""
+        paragraphs_kept = (
+            " ".join(sentence.text for sentence in block.sentences if not (sentence.fails and cites(sentence.text)))
+            for block in blocks_of(draft.text, failing)
+        )
+        return Draft("\n\n".join(filter(None, paragraphs_kept)), quotes=draft.quotes, notes=draft.notes)
 
     async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """Removes the sentences that a problem names; the experiment's own statements stay."""
-        return ["" if any(item.text in problem for problem in item.problems) else None for item in failing]
+        """Removes the quotations that fail; the experiment's own statements stay."""
+        return ["" if item.as_a_whole and cites(item.text) else None for item in failing]
 
     async def _near_topic(
         self, brief: SectionBrief, pairs: Sequence[tuple[Source, QuotablePassage, tuple[Theme, ...]]]
@@ -156,10 +159,6 @@ def _compose(plan: Sequence[Paragraph], placed: Sequence[tuple[int, Match]]) -> 
             number += 1
         texts.append(" ".join(parts))
     return "\n\n".join(text for text in texts if text)
-
-
-def _lines(paragraph: str) -> list[str]:
-    return [paragraph[start:end] for start, end in sentence_spans(paragraph)]
 
 
 def _shortfall(kind: SectionKind, chosen: Sequence[Match]) -> tuple[str, ...]:
