@@ -97,7 +97,7 @@ class FindingRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem in a draft: a message of one line that quotes the words, their span if known, and evidence concerned."""
+    """A problem in a draft: a one-line message that quotes the words, their span if known, and evidence it names."""
 
     rule: Rule
     message: str

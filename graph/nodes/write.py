@@ -19,7 +19,7 @@ from ...citations.user_citations import with_literal_markers
 from ...config import CitationStyle
 from ...documents.subprocesses import in_thread
 from ...plurals import counted
-from ...roles.inputs import AnswerBrief, Brief, Source
+from ...roles.inputs import Brief, Source
 from ...roles.protocols import Draft, VerdictLabel
 from ..best_sentences import placed_in, settle
 from ..draft_stream import DraftEventStream
@@ -40,9 +40,8 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
     nothing = not brief.writable
-    said = f"writing the {brief.kind} from {counted(len(brief.citable), 'passage')}"
-    if isinstance(brief, AnswerBrief):
-        said = "stage 4, no answer: too little was found" if nothing else f"stage 4, {said}"
+    passages = counted(len(brief.citable), "passage")
+    said = "too little was found for an answer" if nothing else f"writing the {brief.kind} from {passages}"
     runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))
     if nothing:
         return {"draft": record_of(Draft("")), "warnings": warnings}
