@@ -117,7 +117,9 @@ def test_a_server_that_is_gone_pauses_the_run_and_one_that_is_back_goes_on(
         assert done.json["usage"]["llm_calls"] <= server.answered + back.answered
 
 
-def test_ctrl_c_pauses_a_run_that_the_same_command_goes_on_with(home: Path, exp: Path, tmp_path: Path) -> None:
+def test_ctrl_c_pauses_a_run_that_the_same_command_resumes(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
     with KillingServer() as server:
         settings = {**chat(server), "CHAT_API_KEY": "first"}
         command = ("discussion", "--exp", exp, "--home", home, "--json")
@@ -131,7 +133,7 @@ def test_ctrl_c_pauses_a_run_that_the_same_command_goes_on_with(home: Path, exp:
         assert done.err.splitlines()[-1].startswith("Interrupted.") and "same command" in done.err
         assert f"cli.py discussion --exp {exp}" in done.err.splitlines()[-1]
         assert "Traceback" not in done.err
-        resumed = finish(start(*command, cwd=tmp_path, settings={**settings, "CHAT_API_KEY": "second"}))
+        resumed = citeloom(*command, **{**settings, "CHAT_API_KEY": "second"})
         assert resumed.code == 0, resumed.err
         assert resumed.json["usage"]["llm_calls"] <= server.asked["first"] + server.asked["second"]
         # Of the first process's calls only those under way at Ctrl-C are asked for again.

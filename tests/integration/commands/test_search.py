@@ -26,6 +26,7 @@ def test_search_gives_passages(citeloom: Citeloom, home: Path, mode: str) -> Non
     assert all(heading in shown.out for heading in ("key", "page", "section", "sentence"))
 
 
+@pytest.mark.long
 def test_search_with_the_cross_encoder(citeloom: Citeloom, home: Path) -> None:
     def found(*options: str, **settings: str) -> list[tuple[str, float]]:
         done = citeloom("--home", home, "search", "does scaling help wearers?", "--json", *options, **settings)

@@ -121,6 +121,7 @@ def test_lines_are_remembered_and_completed(home: Path, tmp_path: Path) -> None:
         person.type("", "Key: varga2021calibration")
 
 
+@pytest.mark.long
 def test_ctrl_c_pauses_a_section_and_resume_pays_for_no_call_twice(home: Path, exp: Path, tmp_path: Path) -> None:
     hung: list[Json] = []
 

@@ -236,6 +236,7 @@ async def test_a_writer_that_repeats_itself_is_told_and_then_heard_once(
     assert all(section["text"] for section in record["sections"])
 
 
+@pytest.mark.long
 async def test_killed_in_any_section_it_ends_as_it_would_have(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any], home: Path
 ) -> None:

@@ -217,14 +217,14 @@ def asking(server: FakeOpenAI, path: Path, run: str) -> subprocess.Popen[str]:
 
 def test_equal_calls_of_two_processes_are_paid_once(tmp_path: Path) -> None:
     with FakeOpenAI(delay=0.2) as server:
-        processes = [asking(server, tmp_path / "journal.sqlite", run) for run in ("one", "two", "three")]
+        processes = [asking(server, tmp_path / "journal.sqlite", run) for run in ("one", "two")]
         for process in processes:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
         said = [process.communicate(timeout=60)[0] for process in processes]
         assert server.calls() == 40
-    assert said[0] == said[1] == said[2] != ""
+    assert said[0] == said[1] != ""
 
 
 def test_nobody_waits_for_a_process_that_was_killed(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from citeloom.models.journal.records import RunScope, Usage
 from citeloom.models.journaled_chat import JournaledChat
 from tests.support.event_streams import Gate, pieces_of
 from tests.support.fake_clock import FakeClock
-from tests.support.listener import Heard
+from tests.support.listener import Heard, ask_in_turn
 from tests.support.openai_server import FakeOpenAI, Raw, Status
 from tests.support.protocol_answers import envelope
 
@@ -314,7 +314,9 @@ async def _tokens(journal: Journal) -> tuple[int, int]:
     return used.input_tokens, used.output_tokens
 
 
-def test_killed_in_the_middle_of_a_stream_only_that_answer_is_asked_for_again(tmp_path: Path) -> None:
+def test_killed_in_the_middle_of_a_stream_only_that_answer_is_asked_for_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     gate = Gate(after=0)
     code = (
         "import asyncio, sys\n"
@@ -323,11 +325,14 @@ def test_killed_in_the_middle_of_a_stream_only_that_answer_is_asked_for_again(tm
         "asyncio.run(ask_in_turn(sys.argv[1], Path(sys.argv[2]), ['one', 'two', 'three']))\n"
     )
     with FakeOpenAI(gate=gate) as server:
+
+        def answers(journal: str) -> str:
+            asyncio.run(ask_in_turn(server.base_url, tmp_path / journal, ["one", "two", "three"]))
+            return capsys.readouterr().out
+
         gate.open()
         command = [sys.executable, "-c", code, server.base_url, str(tmp_path / "journal.sqlite")]
-        undisturbed = subprocess.run(
-            [*command[:-1], str(tmp_path / "other.sqlite")], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-        ).stdout
+        undisturbed = answers("other.sqlite")
         assert server.calls() == 3
         held = Gate(after=6)
         server.behaviour = lambda body: setattr(server, "gate", held if "two" in str(body["messages"]) else gate)
@@ -336,6 +341,6 @@ def test_killed_in_the_middle_of_a_stream_only_that_answer_is_asked_for_again(tm
             os.kill(process.pid, signal.SIGKILL)
         assert server.calls() == 5
         held.open()
-        resumed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    assert server.calls() == 7  # the second, which was under way, and the third
+        resumed = answers("journal.sqlite")
+    assert server.calls() == 7  # the second, which was being streamed, and the third
     assert resumed == undisturbed
