@@ -82,7 +82,7 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         now = {"draft": {**state["draft"], "text": settled.text}, "findings": settled.findings}
         stuck = not settled.kept
         if settled.taken_back:
-            repaired = _plural(settled.taken_back, "sentence")
+            repaired = counted(settled.taken_back, "sentence")
             warnings.append(f"The repair of {repaired} was no improvement and was reverted.")
     elif before is not None and _severity(now) > _severity(before):
         now, stuck = before, True
@@ -117,7 +117,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     brief, warnings = await brief_of(state, session)
     before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
     wanted = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
-    runtime.stream_writer(progress("repairing", f"repairing {_plural(len(wanted), 'finding')}"))
+    runtime.stream_writer(progress("repairing", f"repairing {counted(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         found = _whole_repair_findings(before)
@@ -203,9 +203,9 @@ def _severity(attempt: Attempt) -> tuple[bool, int, int]:
 
 
 def _verdict_summary(labels: Sequence[VerdictLabel], found: Sequence[Finding]) -> str:
-    """ "7 citations judged: 1 x unsupported"; says so when only topics were compared."""
+    """ "7 citations judged: 1 x unsupported"; without a chat model only topics are compared, which is no judgement."""
     topics = bool(labels) and all(label in ("on-topic", "off-topic") for label in labels)
-    done = f"{_plural(len(labels), 'citation')} {'compared by topic only, not judged' if topics else 'judged'}"
+    done = f"{counted(len(labels), 'citation')} {'compared with their sources by topic' if topics else 'judged'}"
     return f"{done}: {_counted(found)}" if found else done
 
 
@@ -213,10 +213,6 @@ def _counted(findings: Sequence[Finding]) -> str:
     """ "2 x number not found, 1 x copied run"."""
     rules = Counter(finding.rule.replace("-", " ") for finding in findings)
     return ", ".join(f"{count} x {rule}" for rule, count in rules.items()) or "no problem found"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _normalised(draft: Draft, brief: Brief, session: Session) -> Draft:
