@@ -168,7 +168,7 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
     register = await asyncio.to_thread(ConversationRegister, home.runs)
     entry = await asyncio.to_thread(register.get, thread_id)
     if run_under_way(home, entry.thread_id):
-        raise RunUnderWayError(f"Conversation {entry.thread_id} is under way in another process.")
+        raise RunUnderWayError(f"Conversation {entry.thread_id} is in progress in another process.")
     async with run_lock(home, entry.thread_id), open_checkpoints(home.checkpoints) as saver:
         with await asyncio.to_thread(Journal.open, home.journal) as journal:
             await saver.adelete_thread(entry.thread_id)

@@ -214,7 +214,7 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
     register = await asyncio.to_thread(RunRegister, home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
     if run_under_way(home, run.thread_id):
-        raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.")
+        raise RunUnderWayError(f"Run {run.thread_id} is in progress in another process.")
     async with run_lock(home, run.thread_id), open_checkpoints(home.checkpoints) as saver:
         with await asyncio.to_thread(Journal.open, home.journal) as journal:
             await _forget(run, journal, register, saver)

@@ -11,7 +11,7 @@ import numpy as np
 from ...experiment import SectionKind
 from ...models.embeddings.protocol import Vectors
 from ...models.journal.streaming import TextListener
-from ...text.normalize import plain_wording
+from ...text.normalize import one_line, plain_wording
 from ...text.sentences import sentence_spans
 from ..inputs import SectionBrief, Source
 from ..protocols import Draft, FailingSentence, QuoteSpan
@@ -39,7 +39,7 @@ class ExtractiveWriter:
         outline, plan = OUTLINES[brief.kind], _plan(brief)
         statements = [statement for paragraph in plan for statement in paragraph]
         themes = await asyncio.to_thread(_themes, brief)
-        said = _flat(" ".join(section.text for section in brief.earlier or ()))
+        said = one_line(" ".join(section.text for section in brief.earlier or ()))
         pairs = await asyncio.to_thread(_passages_on, brief.sources, themes, said)
         matched = [number for number, statement in enumerate(statements) if statement.about][:_MOST_MATCHED]
         chosen: list[Match] = []
@@ -123,10 +123,6 @@ def _plan(brief: SectionBrief) -> list[Paragraph]:
     return share_of(brief.kind, brief.experiment, said)
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _passages_on(
     sources: Sequence[Source], themes: Sequence[Theme], said: str
 ) -> list[tuple[Source, QuotablePassage, tuple[Theme, ...]]]:
@@ -135,7 +131,7 @@ def _passages_on(
     for source in sources:
         for passage in quotable_passages(source.text):
             spoken = themes_in(passage.text, themes)
-            if spoken and _flat(passage.text) not in said:
+            if spoken and one_line(passage.text) not in said:
                 found.append((source, passage, tuple(spoken)))
     return found
 

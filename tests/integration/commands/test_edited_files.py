@@ -94,7 +94,7 @@ def test_the_users_own_bibliography_is_not_taken_for_the_papers(write: Any, tmp_
     assert len(notes(done)) == 2, "of the paper and of its section"
 
 
-def test_formats_of_an_earlier_run_are_made_anew_with_the_text(write: Any, tmp_path: Path) -> None:
+def test_formats_of_an_earlier_run_are_rendered_again_with_the_text(write: Any, tmp_path: Path) -> None:
     write("discussion", "--format", "docx")
     word = tmp_path / "out" / "discussion.docx"
 

@@ -118,7 +118,7 @@ async def test_a_vector_that_cannot_be_read_is_asked_for_again_once(tmp_path: Pa
         assert [len(body["input"]) for body in server.requests] == [3, 1]
 
 
-async def test_counts_of_an_old_journal_are_mended(tmp_path: Path) -> None:
+async def test_counts_of_an_old_journal_are_repaired(tmp_path: Path) -> None:
     """Spending below zero, in halves or as text, as the first versions kept it, lowers no cost and breaks no sum."""
     path = tmp_path / "journal.sqlite"
     with Journal.open(path) as journal:

@@ -96,7 +96,7 @@ async def test_the_verb_agrees_with_the_authors(authors: tuple[str, ...], said: 
     assert said in text
 
 
-async def test_a_section_on_other_work_is_told_as_that() -> None:
+async def test_a_section_on_other_work_is_introduced_as_such() -> None:
     other = source(4, BANDS, "Lakshmi and others were the first to vary the seed", 0.8, Category.RELATED_WORK)
     assert "Of other work, Okafor and Lee write:" in (await answerer().write(brief(other))).text
 

@@ -69,7 +69,7 @@ def test_one_author_takes_a_verb_in_the_singular() -> None:
     assert re.search(r"Varga (reports|writes|states|treats|adds)\b", draft.text)
 
 
-def test_a_source_that_does_not_fit_is_left_out_and_the_reader_is_told() -> None:
+def test_a_source_that_does_not_fit_is_left_out_with_a_note() -> None:
     draft = write("discussion", source(1, OFF_TOPIC, key="soil2017"))
     assert "Soil" not in draft.text
     assert draft.notes and "No paper fits" in draft.notes[0]
