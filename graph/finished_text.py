@@ -34,7 +34,6 @@ class FinishedText:
 
     state: RunState
     brief: Brief
-    rules: TextRules
     draft: Draft
     sources: Sequence[Source]
     verdicts: Mapping[PairKey, Verdict]
@@ -44,6 +43,11 @@ class FinishedText:
     repeated: Sequence[Finding] = ()
     left: Sequence[Finding] = ()
     out: Sequence[MarkedSentence] = ()
+
+    @property
+    def rules(self) -> TextRules:
+        """The rules for this kind of text."""
+        return rules_of(self.brief)
 
 
 async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
@@ -57,7 +61,7 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     verdicts = still_placed(verdicts_of(state), sources)
     rules = rules_of(brief)
-    final = FinishedText(state, brief, rules, draft, sources, verdicts, lost=lost)
+    final = FinishedText(state, brief, draft, sources, verdicts, lost=lost)
     if instead := rules.text_without_sources(state, draft.text, sources, len(keys)):
         return replace(final, text=instead)
     text, replaced = await asyncio.to_thread(
