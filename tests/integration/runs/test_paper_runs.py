@@ -84,6 +84,7 @@ def search(query: str) -> Call:
     return "search_evidence", {"query": query}
 
 
+@pytest.mark.long
 def test_without_a_model_each_section_says_something_of_its_own(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
