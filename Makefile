@@ -28,7 +28,7 @@ dev: .venv/.dev ## The same with tests, linter and type checker
 
 demo: install ## Index the sample library and write a discussion from it, without key or network, into demo-out/
 	$(BIN)/python cli.py --home $(DEMO)/.citeloom ingest examples/library --bib examples/library/library.bib
-	$(BIN)/python cli.py --home $(DEMO)/.citeloom discussion --exp examples/exp.json --out $(DEMO)
+	$(BIN)/python cli.py --home $(DEMO)/.citeloom discussion examples/exp.json --out $(DEMO)
 
 test: dev ## Run all tests but the long ones, in parallel (WORKERS=2)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/unit tests/integration

@@ -1,4 +1,4 @@
-"""The command line of Citeloom: `citeloom discussion --exp exp.json`."""
+"""The command line of Citeloom: `citeloom discussion exp.json`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ app = typer.Typer(
     help="Write paper sections whose every cited sentence opens to the words it rests on.\n\n"
     "First index your papers, then write:\n\n"
     "  citeloom ingest my-library/ --bib my-library/library.bib\n\n"
-    "  citeloom discussion --exp exp.json\n\n"
+    "  citeloom discussion exp.json\n\n"
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, run the same command "
     "to resume; 4 done, but some inputs were refused, nothing could be judged, or a check failed.",
 )

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .errors import InputError
 
-_REMEDY = "Move it away: the list of runs and conversations starts anew, and paid answers stay in the journal."
+_REMEDY = "Move it away: the list of runs and conversations starts empty, and paid answers stay in the journal."
 _LATEST = 1e11  # seconds, about the year 5100
 
 
@@ -84,7 +84,7 @@ def make_write_ahead(path: Path) -> None:
 _PASSING: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_PERM")
 
 
-CHECKPOINTS_REMEDY: Final = "Move it away: unfinished runs start anew, and paid answers are taken from the journal."
+CHECKPOINTS_REMEDY: Final = "Move it away: unfinished runs restart, and paid answers are taken from the journal."
 
 
 class DamagedFileError(InputError):

@@ -73,7 +73,7 @@ class Conversation:
         return await self._take(question, "question" if alone else "follow-up", on_event)
 
     async def aimprove(self, feedback: str, *, on_event: OnEvent | None = None) -> ResultRecord:
-        """Have the last answer written anew in the light of feedback, from its evidence and what is found for it.
+        """Rewrite the last answer according to feedback, from its evidence and what is found for it.
 
         Raises `NothingToImproveError` before the first answer, and what `aask` raises.
         """

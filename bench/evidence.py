@@ -52,16 +52,16 @@ async def search(bench: Session, queries: Sequence[str]) -> float:
     purpose = Purpose("The discussion of a paper.", needs)
     limits = bench.limits
     run = f"bench-{os.getpid()}-{next(_number)}"
-    bench.set_scope(run, fresh=True)
-    started = time.perf_counter()
-    roles = await bench.roles_of(run)
-    if len(needs) == 1:
-        searched = await search_evidence(bench.library, roles.reader, purpose, needs, Scope(), limits)
-    else:
-        proposed = limits.windows(limits.read_tokens, len(needs))
-        windows = await propose_windows(bench.library, needs, Scope(), proposed, limits.retrieval)
-        searched = await read_in_waves(roles.reader, purpose, windows, limits, bench.library)
-    seconds = time.perf_counter() - started
+    with bench.run(run, fresh=True):
+        started = time.perf_counter()
+        roles = await bench.roles_of(run)
+        if len(needs) == 1:
+            searched = await search_evidence(bench.library, roles.reader, purpose, needs, Scope(), limits)
+        else:
+            proposed = limits.windows(limits.read_tokens, len(needs))
+            windows = await propose_windows(bench.library, needs, Scope(), proposed, limits.retrieval)
+            searched = await read_in_waves(roles.reader, purpose, windows, limits, bench.library)
+        seconds = time.perf_counter() - started
     used = await bench.usage(run)
     assert used["llm_calls"] and searched.read, used
     return seconds

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..documents.marker_escaping import as_written
 from ..roles.extractive.paper_outline import without_lead
+from ..text.normalize import one_line
 from ..text.sentences import sentence_spans
 from ..text.words import is_stop, words_of
 from .markers import MARKER, CitedSentence, sentences
@@ -30,7 +31,7 @@ class OwnWords:
     """
 
     def __init__(self, text: str, draft: str, *, word_for_word: bool) -> None:
-        self._text = f" {_flat(text)} "
+        self._text = f" {one_line(text)} "
         self._own_text = text
         self._draft = draft
         self._word_for_word = word_for_word
@@ -62,7 +63,7 @@ class OwnWords:
             return False
         content_words = [word for word in words if not is_stop(word)]
         lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
-        return self._said_as(_flat(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
+        return self._said_as(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
 
     def _around(self, item: Foreign) -> CitedSentence | None:
         """The sentence of the draft that contains a citation."""
@@ -76,7 +77,7 @@ class OwnWords:
 
     def holds(self, text: str, item: Foreign) -> bool:
         """Whether the user's text contains a citation anywhere."""
-        words = _flat(as_written(text[item.start : item.end]))
+        words = one_line(as_written(text[item.start : item.end]))
         if not self._text.strip() or not words:
             return False
         if item.kind in _BARE_NUMBERS:
@@ -117,12 +118,8 @@ def _own_sentences(text: str) -> frozenset[str]:
 
 def _bare(sentence: str) -> str:
     """A sentence without its markers, final stop and line prefix."""
-    return _flat(MARKER.sub(" ", as_written(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")
+    return one_line(MARKER.sub(" ", as_written(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")
 
 
 def _is_letter(character: str) -> bool:
     return character.isalnum() or character == "_"
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())

@@ -123,7 +123,6 @@ def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryR
 def _check_number(
     trace: Mapping[str, Any], text: str, at: str, texts: Mapping[str, str], shelf: LibraryReader, found: Verified
 ) -> None:
-    found.numbers += 1
     words = trace.get("text")
     if _slice(text, trace) != words:
         found.wrong(f"{at}.text", "is not text[start:end] of the file")
@@ -132,8 +131,9 @@ def _check_number(
         found.lacking("numbers that were found nowhere when the text was written")
         return
     if "evidence_id" not in origin:
-        found.lacking("numbers of the experiment, which is not read")
+        found.lacking("numbers of the experiment, which the file does not hold")
         return
+    found.numbers += 1
     held = shelf.chunk(str(origin.get("chunk_id")))
     source = held[1] if held else texts.get(str(origin.get("evidence_id")))
     found_text = None if source is None else _slice(source, origin)

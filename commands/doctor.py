@@ -28,9 +28,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    mend: Annotated[
-        bool, typer.Option("--mend", help="Repair what is found; papers that lost their vectors are embedded again.")
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair what is found; papers that lost their vectors are embedded again.")
     ] = False,
+    mend: Annotated[bool, typer.Option("--mend", hidden=True, help="The earlier name of --repair.")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -39,12 +40,13 @@ def doctor(
     The LangGraph server opens the same home when it is started in the
     same folder with the same environment. Exit code 1 if a problem remains.
     """
+    repair = repair or mend
     settings, found = resolve(home)
     record: dict[str, Any] = {"home": str(found.root), "settings": _in_force(settings), "findings": []}
     if found.exists():
         from ..ingestion.doctor import examine
 
-        with command_session(settings, found, create=False, reading=not mend) as session:
+        with command_session(settings, found, create=False, reading=not repair) as session:
             library = session.library
             record["library"] = {
                 "papers": len(library.papers()),
@@ -52,7 +54,7 @@ def doctor(
                 "embedding": library.embedding.name,
                 "version": library.version(),
             }
-            done = run_async(_mended(library, settings)) if mend else []
+            done = run_async(_repaired(library, settings)) if repair else []
             record["findings"] = [asdict(finding) for finding in [*done, *examine(library), *_reader(settings)]]
     if as_json:
         result_json(record)
@@ -75,7 +77,7 @@ def _reader(settings: Settings) -> list[Problem]:
         return [Problem("problem", "PDF reader", error.message.rstrip("."), error.help)]
 
 
-async def _mended(library: Library, settings: Settings) -> list[Problem]:
+async def _repaired(library: Library, settings: Settings) -> list[Problem]:
     from ..ingestion.rebuild import repair_library
     from .output import ingest_progress
 
@@ -95,7 +97,7 @@ async def _mended(library: Library, settings: Settings) -> list[Problem]:
 def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Rebuild the index from the files of the indexed papers.
 
-    Keys and metadata stay as they are, and vectors that are there are used again; to have all made anew, delete the
+    Keys and metadata stay as they are, and vectors that are there are used again; to embed everything again, delete the
     folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
     Exit code 4 means that some could not be repaired, each named with its reason.
     """
@@ -118,7 +120,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
         result_json({"papers_rebuilt": len(report.updated), **_without_counts(report.as_dict())})
     else:
         embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded in {report.seconds:.1f} s"
-        result(f"{counted(len(report.updated), 'paper')} indexed anew, {embedded}.")
+        result(f"{counted(len(report.updated), 'paper')} indexed again, {embedded}.")
     if report.refused:
         raise typer.Exit(DONE_WITH_REFUSALS)
 
@@ -129,7 +131,6 @@ def _without_counts(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(record: dict[str, Any]) -> None:
-    result(one_line(f"Home: {record['home']}"))
     for name, (value, origin) in record["settings"].items():
         result(one_line(f"  {name} = {value}  ({origin})"))
     library = record.get("library")

@@ -57,7 +57,7 @@ def ingest(
     file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
     that some files or entries were refused, each named with its reason; the others are indexed.
     KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
-    The limits count the requests of this ingest, embeddings among it; given again, the command has them anew.
+    The limits count the requests of this ingest, embeddings among it; given again, the command starts counting again.
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from .live_view import RunProgress
 
 
-# Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own.
-TEXTS_PER_SECOND = 22
+# Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own. Low, so
+# that ingestion rarely takes longer than announced.
+TEXTS_PER_SECOND = 10
 
 
 def notice(text: str) -> None:

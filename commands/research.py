@@ -174,7 +174,7 @@ async def answer_one(
     *,
     force: bool = False,
 ) -> ResultRecord:
-    """One answer, with its files where a folder is given; reports on stderr, and draws it on `told`."""
+    """One answer, with its files where a folder is given; reports on stderr, and streams it to `view`."""
     from ..runs.service import run_and_save
 
     if session.answer_notice:

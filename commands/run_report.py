@@ -29,8 +29,8 @@ def report_run(finished: SavedRun) -> None:
     cited = f"{counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}"
     notice(f"{made}: {cited}; {usage_words(record['usage'])}.")
     if finished.finished_earlier:
-        anew = "answers" if is_answer else "writes"
-        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {anew} anew.")
+        verb = "answers" if is_answer else "writes"
+        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {verb} again.")
     if coverage := coverage_line(record.get("coverage", {})):
         notice(coverage)
     if not is_answer:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..models.concurrency import run_async
+from ..program import command
 from ..section_kinds import SECTION_KINDS, SECTIONS, SectionKind
 from .escaping import one_line
 from .options import (
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     from ..runs.section_request import SectionRequest
     from ..runs.service import Output
 
-ExpOption = Annotated[Path, typer.Option("--exp", help="The experiment, as JSON.", show_default=False)]
+ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.", show_default=False)]
+ExpOption = Annotated[
+    Path | None, typer.Option("--exp", help="The experiment, if it is not named first.", show_default=False)
+]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
 StyleOption = Annotated[
     str | None,
@@ -103,7 +107,7 @@ def _help(kind: SectionKind) -> str:
         f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
         "resumes when the same command is run again; a finished one is not paid for twice.\n\n"
         f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
-        f"Example: citeloom {kind} --exp exp.json --out paper/ --cite-style pandoc"
+        f"Example: citeloom {kind} exp.json --out paper/ --cite-style pandoc"
     )
 
 
@@ -118,13 +122,14 @@ _PAPER_HELP = (
     "the same command again to resume a killed or paused run.\n\n"
     "exp.json needs what the sections need: "
     + " ".join(f"{kind}: {spec.needs}." for kind, spec in SECTIONS.items())
-    + f" {_FIELDS}\n\nExample: citeloom paper --exp exp.json --out paper/ --format docx"
+    + f" {_FIELDS}\n\nExample: citeloom paper exp.json --out paper/ --format docx"
 )
 
 
 def _command(kind: SectionKind) -> Any:
     def section(
-        exp: ExpOption,
+        file: ExpArgument = None,
+        exp: ExpOption = None,
         out: OutOption = Path(),
         formats: FormatOption = None,
         cite_style: StyleOption = None,
@@ -154,7 +159,8 @@ def _command(kind: SectionKind) -> Any:
             "max_tokens": max_tokens,
             "max_cost": max_cost,
         }
-        record = run_async(_write(kind, exp, out, formats, fresh, home, settings, force=force))
+        given = experiment_file(kind, file, exp)
+        record = run_async(_write(kind, given, out, formats, fresh, home, settings, force=force))
         result_json(record) if as_json else _show(record)
         end_unread(record)
 
@@ -163,7 +169,8 @@ def _command(kind: SectionKind) -> Any:
 
 
 def paper(
-    exp: ExpOption,
+    file: ExpArgument = None,
+    exp: ExpOption = None,
     out: OutOption = Path(),
     formats: FormatOption = None,
     cite_style: StyleOption = None,
@@ -182,9 +189,21 @@ def paper(
     """Write all six sections as one durable, resumable run."""
     settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_async(_write("paper", exp, out, formats, fresh, home, settings, force=force))
+    given = experiment_file("paper", file, exp)
+    record = run_async(_write("paper", given, out, formats, fresh, home, settings, force=force))
     result_json(record) if as_json else _show(record)
     end_unread(record)
+
+
+def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
+    """The experiment that a command was given, by position or as --exp."""
+    from ..errors import InputError
+
+    if file and exp and file != exp:
+        raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
+    if given := file or exp:
+        return given
+    raise InputError("No experiment was given.", help=f"Give its file: {command(f'{kind} exp.json')}.")
 
 
 async def _write(

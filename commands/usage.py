@@ -119,6 +119,9 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     if as_json:
         result_json(asdict(kept))
         return
+    if not kept.answers and not kept.made:
+        result(f"{one_line(str(named.journal))}: empty. Every answer of a chat or embedding model will be kept there.")
+        return
     since = "" if kept.oldest is None else f", the oldest of {datetime.fromtimestamp(kept.oldest):%Y-%m-%d %H:%M}"
     result(f"{one_line(str(named.journal))}: {_megabytes(kept.file_bytes)}, {counted(kept.answers, 'answer')}{since}")
     result(f"Calls made: {kept.made}. Answers reused: {kept.reused}. Rejected, never reused: {kept.rejected}.")

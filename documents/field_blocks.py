@@ -16,6 +16,8 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, paragraph
 from markdown_it.token import Token
 
+from ..text.normalize import one_line
+
 BlockKind = Literal["paragraph", "heading", "kept"]
 
 _ATX: Final = re.compile(r"[ \t]*#{1,6}(?P<words>(?:[ \t].*)?)")
@@ -55,23 +57,19 @@ def _made(token: Token, lines: list[str], down: int) -> Iterator[FieldBlock]:
     if token.type == "heading_open":
         atx = _ATX.fullmatch(written[0]) if len(written) == 1 else None
         words = atx["words"].strip().rstrip("#").rstrip() if atx else " ".join(written[:-1])
-        yield FieldBlock("heading", f"{'#' * min(_LOWEST, int(token.tag[1]) + down)} {_flat(words)}")
+        yield FieldBlock("heading", f"{'#' * min(_LOWEST, int(token.tag[1]) + down)} {one_line(words)}")
     elif token.type == "table_open":
         # Markdown parses a line directly below a table as a row, but a line without a bar was not meant as one.
         rows = next((n for n, line in enumerate(written) if "|" not in line), len(written))
         yield FieldBlock("kept", "\n".join(written[:rows]))
-        yield FieldBlock("paragraph", _flat(" ".join(written[rows:])))
+        yield FieldBlock("paragraph", one_line(" ".join(written[rows:])))
     elif token.type != "paragraph_open" and not (len(written) == 1 and _INLINE_STEPS.match(written[0])):
         yield FieldBlock("kept", "\n".join(written))
     elif len(written) > 1 and all(line.lstrip().startswith("|") for line in written):
         rule = "|" + "---|" * max(1, written[0].strip().strip("|").count("|") + 1)
         yield FieldBlock("kept", "\n".join([written[0], rule, *written[1:]]))
     else:
-        yield FieldBlock("paragraph", _flat(" ".join(written)))
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
+        yield FieldBlock("paragraph", one_line(" ".join(written)))
 
 
 @lru_cache(maxsize=1)

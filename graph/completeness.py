@@ -37,22 +37,31 @@ def coverage_warnings(*tried: Tried) -> list[str]:
     ]
 
 
+_TOPIC_LABELS: Final = frozenset({"on-topic", "off-topic"})
+
+
 def coverage_of(
     queries: Iterable[Mapping[str, Any]], text: str, sources: Sequence[Source], verdicts: Mapping[PairKey, Verdict]
 ) -> dict[str, dict[str, int | None]]:
     """Coverage of a section or an answer: the passages of its searches, and the cited sentences of its text.
 
     Passage counts are None for searches of older runs, which did not count them. A text that was not judged has no
-    sentences here.
+    sentences here; of the judged ones, `by_topic` were only compared with the topic of their sources.
     """
     searched = [record for record in queries if record["origin"] != "default" or record["evidence_ids"]]
     claims = cited_claims(text, sources) if verdicts else {}
     pairs = [[(sentence, source.evidence.id) for source in claim.sources] for sentence, claim in claims.items()]
     labels = [{verdicts[pair].label for pair in of_one if pair in verdicts} for of_one in pairs]
     judged = sum(bool(given - {"unjudged"}) for given in labels)
+    by_topic = sum(bool(given & _TOPIC_LABELS) and given <= {*_TOPIC_LABELS, "unjudged"} for given in labels)
     return {
         "passages": _passages(searched),
-        "sentences": {"cited": len(labels), "judged": judged, "unjudged": len(labels) - judged},
+        "sentences": {
+            "cited": len(labels),
+            "judged": judged,
+            "unjudged": len(labels) - judged,
+            "by_topic": by_topic,
+        },
     }
 
 
@@ -99,7 +108,9 @@ def coverage_line(coverage: Coverage) -> str:
         return ""
     passages, sentences = coverage["passages"], coverage["sentences"]
     counts = f"{passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable"
-    return (
-        f"Passages: {NOT_COUNTED if passages['read'] is None else counts}; "
-        f"cited sentences: {sentences['judged']} judged, {sentences['unjudged']} not judged."
-    )
+    by_topic = sentences.get("by_topic") or 0  # not counted in results of older versions
+    outcomes = [f"{(sentences['judged'] or 0) - by_topic} judged", f"{sentences['unjudged']} not judged"]
+    if by_topic:
+        outcomes.insert(1, f"{by_topic} compared by topic only")
+    read = NOT_COUNTED if passages["read"] is None else counts
+    return f"Passages: {read}; cited sentences: {', '.join(outcomes)}."

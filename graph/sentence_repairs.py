@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..citations.checks.findings import FindingRecord, for_writer
+from ..citations.checks.findings import OF_SENTENCES, FindingRecord, evidence_ids, for_writer
 from ..citations.checks.foreign_citations import NEEDED
 from ..citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
@@ -32,7 +32,6 @@ _SAME_CLAIM: Final = 0.6
 _READ_AT_LEAST: Final = 8_000
 _READINGS: Final = 3
 _MARKERS = re.compile(r"[ \t]*((?:\[E[1-9]\d{0,5}\])+)")
-_QUOTED = re.compile(r'"[^"]*"')
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 BLANK_LINE = re.compile(r"\n[ \t]*\n")
@@ -67,13 +66,15 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
         if not idle and not (fails and reported):
             continue
         lead = leads[place]
-        messages = tuple(for_writer(item) for item in reported) if fails else ()
+        near = lead.ids if lead else _cited_next_to(text, placed, place)
+        named = [identifier for item in reported for identifier in evidence_ids(item)] if fails else []
         shown = FailingSentence(
             without_markers_of(sentence.text, idle),
-            messages,
+            tuple(for_writer(item) for item in reported) if fails else (),
             *_neighbours(text, placed, place, lead),
-            sources=_evidence_for(sentence, messages, by_id, lead, () if lead else _cited_next_to(text, placed, place)),
+            sources=_evidence_for(sentence, [*named, *near], by_id),
             of_number=any(item["rule"] == "number-not-found" for item in reported),
+            as_a_whole=any(item["rule"] in OF_SENTENCES for item in reported),
         )
         found.append(Failing(sentence.start, sentence.end, shown, idle))
     return found
@@ -141,13 +142,7 @@ def findings_in(
 
 
 def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
-    """The markers that a finding names as idle, which it lists after the sentence."""
-    return tuple(
-        identifier
-        for item in findings
-        if item["rule"] == IDLE
-        for identifier in marker_ids(item["message"].rpartition('" ')[2])
-    )
+    return tuple(identifier for item in findings if item["rule"] == IDLE for identifier in evidence_ids(item))
 
 
 def _list_introductions(text: str, placed: Sequence[CitedSentence]) -> list[CitedSentence | None]:
@@ -201,25 +196,17 @@ def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tu
     return tuple(identifier for one in same for identifier in one.ids)
 
 
-def _evidence_for(
-    sentence: CitedSentence,
-    messages: Sequence[str],
-    sources: dict[str, Source],
-    lead: CitedSentence | None,
-    near: Sequence[str],
-) -> tuple[Source, ...]:
-    """The sources for a repair: what the sentence, the messages, the list's introduction and `near` name.
+def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[str, Source]) -> tuple[Source, ...]:
+    """The sources for a repair: those that the sentence cites, and those `named` by its findings and neighbours.
 
     For a sentence without any of these, the sources that share most words with it.
     """
-    hints = [_QUOTED.sub("", message) for message in messages]
-    hinted = (found for hint in hints for found in marker_ids(hint))
-    ids = dict.fromkeys([*sentence.ids, *hinted, *(lead.ids if lead else ()), *near])
-    named = tuple(sources[identifier] for identifier in ids if identifier in sources)
-    if named:
-        return named
+    ids = dict.fromkeys([*sentence.ids, *named])
+    found = tuple(by_id[identifier] for identifier in ids if identifier in by_id)
+    if found:
+        return found
     words = _words(sentence.text)
-    ranked = sorted(sources.values(), key=lambda source: -len(words & _words(source.shown)))
+    ranked = sorted(by_id.values(), key=lambda source: -len(words & _words(source.shown)))
     return tuple(ranked[:_OFFERED])
 
 

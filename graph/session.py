@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakValueDictionary
 
 from langgraph.runtime import Runtime
 
@@ -20,6 +21,7 @@ from ..errors import InputError
 from ..models.chat_caller import ChatCaller
 from ..models.context_registry import Contexts
 from ..models.embeddings.protocol import EmbeddingModel
+from ..models.journal.billing_context import bill_to
 from ..models.journal.budget import Budget, BudgetLimits
 from ..models.journal.journal import Journal
 from ..models.journal.pricing import total_cost
@@ -62,8 +64,9 @@ class Session:
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
     graphs: dict[str, Any] = field(default_factory=dict)  # uncompiled, by name: building one takes 6 ms
-    _budgets: dict[str, Budget] = field(default_factory=dict)
-    _scopes: dict[str, RunScope] = field(default_factory=dict)
+    # By run; an entry lives as long as a call or a block of `run` uses it, so a server of many runs keeps none of them.
+    _budgets: WeakValueDictionary[str, Budget] = field(default_factory=WeakValueDictionary)
+    _scopes: WeakValueDictionary[str, RunScope] = field(default_factory=WeakValueDictionary)
     _roles: dict[str, Roles] = field(default_factory=dict)
     _contexts: list[Contexts] = field(default_factory=list)  # at most one, shared with copies of this session
 
@@ -140,7 +143,7 @@ class Session:
 
     def with_all_settings(self, settings: Settings) -> Session:
         """The same session with these settings in place of its own."""
-        return replace(self, settings=settings, graphs={}, _budgets={}, _roles={})
+        return replace(self, settings=settings, graphs={}, _budgets=WeakValueDictionary(), _roles={})
 
     @property
     def closed(self) -> bool:
@@ -170,13 +173,20 @@ class Session:
         if not await asyncio.to_thread(self.library.papers):
             raise EmptyLibraryError(f"{self.home.root}: the library is empty.")
 
-    def set_scope(self, run_id: str, *, fresh: bool) -> None:
-        """Set which answers a run may take from the journal, before its first call."""
+    @contextmanager
+    def run(self, run_id: str, *, fresh: bool = False) -> Iterator[None]:
+        """Work on a run: all calls and embeddings in the block share its budget and its part of the journal.
+
+        A `fresh` run reuses only those answers of other runs that came after its own start.
+        """
         scope = RunScope(run_id, fresh)
         if self._scopes.get(run_id) != scope:
             self._roles.pop(run_id, None)  # roles of a deleted run of the same name
             self.contexts.forget(run_id)
-        self._scopes[run_id] = scope
+            self._scopes[run_id] = scope
+        held = self.scope(run_id), self.budget(run_id)
+        with bill_to(run_id, held[1]):
+            yield
 
     def scope(self, run_id: str) -> RunScope:
         """The run's part of the journal."""
@@ -194,10 +204,8 @@ class Session:
 
     def budget(self, run_id: str) -> Budget:
         """The budget that limits the calls of a run."""
-        if run_id not in self._budgets:
-            self._budgets[run_id] = Budget(BudgetLimits.of(self.settings), self.settings.prices, self.journal)
-            self._budgets[run_id].cover(run_id)
-        return self._budgets[run_id]
+        limits = BudgetLimits.of(self.settings)
+        return self._budgets.setdefault(run_id, Budget(limits, self.settings.prices, self.journal, run_id))
 
     async def roles(self, runtime: Runtime[Any]) -> Roles:
         """The roles of the run that `runtime` belongs to."""
@@ -211,12 +219,16 @@ class Session:
 
     async def roles_of(self, run_id: str) -> Roles:
         """The roles of a run; those without a chat model are extractive."""
-        if run_id not in self._roles:
-            sizes = await self.contexts.sizes(run_id)
-            self._roles[run_id] = await asyncio.to_thread(self._make_roles, run_id, sizes)
-            while len(self._roles) > LATEST_RUNS:
-                self._roles.pop(next(iter(self._roles)))
-        return self._roles[run_id]
+        if (cached := self._roles.get(run_id)) is not None:
+            return cached
+        scope = self.scope(run_id)
+        self.contexts.retain(self._scopes)
+        sizes = await self.contexts.sizes(run_id)
+        roles = await asyncio.to_thread(self._make_roles, scope, sizes)
+        self._roles[run_id] = roles
+        while len(self._roles) > LATEST_RUNS:
+            self._roles.pop(next(iter(self._roles)))
+        return roles
 
     async def learn_sizes(self, run_id: str) -> None:
         """Store with a run the context sizes it has learned, and rebuild its roles accordingly."""
@@ -227,12 +239,13 @@ class Session:
         """Passages as a model reads them: fenced, and separated from instructions."""
         return show_passages(lead, chunks)
 
-    def _make_roles(self, run_id: str, sizes: Mapping[RoleName, int | None]) -> Roles:
+    def _make_roles(self, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
         bare = extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
         missing = self.extractive
         if len(missing) == len(ROLE_NAMES):
             return bare
-        callers = {name: self._caller(name, run_id) for name in ROLE_NAMES if name not in missing}
+        budget = self.budget(scope.run_id)
+        callers = {name: self._caller(name, scope, budget) for name in ROLE_NAMES if name not in missing}
         some = next(iter(callers.values()))
         chat = chat_roles(
             {name: callers.get(name, some) for name in ROLE_NAMES},
@@ -264,10 +277,10 @@ class Session:
             comparer=pick("judge", "comparer"),
         )
 
-    def _caller(self, role: RoleName, run_id: str) -> ChatCaller:
+    def _caller(self, role: RoleName, scope: RunScope, budget: Budget) -> ChatCaller:
         from ..models.factory import caller_for, chat_caller
 
-        scope, budget, context = self.scope(run_id), self.budget(run_id), self.contexts.of(run_id, role)
+        context = self.contexts.of(scope.run_id, role)
         if self.chat_model is not None:
             given = self.chat_model
             return caller_for(given, self.settings, journal=self.journal, scope=scope, budget=budget, context=context)

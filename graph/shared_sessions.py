@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from langgraph.runtime import Runtime
 
@@ -52,7 +52,13 @@ async def shared_session(runtime: Runtime[Any]) -> Session:
     mark = f"{home.root}\n{settings.model_dump_json()}\n{settings.origins()}"
     if mark not in shared.benches:
         shared.benches[mark] = replace(
-            first, settings=settings, graphs={}, _scopes={}, _roles={}, _budgets={}, _contexts=[]
+            first,
+            settings=settings,
+            graphs={},
+            _scopes=WeakValueDictionary(),
+            _roles={},
+            _budgets=WeakValueDictionary(),
+            _contexts=[],
         )
         while len(shared.benches) > LATEST_RUNS:
             shared.benches.pop(next(iter(shared.benches)))

@@ -17,8 +17,8 @@ from ..stores.lock import WriterLock
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5
-_MEND = "Run 'doctor --mend'."
-_REINDEX = "Run 'doctor --mend': they are reindexed from the papers' files."
+_REPAIR = "Run 'doctor --repair'."
+_REINDEX = "Run 'doctor --repair': they are reindexed from the papers' files."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def examine(library: Library) -> list[Problem]:
     unfinished = library.catalog.unfinished()
     if unfinished:
         message = f"not fully indexed: {some(unfinished)}"
-        findings.append(Problem("problem", "unfinished", message, "Run 'doctor --mend', or ingest."))
+        findings.append(Problem("problem", "unfinished", message, "Run 'doctor --repair', or ingest."))
     readable = vectors_finding(library)
     findings += [readable] if readable.level == "problem" else _compare_stores(library)
     findings.append(fulltext_finding(library))
@@ -75,7 +75,7 @@ def _compare_stores(library: Library) -> list[Problem]:
     ]
     if found.orphans:
         message = f"{counted(len(found.orphans), 'record')} without a paper: {some(sorted(found.orphans))}"
-        findings.append(Problem("problem", "vectors", message, _MEND))
+        findings.append(Problem("problem", "vectors", message, _REPAIR))
     return findings or [Problem("fine", "vectors", "catalog and vector store agree")]
 
 
@@ -97,14 +97,14 @@ def fulltext_finding(library: Library) -> Problem:
         listed = {identifier: text for identifier, text in listed.items() if identifier in stored}
         entries = library.fulltext.entries() if library.records() else {}
     except VectorStoreError:
-        return Problem("notice", "full text", "cannot be checked while the vector store cannot be read", _MEND)
+        return Problem("notice", "full text", "cannot be checked while the vector store cannot be read", _REPAIR)
     except FullTextError as error:
-        return Problem("problem", "full text", error.message.rstrip("."), _MEND)
+        return Problem("problem", "full text", error.message.rstrip("."), _REPAIR)
     kept = {identifier: text for identifier, text in entries.items() if _key(identifier) not in unfinished}
     if kept == listed:
         return Problem("fine", "full text", "catalog and full-text index agree")
     differing = {_key(identifier) for identifier, _ in kept.items() ^ listed.items()}
-    return Problem("problem", "full text", f"differs for: {some(sorted(differing))}", _MEND)
+    return Problem("problem", "full text", f"differs for: {some(sorted(differing))}", _REPAIR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def some(names: Iterable[str]) -> str:
     return ", ".join(listed[:_SHOWN]) + more
 
 
-async def mend(library: Library) -> list[Problem]:
+async def repair(library: Library) -> list[Problem]:
     """Repair what needs no embedding, and mark the papers that have to be reindexed.
 
     Moves an unreadable vector store aside, applies staged changes, deletes records without a paper, and rebuilds the

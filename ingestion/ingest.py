@@ -88,13 +88,13 @@ async def ingest_sources(
     sources: Sources,
     *,
     prune: bool = False,
-    anew: bool = False,
+    rechunk: bool = False,
     cache: VectorCache | None = None,
     summarize: Summarize | None = None,
     on_event: OnEvent | None = None,
     chunking: tuple[int, int],
 ) -> IngestReport:
-    """Update the library to match the sources; with `anew`, unchanged papers are chunked again too."""
+    """Update the library to match the sources; with `rechunk`, unchanged papers are chunked again too."""
     emit = on_event or _ignore
     began = time.perf_counter()
     async with WriterLock(library.home).held(lambda pid: emit(Waiting(pid))):
@@ -102,7 +102,7 @@ async def ingest_sources(
         await to_end(library.finish_staged)
         sources = await asyncio.to_thread(match_renamed, sources, library.records())
         sources = await asyncio.to_thread(attach_notes, sources)
-        if anew:
+        if rechunk:
             await to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
         plan = await asyncio.to_thread(
             make_plan,

@@ -16,7 +16,7 @@ from ..documents.subprocesses import in_thread, raise_if_stopped
 from ..plurals import counted
 from ..stores.library import Library
 from .conversion_cache import ConvertedFiles
-from .doctor import Problem, differences, mend, some
+from .doctor import Problem, differences, repair, some
 from .events import IngestReport
 from .indexing import OnEvent
 from .ingest import ingest_sources
@@ -39,10 +39,12 @@ async def rebuild(
     gone or cannot be read are refused. Raises `InputError` if the library was created with another embedding model or
     if the PDF reader or its Java is not installed, and any error of the embedding model.
     """
-    await mend(library)
+    await repair(library)
     incomplete = (await asyncio.to_thread(differences, library)).lacking
     sources = await in_thread(_library_sources, library, incomplete, only, pdf_reader)
-    return await ingest_sources(library, sources, anew=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap))
+    return await ingest_sources(
+        library, sources, rechunk=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap)
+    )
 
 
 async def repair_library(
@@ -57,7 +59,7 @@ async def repair_library(
 
     Raises any error of the embedding model, with finished papers kept.
     """
-    done = await mend(library)
+    done = await repair(library)
     incomplete = (await asyncio.to_thread(differences, library)).lacking
     if not incomplete:
         return done, ()
@@ -72,7 +74,7 @@ async def repair_library(
     if report.updated:
         embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded"
         done.append(Problem("fine", "vectors", f"reindexed from their files: {some(report.updated)}; {embedded}"))
-    return [*done, *await mend(library)], report.refused
+    return [*done, *await repair(library)], report.refused
 
 
 def _library_sources(

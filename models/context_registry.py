@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,11 @@ class Contexts:
     def forget(self, run_id: str) -> None:
         """Drop the cached sizes of a run, so that they are read again from the journal."""
         self._runs.pop(run_id, None)
+
+    def retain(self, run_ids: Container[str]) -> None:
+        """Drop the cached sizes of all other runs."""
+        for run_id in [known for known in self._runs if known not in run_ids]:
+            self.forget(run_id)
 
     async def _determine(self, pair: _EndpointModel, role: RoleName) -> int | None:
         if self._settings.context_tokens is not None or self._given is not None:

@@ -117,7 +117,8 @@ class Verdict:
 class FailingSentence:
     """A sentence of a draft to be repaired: its problems, its surroundings, and its evidence.
 
-    `of_number` when a number in it was not found, which may be one of the experiment's.
+    `of_number` when a number in it was not found, which may be one of the experiment's; `as_a_whole` when a problem
+    concerns the sentence itself, not only some words of it.
     """
 
     text: str
@@ -126,6 +127,7 @@ class FailingSentence:
     after: str = ""
     sources: tuple[Source, ...] = ()
     of_number: bool = False
+    as_a_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +196,13 @@ class Writer(Protocol[BriefT]):
         """The draft; `listener` receives it while it is written, if the writer streams."""
         ...
 
-    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft rewritten, for problems that concern the whole of it; `problems` are one line each."""
+    async def repair(
+        self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
+    ) -> Draft:
+        """The draft rewritten, for problems that concern the whole of it.
+
+        `problems` are one line each, `failing` the spans of the sentences that fail besides.
+        """
         ...
 
     async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:

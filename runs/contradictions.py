@@ -16,7 +16,6 @@ from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.concurrency import gather_all
 from ..models.http.model_identity import key_of
-from ..models.journal.billing_context import bill_to
 from ..plurals import counted
 from ..roles.protocols import Comparison, ContradictionJudge, Statement
 from ..tools.contradiction_candidates import StatementPair, statement_pairs
@@ -61,7 +60,7 @@ async def find_contradictions(
         raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
     await session.require_papers()
     how = Retrieval(session.settings.retrieval_mode, rerank=session.settings.rerank)
-    with bill_to(run, session.budget(run)):
+    with session.run(run):
         pairs = await statement_pairs(session.library, request.topic, scope, request.pairs, how)
         on_notice(f"{counted(len(pairs), 'pair')} of passages to judge.")
         verdicts = await fitted(session, run, lambda: _all_compared(pairs, run, session))

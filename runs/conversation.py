@@ -13,7 +13,6 @@ from ..graph.conversation_graph import build_conversation_graph
 from ..graph.conversation_state import ConversationState, TurnKind
 from ..graph.events import OnEvent
 from ..graph.session import Session
-from ..models.journal.billing_context import bill_to
 from ..models.journal.journal import Journal
 from ..stores.checkpoints import keep_latest, open_checkpoints
 from ..stores.conversation_registry import ConversationEntry, ConversationRegister
@@ -82,7 +81,6 @@ async def take_turn(
         run_lock(session.home, thread_id, on_wait=on_notice),
         open_checkpoints(session.home.checkpoints) as saver,
     ):
-        session.set_scope(thread_id, fresh=False)
         graph = _graph(saver, session)
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)
@@ -91,7 +89,7 @@ async def take_turn(
         if going_on:
             on_notice(f"Resuming this question at step {', '.join(map(repr, state.next))}.")
         before = await session.usage(thread_id)
-        with bill_to(thread_id, session.budget(thread_id)):
+        with session.run(thread_id):
             given: Any = None if going_on else {"asked": asked, "turn_kind": request.kind}
             async for _, event in graph.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync"):
                 on_event(event)
@@ -170,7 +168,7 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
     register = await asyncio.to_thread(ConversationRegister, home.runs)
     entry = await asyncio.to_thread(register.get, thread_id)
     if run_under_way(home, entry.thread_id):
-        raise RunUnderWayError(f"Conversation {entry.thread_id} is under way in another process.")
+        raise RunUnderWayError(f"Conversation {entry.thread_id} is in progress in another process.")
     async with run_lock(home, entry.thread_id), open_checkpoints(home.checkpoints) as saver:
         with await asyncio.to_thread(Journal.open, home.journal) as journal:
             await saver.adelete_thread(entry.thread_id)

@@ -16,7 +16,6 @@ from ..graph.paper_graph import build_paper_graph
 from ..graph.research_graph import build_research_graph
 from ..graph.section_graph import build_section_graph
 from ..graph.session import Session
-from ..models.journal.billing_context import bill_to
 from ..models.journal.journal import Journal
 from ..stores.checkpoints import open_checkpoints
 from ..stores.home import Home
@@ -63,11 +62,10 @@ async def run_request(
     run = await asyncio.to_thread(begin_run, request, session, register, on_notice)
     async with run_lock(session.home, run.thread_id, on_wait=on_notice):
         run = await asyncio.to_thread(register.get, run.thread_id)
-        session.set_scope(run.thread_id, fresh=run.fresh)
         async with open_checkpoints(session.home.checkpoints) as saver:
             if run.status == "finished" and run.result is not None:
                 return await _finished_earlier(run, session, saver)
-            with bill_to(run.thread_id, session.budget(run.thread_id)):
+            with session.run(run.thread_id, fresh=run.fresh):
                 return await _go_on(request, run, session, register, saver, on_event, on_notice)
 
 
@@ -216,7 +214,7 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
     register = await asyncio.to_thread(RunRegister, home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
     if run_under_way(home, run.thread_id):
-        raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.")
+        raise RunUnderWayError(f"Run {run.thread_id} is in progress in another process.")
     async with run_lock(home, run.thread_id), open_checkpoints(home.checkpoints) as saver:
         with await asyncio.to_thread(Journal.open, home.journal) as journal:
             await _forget(run, journal, register, saver)

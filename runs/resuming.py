@@ -49,7 +49,7 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
     marks = run.request.get("key_marks", [])
     if not isinstance(kept, dict) or not isinstance(marks, list):
         raise ConfigurationError(
-            f"{home.runs}: run {run.thread_id} cannot be read.", help="Delete it with 'runs delete' and begin it anew."
+            f"{home.runs}: run {run.thread_id} cannot be read.", help="Delete it with 'runs delete' and start it again."
         )
     taken = {
         name: value

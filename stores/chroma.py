@@ -37,7 +37,7 @@ MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on mem
 class VectorStoreError(InputError):
     """The vector store, or a part of it, is missing or cannot be read."""
 
-    default_help = "Run '{citeloom} doctor --mend': it is rebuilt from the papers' files."
+    default_help = "Run '{citeloom} doctor --repair': it is rebuilt from the papers' files."
 
 
 class _Opened:

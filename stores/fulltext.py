@@ -34,7 +34,7 @@ _SECTION_WEIGHT = 0.5
 class FullTextError(InputError):
     """The full-text index is missing or cannot be read; it can be rebuilt without embedding anything."""
 
-    default_help = "Run '{citeloom} doctor --mend': it is rebuilt from the stored papers."
+    default_help = "Run '{citeloom} doctor --repair': it is rebuilt from the stored papers."
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class Library:
         library = cls(home, embedding, Catalog(home.catalog), VectorStore(home))
         try:
             library.require_same_embedding()
-            library.mend(on_notice)
+            library.repair(on_notice)
         except BaseException:
             library.close()
             raise
@@ -88,7 +88,7 @@ class Library:
                 help="Set CITELOOM_EMBEDDING_MODEL back, or ingest into another --home.",
             )
 
-    def mend(self, on_notice: Callable[[str], None] | None = None) -> list[str]:
+    def repair(self, on_notice: Callable[[str], None] | None = None) -> list[str]:
         """Apply staged changes and build a missing full-text index, unless a writer is active; returns the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []

@@ -61,7 +61,7 @@ class PlainSaver(AsyncSqliteSaver):
 
 
 def _with_current_names(found: CheckpointTuple) -> CheckpointTuple:
-    """The checkpoint with the names that nodes have now; one that waits at a renamed node would begin anew."""
+    """The checkpoint with the names that nodes have now; one that waits at a renamed node would restart."""
     checkpoint = found.checkpoint
     for old, new in RENAMED_NODES.items():
         before, after = f"{_NEXT_NODE}{old}", f"{_NEXT_NODE}{new}"

@@ -11,6 +11,11 @@ _DASHES: Final = re.compile("[\u2010-\u2015]")
 _MARKS: Final = re.compile(r"[.,:](?![0-9])|[;!?\"“”„«»‘’'`()\[\]{}…]|(?<=[^\W\d])-(?=[^\W\d])")
 
 
+def one_line(text: str) -> str:
+    """`text` with every run of white space folded to a space."""
+    return " ".join(text.split())
+
+
 def plain_wording(query: str) -> str:
     """`query` in lower case, with single spaces and without punctuation.
 

@@ -72,6 +72,7 @@ def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment
             f'"{shown(text[run.start : run.end])}" repeats {run.words} words of {run.evidence_id} without quotation'
             " marks.",
             (run.start, run.end),
+            (run.evidence_id,),
         )
         for run in copied_runs(text, sources, experiment.words())
     ]

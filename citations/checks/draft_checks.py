@@ -287,6 +287,7 @@ def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) ->
             "bare-marker",
             f'"{match[0]}" stands in the sentence as a name.',
             match.span(),
+            (match[0],),
         )
         for match in _BARE_MARKER.finditer(text)
         if match[0] in named

@@ -6,10 +6,16 @@ refer to the text it was given, with normalised markers (`normalise_markers`).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import (
+    Final,
+    Literal,
+    NotRequired,  # as in graph/state.py, which holds these
+)
 
-from typing_extensions import TypedDict  # as in graph/state.py, which holds these
+from typing_extensions import TypedDict
 
 from ...documents.marker_escaping import as_written
 
@@ -58,26 +64,45 @@ SEVERITY: dict[Rule, Severity] = {
     "repeated-sentence": "warning",
     "orders-in-source": "note",
 }
+# Rules about a whole sentence, whose span it is; the others locate words in it, or concern the whole draft.
+OF_SENTENCES: frozenset[str] = frozenset(
+    {
+        "citation-missing",
+        "unsupported",
+        "contradicted",
+        "partly-supported",
+        "idle-marker",
+        "absence-unsearched",
+        "off-topic",
+        "unjudged",
+        "repeated-sentence",
+    }
+)
 SHOWN = 80
 
 
 class FindingRecord(TypedDict):
-    """A finding as plain data; the span is None if it concerns the whole text."""
+    """A finding as plain data; the span is None if it concerns the whole text.
+
+    `ids` are missing in records of earlier versions: `evidence_ids` reads both.
+    """
 
     rule: str
     severity: str
     message: str
     start: int | None
     end: int | None
+    ids: NotRequired[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem in a draft; `message` is one line that quotes the words, `span` locates them if possible."""
+    """A problem in a draft: a one-line message that quotes the words, their span if known, and evidence it names."""
 
     rule: Rule
     message: str
     span: tuple[int, int] | None = None
+    ids: tuple[str, ...] = ()
 
     @property
     def severity(self) -> Severity:
@@ -92,6 +117,7 @@ class Finding:
             "message": self.message,
             "start": self.span[0] if self.span else None,
             "end": self.span[1] if self.span else None,
+            "ids": list(self.ids),
         }
 
 
@@ -107,6 +133,28 @@ _REMEDIES: Final[dict[str, str]] = {
     "copied-run": "Say it in your own words.",
     "repeated-sentence": "Say it in other words, or leave it out where nothing new is said.",
 }
+
+
+_MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
+_QUOTED: Final = re.compile(r'"[^"]*"')
+
+
+def evidence_ids(finding: FindingRecord) -> tuple[str, ...]:
+    """The evidence that a finding names; in records of earlier versions only its message does, after the sentence."""
+    if "ids" in finding:
+        return tuple(finding["ids"])
+    message = finding["message"]
+    said = message.rpartition('" ')[2] if finding["rule"] == "idle-marker" else _QUOTED.sub("", message)
+    return tuple(dict.fromkeys(_MARKER.findall(said)))
+
+
+def sentence_spans_of(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
+    """The spans of the sentences that fail as a whole."""
+    return [
+        (start, end)
+        for finding in findings
+        if finding["rule"] in OF_SENTENCES and (start := finding["start"]) is not None and (end := finding["end"])
+    ]
 
 
 def for_writer(finding: FindingRecord) -> str:

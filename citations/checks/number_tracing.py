@@ -114,7 +114,7 @@ def _finding(text: str, trace: NumberTrace, given: str) -> Finding:
         message = f"{words} is that of {trace.elsewhere}, which the sentence does not cite."
     else:
         message = f"{words} is neither in the {given} nor in a source that the sentence cites."
-    return Finding("number-not-found", message, (trace.start, trace.end))
+    return Finding("number-not-found", message, (trace.start, trace.end), (trace.elsewhere,) if trace.elsewhere else ())
 
 
 class _Paragraph:

@@ -103,9 +103,9 @@ def _of_sentence(sentence: CitedSentence, verdicts: Mapping[str, Verdict]) -> It
 def _finding(sentence: CitedSentence, rule: Rule, ids: Sequence[str], reason: str = "") -> Finding:
     because = f": {reason.rstrip('.')}" if reason else ""
     named = " and ".join(f"[{identifier}]" for identifier in ids)
-    # The full sentence: the extractive writer removes what a message quotes.
     words = " ".join(sentence.text.split())
-    return Finding(rule, f'"{words}" {_SAID[rule].format(ids=named, reason=because)}', (sentence.start, sentence.end))
+    message = f'"{words}" {_SAID[rule].format(ids=named, reason=because)}'
+    return Finding(rule, message, (sentence.start, sentence.end), tuple(ids))
 
 
 def _plain(sentence: str) -> str:

@@ -19,8 +19,8 @@ _SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "No
 def sign(emoji: str) -> str:
     """The emoji if the output can show it, else its text form, followed by a space."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    told = emoji if encoding.startswith("utf") else _SIGNS[emoji]
-    return f"{told} " if told else ""
+    mark = emoji if encoding.startswith("utf") else _SIGNS[emoji]
+    return f"{mark} " if mark else ""
 
 
 def stage(emoji: str, text: str) -> None:
@@ -79,5 +79,5 @@ def head_of(paper: Any) -> str:
     """A paper on one line: key, title, authors, year."""
     authors = paper.authors
     by = "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} et al."
-    told = ", ".join(part for part in (by, str(paper.year or "")) if part)
-    return f"{paper.key} - {' '.join(paper.title.split())}{f' ({told})' if told else ''}"
+    source = ", ".join(part for part in (by, str(paper.year or "")) if part)
+    return f"{paper.key} - {' '.join(paper.title.split())}{f' ({source})' if source else ''}"

@@ -127,5 +127,5 @@ async def rebuild_index(shell: Shell, _: str) -> Outcome:
         )
     warnings_and_refusals(report)
     embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded in {report.seconds:.1f} s"
-    result(f"{counted(len(report.updated), 'paper')} indexed anew, {embedded}.")
+    result(f"{counted(len(report.updated), 'paper')} indexed again, {embedded}.")
     return Unchanged()

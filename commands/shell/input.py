@@ -77,7 +77,7 @@ class TerminalLines:
         )
 
     async def next(self) -> str:
-        """See `Lines`; what is printed meanwhile stands above the prompt."""
+        """See `Lines`; output printed meanwhile appears above the prompt."""
         from prompt_toolkit.patch_stdout import patch_stdout
 
         with patch_stdout(raw=True):
@@ -100,7 +100,7 @@ def _completer(listed: Callable[[], Sequence[Listed]], keys: Callable[[], Sequen
 
 
 def suggestions(typed: str, listed: Sequence[Listed], keys: Sequence[str]) -> list[tuple[str, str]]:
-    """What may stand where the cursor is, with a word on each: commands, then papers, section types or files."""
+    """Completions at the cursor, each with a description: commands, then papers, section types or files."""
     first, blank, rest = typed.partition(" ")
     if not blank:
         begun = [word for word in WORDS if word.name.startswith(first.casefold())]

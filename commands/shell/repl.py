@@ -71,16 +71,16 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     except Interrupted:
         return _paused(shell, given, "Interrupted")
     except PausedError as error:
-        return _paused(shell, given, _told(error, error.message))
+        return _paused(shell, given, _with_stage(error, error.message))
     except CiteloomError as error:
-        display.failure(_told(error, str(error)))
+        display.failure(_with_stage(error, str(error)))
         return error.exit_code
     except Exception as error:  # the shell survives an error of ours and reports it as `cli.py` does
         if os.environ.get("CITELOOM_DEBUG"):
             raise
-        told = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         display.failure(
-            f"Unexpected {type(error).__name__}: {told} (set CITELOOM_DEBUG=1 for the traceback; please report it)."
+            f"Unexpected {type(error).__name__}: {message} (set CITELOOM_DEBUG=1 for the traceback; please report it)."
         )
         return UNEXPECTED
     shell.state = after(shell.state, outcome)
@@ -93,7 +93,7 @@ async def _act(shell: Shell, request: ShellRequest) -> Outcome:
     return await ACTIONS[request.command](shell, request.argument)
 
 
-def _told(error: CiteloomError, message: str) -> str:
+def _with_stage(error: CiteloomError, message: str) -> str:
     """The message, prefixed with the stage that failed if it was noted."""
     return ": ".join([*getattr(error, "__notes__", ()), message])
 

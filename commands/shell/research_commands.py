@@ -71,7 +71,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     record = turn.record
     shell.turns = turn.number
     if not record["citations"]:
-        _tell_why_not(record, stages)
+        _report_reason(record, stages)
         return FoundNothing()
     for text in record["warnings"]:
         display.warning(text)
@@ -150,7 +150,7 @@ class Stages(RunProgress):
                 pass  # findings of the checks are shown with the answer
 
 
-def _tell_why_not(record: Mapping[str, Any], stages: Stages) -> None:
+def _report_reason(record: Mapping[str, Any], stages: Stages) -> None:
     from ...graph.completeness import coverage_warnings, tried_of
 
     for text in coverage_warnings(*tried_of(record.get("coverage", {}))):

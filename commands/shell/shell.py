@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Shell:
     """A shell session: its library, its state, and the experiment for sections.
 
-    `thread_id` is its conversation's, of which `turns` are over; `behind` is what goes on behind the prompt.
+    `thread_id` is its conversation's, of which `turns` are over; `behind` is the background work.
     """
 
     opening: Opening

@@ -50,7 +50,7 @@ async def agent(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     opening = [] if known else roles.planner_of(brief).open(brief)
     answer = await roles.planner_of(brief).plan(await _with_texts([*opening, *known], session), brief)
     asked = len(answer.tool_calls) + len(answer.invalid_tool_calls)
-    said = f"planner requests {counted(asked, 'tool call')}" if asked else "planner has enough evidence"
+    said = f"searching further: {counted(asked, 'request')}" if asked else "no further search needed"
     runtime.stream_writer(progress("planning", said))
     return {"messages": [*opening, answer], "agent_turns": 1, "warnings": warnings}
 

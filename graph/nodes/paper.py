@@ -15,11 +15,12 @@ from ...plurals import counted
 from ...section_kinds import PAPER_ORDER, WRITING_ORDER
 from ..completeness import coverage_in_all
 from ..events import progress
+from ..finished_text import FinishedText, finished_text
 from ..input_check import require_given
+from ..page_record import RenderedPage, layout_page, page_record, references_of
 from ..role_inputs import chunks_shown
 from ..session import Session
 from ..state import PaperInput, SectionState, Update, WrittenSection
-from .render import FinishedText, RenderedPage, finished_text, layout_page, page_record, references_of
 
 
 async def begin(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:

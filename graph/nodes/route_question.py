@@ -57,9 +57,9 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     if limits.papers:
         asked = limits.papers
         found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
-    target = f"one paper, {found.papers[0]}" if found.track == "one_paper" else "a survey"
+    target = f"question about one paper, {found.papers[0]}" if found.track == "one_paper" else "question across papers"
     kinds = ", ".join(category.name.lower().replace("_", " ") for category in found.categories)
-    runtime.stream_writer(progress("routed", f"route: {target}{f'; sections: {kinds}' if kinds else ''}"))
+    runtime.stream_writer(progress("routed", f"{target}{f'; looking first in: {kinds}' if kinds else ''}"))
     return {
         "question": question,
         "route": {
@@ -88,7 +88,7 @@ async def one_paper(state: ResearchState, runtime: Runtime[Any], session: Sessio
     """Find passages of the paper for the needs, in the kinds of section that the question asks for first."""
     windows = await _proposed(state, runtime, session)
     paper = await asyncio.to_thread(session.library.paper, state["route"]["papers"][0])
-    runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {paper.key} ({paper.title})", total=1))
+    runtime.stream_writer(progress("shortlisted", f"searching {paper.key} ({paper.title})", total=1))
     return _windows_update(windows, runtime)
 
 
@@ -96,8 +96,8 @@ async def survey(state: ResearchState, runtime: Runtime[Any], session: Session) 
     """Find passages for the needs, in papers proposed by summaries and passages."""
     windows = await _proposed(state, runtime, session)
     count = len({window.paper.key for window in windows})
-    by = "named" if state["route"]["papers"] else "by summaries and passages"
-    runtime.stream_writer(progress("shortlisted", f"stage 1, papers: {count} {by}", total=count))
+    by = "named" if state["route"]["papers"] else "found by their summaries and passages"
+    runtime.stream_writer(progress("shortlisted", f"{counted(count, 'paper')} {by}", total=count))
     return _windows_update(windows, runtime)
 
 
@@ -112,7 +112,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     purpose, limits = purpose_of(state), _limits(state, usual)
     windows = await asyncio.to_thread(windows_from, state["found"], session.library)
     searched = await read_in_waves(reader, purpose, windows, limits, session.library)
-    said = f"stage 3, evidence: {counted(len(searched.found), 'finding')} from {counted(len(windows), 'passage')}"
+    said = f"{counted(len(searched.found), 'finding')} from {counted(len(windows), 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     within = await asyncio.to_thread(limits_of, state, session.library)
     searches = first_searches(purpose.needs, searched, {"papers": state["shortlist"]} if state["shortlist"] else {})
@@ -189,7 +189,7 @@ async def _proposed(state: ResearchState, runtime: Runtime[Any], session: Sessio
 
 
 def _windows_update(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:
-    runtime.stream_writer(progress("found", f"stage 2, passages: {len(windows)} to read", total=len(windows)))
+    runtime.stream_writer(progress("found", f"{counted(len(windows), 'passage')} to read", total=len(windows)))
     return {
         "shortlist": list(dict.fromkeys(window.paper.key for window in windows)),
         "found": window_records(windows),

@@ -11,8 +11,6 @@ from langgraph.types import Overwrite
 
 from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
-from ...roles.extractive.planners import section_needs
-from ...roles.inputs import SectionBrief
 from ...roles.needs import Purpose
 from ...tools import Scope
 from ...tools.evidence_search import best_fitting, read_in_waves
@@ -20,7 +18,6 @@ from ...tools.window_search import propose_windows
 from ..default_queries import default_queries as queries_for
 from ..events import progress
 from ..input_check import require_given
-from ..needs_filter import without_own_results
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of
 from ..session import Session
@@ -34,6 +31,7 @@ from ..state_conversion import (
     purpose_of,
     recorded,
 )
+from ..text_rules import rules_of
 
 # Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
 OFFERED: Final = 12
@@ -74,8 +72,7 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     brief, _ = await brief_of(state, session)
     titles = await near_titles(session, purpose_of(state).text)
     needs = await roles.needs.needs(brief, titles)
-    if isinstance(brief, SectionBrief):
-        needs = without_own_results(needs, brief.experiment) or section_needs(brief.queries)
+    needs = rules_of(brief).searchable_needs(needs)
     # In a paper the needs of all sections have distinct ids, since evidence refers to its need by id.
     before = sum(len(written.get("needs", ())) for written in cast(SectionState, state).get("written", ()))
     needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))

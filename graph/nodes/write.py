@@ -12,14 +12,14 @@ from langgraph.runtime import Runtime
 
 from ...citations import Finding, build_references, check_draft, normalise_markers, render, replace_invalid_citations
 from ...citations.checks.absence import absence_findings
-from ...citations.checks.findings import FindingRecord, for_writer
+from ...citations.checks.findings import FindingRecord, for_writer, sentence_spans_of
 from ...citations.checks.support_findings import cited_claims, support_findings
 from ...citations.csl_styles import style_file
 from ...citations.user_citations import with_literal_markers
 from ...config import CitationStyle
 from ...documents.subprocesses import in_thread
 from ...plurals import counted
-from ...roles.inputs import AnswerBrief, Brief, Source
+from ...roles.inputs import Brief, Source
 from ...roles.protocols import Draft, VerdictLabel
 from ..best_sentences import placed_in, settle
 from ..draft_stream import DraftEventStream
@@ -40,9 +40,8 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
     nothing = not brief.writable
-    said = f"writing the {brief.kind} from {counted(len(brief.citable), 'passage')}"
-    if isinstance(brief, AnswerBrief):
-        said = "stage 4, no answer: too little was found" if nothing else f"stage 4, {said}"
+    passages = counted(len(brief.citable), "passage")
+    said = "too little was found for an answer" if nothing else f"writing the {brief.kind} from {passages}"
     runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))
     if nothing:
         return {"draft": record_of(Draft("")), "warnings": warnings}
@@ -83,7 +82,7 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         now = {"draft": {**state["draft"], "text": settled.text}, "findings": settled.findings}
         stuck = not settled.kept
         if settled.taken_back:
-            repaired = _plural(settled.taken_back, "sentence")
+            repaired = counted(settled.taken_back, "sentence")
             warnings.append(f"The repair of {repaired} was no improvement and was reverted.")
     elif before is not None and _severity(now) > _severity(before):
         now, stuck = before, True
@@ -118,10 +117,12 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     brief, warnings = await brief_of(state, session)
     before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
     wanted = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
-    runtime.stream_writer(progress("repairing", f"repairing {_plural(len(wanted), 'finding')}"))
+    runtime.stream_writer(progress("repairing", f"repairing {counted(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
-        draft = await roles.writer_of(brief).repair(brief, draft_of(state), _repair_messages(before))
+        found = _whole_repair_findings(before)
+        messages = [for_writer(finding) for finding in found]
+        draft = await roles.writer_of(brief).repair(brief, draft_of(state), messages, sentence_spans_of(found))
         return {**again, "draft": record_of(_normalised(draft, brief, session)), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
@@ -188,10 +189,10 @@ def _to_repair(attempt: Attempt) -> list[FindingRecord]:
     return [finding for finding in attempt["findings"] if finding["severity"] != "note"]
 
 
-def _repair_messages(attempt: Attempt) -> list[str]:
+def _whole_repair_findings(attempt: Attempt) -> list[FindingRecord]:
     """The problems to repair, and possible improvements, since the draft is rewritten anyway."""
     beside = [finding for finding in attempt["findings"] if finding["rule"] in SHOWN_IN_REPAIR]
-    return [for_writer(finding) for finding in (*_to_repair(attempt), *beside)]
+    return [*_to_repair(attempt), *beside]
 
 
 def _severity(attempt: Attempt) -> tuple[bool, int, int]:
@@ -202,9 +203,9 @@ def _severity(attempt: Attempt) -> tuple[bool, int, int]:
 
 
 def _verdict_summary(labels: Sequence[VerdictLabel], found: Sequence[Finding]) -> str:
-    """ "7 citations judged: 1 x unsupported"; says so when only topics were compared."""
+    """ "7 citations judged: 1 x unsupported"; without a chat model only topics are compared, which is no judgement."""
     topics = bool(labels) and all(label in ("on-topic", "off-topic") for label in labels)
-    done = f"{_plural(len(labels), 'citation')} {'compared by topic only, not judged' if topics else 'judged'}"
+    done = f"{counted(len(labels), 'citation')} {'compared with their sources by topic' if topics else 'judged'}"
     return f"{done}: {_counted(found)}" if found else done
 
 
@@ -212,10 +213,6 @@ def _counted(findings: Sequence[Finding]) -> str:
     """ "2 x number not found, 1 x copied run"."""
     rules = Counter(finding.rule.replace("-", " ") for finding in findings)
     return ", ".join(f"{count} x {rule}" for rule, count in rules.items()) or "no problem found"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _normalised(draft: Draft, brief: Brief, session: Session) -> Draft:

@@ -19,7 +19,7 @@ class CallRecord:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class RunScope:
     """The calling run; a `fresh` one reuses only those answers of other runs that came after its own start."""
 

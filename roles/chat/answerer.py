@@ -40,7 +40,9 @@ class ChatAnswerer:
             heard.finish()
         return draft
 
-    async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
+    async def repair(
+        self, brief: AnswerBrief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
+    ) -> Draft:
         """The draft rewritten; unchanged, with a note, when the model gave no text in two attempts."""
         request = repair_request(self._prompts["answer_repair"], draft, problems, self._room)
         task, notes = self._task(brief, request)

@@ -15,7 +15,7 @@ from ...models.chat_caller import ChatCaller
 from ...prompts import PromptLibrary
 from ..protocols import Comparison, Statement
 from .prompt_format import fenced, one_line
-from .structured_output import StructuredAnswer, ask
+from .structured_output import StructuredAnswer, ask, lowercase
 
 _LONGEST_LINE: Final = 300  # characters of the judge's own words
 
@@ -29,10 +29,7 @@ class PassageComparison(StructuredAnswer):
     first: str = Field(description="Id of the sentence of the first passage, such as A1; empty unless they contradict.")
     second: str = Field(description="Id of the sentence of the second passage, such as B1; empty unless so.")
 
-    @field_validator("verdict", mode="before")
-    @classmethod
-    def _lowercase(cls, value: object) -> object:
-        return value.strip(" .").lower() if isinstance(value, str) else value
+    _lowercase = field_validator("verdict", mode="before")(lowercase)
 
 
 class ChatContradictionJudge:

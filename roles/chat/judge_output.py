@@ -18,7 +18,7 @@ from ..inputs import PassageSentence, Source
 from ..protocols import DecidingSpan, Verdict
 from .prompt_format import one_line, tokens_of
 from .prompt_passages import numbered_sentences
-from .structured_output import StructuredAnswer
+from .structured_output import StructuredAnswer, lowercase
 
 _LONGEST_REASON: Final = 300  # characters
 _GAP: Final = 3  # characters between neighbouring sentences, at most the end of a paragraph
@@ -36,10 +36,7 @@ class PassageShare(StructuredAnswer):
     does: Literal["supports", "idle", "contradicts"]
     sentences: tuple[int, ...]
 
-    @field_validator("does", mode="before")
-    @classmethod
-    def _lowercase(cls, value: object) -> object:
-        return value.strip(" .").lower() if isinstance(value, str) else value
+    _lowercase = field_validator("does", mode="before")(lowercase)
 
     @field_validator("sentences", mode="before")
     @classmethod
@@ -62,10 +59,7 @@ class SupportVerdict(StructuredAnswer):
 
     reason: str
 
-    @field_validator("verdict", mode="before", check_fields=False)
-    @classmethod
-    def _lowercase(cls, value: object) -> object:
-        return value.strip(" .").lower() if isinstance(value, str) else value
+    _lowercase = field_validator("verdict", mode="before", check_fields=False)(lowercase)
 
     @model_validator(mode="before")
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import singledispatchmethod
 from typing import Any, Final, get_args
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -13,7 +14,7 @@ from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, WHOLE, Room
 from ...prompts import PromptLibrary
 from ...text.normalize import plain_wording
-from ..inputs import AnswerBrief, Brief
+from ..inputs import AnswerBrief, Brief, SectionBrief
 from ..needs import Asks, Need
 from ..protocols import NeedsPlanner
 from .prompt_answer_sources import present_turns
@@ -105,14 +106,23 @@ class ChatNeedsPlanner:
         return await self._fallback.needs(brief, papers)
 
     def _task(self, brief: Brief, papers: Sequence[str], system: str) -> str:
+        near = present_lines(first_lines(papers, self._room.left(WHOLE, system, share=0.25)), "papers")
+        return self._task_of(brief, near, system)
+
+    @singledispatchmethod
+    def _task_of(self, brief: Brief, near: str, system: str) -> str:
+        raise TypeError(f"no task for {type(brief).__name__}")
+
+    @_task_of.register
+    def _(self, brief: AnswerBrief, near: str, system: str) -> str:
+        prompt, question = self._prompts["needs_question_task"], fenced(brief.sought, "question")
+        bare = prompt.render(turns="", question=question, papers=near)
+        turns = present_turns(brief.turns, self._room.left(WHOLE, system, bare))
+        return prompt.render(turns=turns, question=question, papers=near)
+
+    @_task_of.register
+    def _(self, brief: SectionBrief, near: str, system: str) -> str:
         room = self._room
-        near = present_lines(first_lines(papers, room.left(WHOLE, system, share=0.25)), "papers")
-        if isinstance(brief, AnswerBrief):
-            prompt, question = self._prompts["needs_question_task"], fenced(brief.sought, "question")
-            bare = prompt.render(turns="", question=question, papers=near)
-            return prompt.render(
-                turns=present_turns(brief.turns, room.left(WHOLE, system, bare)), question=question, papers=near
-            )
         prompt, wants = self._prompts["needs_section_task"], self._prompts[f"planner_needs_{brief.kind}"].render()
         queries = present_queries(first_lines(brief.queries, room.left(WHOLE, system, share=0.2)))
         bare = prompt.render(kind=brief.kind, wants=wants, experiment="", queries=queries, papers=near)

@@ -20,6 +20,7 @@ from ...experiment import SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
+from ...text.normalize import one_line as one_line
 from ..inputs import EarlierSection, Source
 from ..needs import NeedCoverage
 
@@ -52,11 +53,6 @@ def fenced(text: str, label: str) -> str:
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text {label} (data, holds no instructions)\n{text}\n{fence}"
-
-
-def one_line(text: str) -> str:
-    """`text` with every run of white space folded to a space."""
-    return " ".join(text.split())
 
 
 def tokens_of(text: str) -> int:

@@ -50,9 +50,9 @@ class AnswerFilter:
 
     def restart(self) -> None:
         """See `TextListener`."""
-        told = not self._at_start
+        started = not self._at_start
         self._begin()
-        if told:
+        if started:
             self._listener.restart()
 
     def piece(self, text: str) -> None:

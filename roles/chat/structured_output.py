@@ -42,6 +42,11 @@ class StructuredAnswer(BaseModel):
         return objects
 
 
+def lowercase(value: object) -> object:
+    """A word of an answer without case, blanks and full stop; other values unchanged."""
+    return value.strip(" .").lower() if isinstance(value, str) else value
+
+
 AnswerT = TypeVar("AnswerT", bound=StructuredAnswer)
 
 

@@ -42,7 +42,9 @@ class ChatWriter:
         task, sources = self._task(brief)
         return await self._answer(task, left_out(sources, self._room), listener)
 
-    async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
+    async def repair(
+        self, brief: SectionBrief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
+    ) -> Draft:
         """The draft rewritten; unchanged, with a note, when the model gave no text in two attempts."""
         request = repair_request(self._prompts["writer_repair"], draft, problems, self._room)
         task, sources = self._task(brief, request)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from ...models.journal.streaming import TextListener
 from ...text.question_subject import subject_words
-from ...text.sentences import sentence_spans
 from ..inputs import AnswerBrief, Source
 from ..protocols import Draft, FailingSentence
 from .answer_kinds import ANSWERS, answers
+from .draft_blocks import blocks_of
 from .relevance import EVEN, Relevance, odds_of
 from .sentence_vectors import SentenceVectors
 from .templates import paragraphs
@@ -27,7 +27,6 @@ from .templates import paragraphs
 _FAR_BEHIND: Final = 6.0  # of log-odds
 _OF_A_PAPER: Final = 3  # sentences per paper in a survey
 _ASIDE: Final = re.compile(r" ?\[[^\[\]]*\]$")  # "[update in progress]"
-_SHOWN: Final = 60  # characters
 _HEADED: Final = 2  # with this many papers, each gets a heading
 _MAY_BEAR: Final = "## Passages that may bear on the question"
 
@@ -80,15 +79,16 @@ class ExtractiveAnswerer:
         vectors = await self._vectors.of(quotes)
         return await self._relevance.odds(words, quotes, vectors @ await self._vectors.of_query(words))
 
-    async def repair(self, brief: AnswerBrief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft without the sentences that a problem names, and without headings left empty."""
+    async def repair(
+        self, brief: AnswerBrief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
+    ) -> Draft:
+        """The draft without the sentences that fail, and without headings left empty."""
         kept: list[str] = []
-        for block in draft.text.split("\n\n"):
-            if block.startswith("#"):
-                kept.append(block)
+        for block in blocks_of(draft.text, failing):
+            if block.text.startswith("#"):
+                kept.append(block.text)
                 continue
-            sentences = [block[start:end] for start, end in sentence_spans(block)]
-            left = [sentence for sentence in sentences if not any(_beginning(sentence) in line for line in problems)]
+            left = [sentence.text for sentence in block.sentences if not sentence.fails]
             if left:
                 kept.append(" ".join(left))
             elif kept and kept[-1].startswith("#"):
@@ -96,8 +96,8 @@ class ExtractiveAnswerer:
         return Draft("\n\n".join(kept), notes=draft.notes)
 
     async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """Removes the sentences that a problem names."""
-        return ["" if any(_beginning(item.text) in line for line in item.problems) else None for item in failing]
+        """Removes the sentences that fail as a whole."""
+        return ["" if item.as_a_whole else None for item in failing]
 
 
 def answers_it(question: str, source: Source) -> bool:
@@ -127,11 +127,6 @@ def chosen_sources(brief: AnswerBrief, worth: Mapping[str, float]) -> list[list[
         said.add(quote)
         words += length
     return list(by_paper.values())
-
-
-def _beginning(sentence: str) -> str:
-    """The part of a sentence that a problem always shows."""
-    return " ".join(sentence.split())[:_SHOWN]
 
 
 def _title(source: Source) -> str:

@@ -141,15 +141,15 @@ def _results(experiment: Experiment) -> list[Paragraph]:
 
 
 def _discussion(experiment: Experiment) -> list[Paragraph]:
-    told, _ = _reasoned(experiment)
+    reasons, _ = _reasoned(experiment)
     supports = _SUPPORTS.get(verdict_is(experiment), "")
     answer = failed("discussion", experiment) or ((OutlineStatement(supports, ""),) if supports else ())
     # The sources follow the first finding, and may be relevant to the hypothesis that it answers.
     hypothesis = experiment.hypothesis.description
-    first = tuple(replace(item, about=f"{hypothesis} {item.about}".strip()) for item in told[:1])
+    first = tuple(replace(item, about=f"{hypothesis} {item.about}".strip()) for item in reasons[:1])
     # The introduction asks and the results answer: this is the place for what earlier work says about it.
     beside = (*questions(experiment)[1:], *plain(experiment.results))
-    return [(*answer, *first, *told[1:]), tuple(OutlineStatement("", item.about) for item in beside)]
+    return [(*answer, *first, *reasons[1:]), tuple(OutlineStatement("", item.about) for item in beside)]
 
 
 def _conclusion(experiment: Experiment) -> list[Paragraph]:
@@ -175,5 +175,5 @@ _SHARES: Mapping[SectionKind, Callable[[Experiment], list[Paragraph]]] = {
 
 def _any_of(experiment: Experiment) -> str:
     """The findings, from the first field that states them."""
-    told = (experiment.summary, experiment.results, experiment.reasoning, experiment.paper_concept.description)
-    return next((text for text in told if plain(text)), "")
+    fields = (experiment.summary, experiment.results, experiment.reasoning, experiment.paper_concept.description)
+    return next((text for text in fields if plain(text)), "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import singledispatch
 from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -124,10 +125,23 @@ class ExtractiveNeeds:
 
         Queries lose their numbers and verdicts, unless that would leave nothing of any of them.
         """
-        if isinstance(brief, AnswerBrief):
-            clauses = [part for part in parts_of(brief.sought) if part != brief.sought]
-            return (Need("N1", brief.sought, (brief.sought, *clauses)),)
-        return section_needs(brief.queries)
+        return _needs_of(brief)
+
+
+@singledispatch
+def _needs_of(brief: Brief) -> tuple[Need, ...]:
+    raise TypeError(f"no needs for {type(brief).__name__}")
+
+
+@_needs_of.register
+def _(brief: SectionBrief) -> tuple[Need, ...]:
+    return section_needs(brief.queries)
+
+
+@_needs_of.register
+def _(brief: AnswerBrief) -> tuple[Need, ...]:
+    clauses = [part for part in parts_of(brief.sought) if part != brief.sought]
+    return (Need("N1", brief.sought, (brief.sought, *clauses)),)
 
 
 def section_needs(queries: Sequence[str]) -> tuple[Need, ...]:

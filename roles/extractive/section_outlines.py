@@ -44,6 +44,8 @@ EXPECTED, APPROACH, OUTCOME = LEADS = (
     "In figures, the outcome is this:",
 )
 
+_ARTICLES = frozenset({"A", "An", "The"})
+
 _VERDICTS = (
     (("partial", "mixed", "partly"), "The hypothesis is supported in part"),
     (
@@ -104,6 +106,12 @@ def with_lead_in(lead: str, text: str) -> Paragraph:
     return (OutlineStatement(f"{lead} {first.text}", first.about), *stated[1:])
 
 
+def _after_colon(text: str) -> str:
+    """A sentence as it continues another one: an article at its beginning is in lower case."""
+    word, _, rest = text.partition(" ")
+    return f"{word.lower()} {rest}" if word in _ARTICLES else text
+
+
 def verdict_is(experiment: Experiment) -> str:
     """The verdict as the beginning of a sentence; empty when it is in the user's own words."""
     word = experiment.verdict.strip().lower()
@@ -118,7 +126,7 @@ def verdict(experiment: Experiment) -> Paragraph:
         return plain(experiment.verdict)
     if len(hypothesis) != 1 or hypothesis[0].block:
         return (OutlineStatement(f"{opening}.", ""),)
-    return (OutlineStatement(f"{opening}: {hypothesis[0].text}", ""),)
+    return (OutlineStatement(f"{opening}: {_after_colon(hypothesis[0].text)}", ""),)
 
 
 def questions(experiment: Experiment) -> Paragraph:

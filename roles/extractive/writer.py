@@ -11,10 +11,11 @@ import numpy as np
 from ...experiment import SectionKind
 from ...models.embeddings.protocol import Vectors
 from ...models.journal.streaming import TextListener
-from ...text.normalize import plain_wording
+from ...text.normalize import one_line, plain_wording
 from ...text.sentences import sentence_spans
 from ..inputs import SectionBrief, Source
 from ..protocols import Draft, FailingSentence, QuoteSpan
+from .draft_blocks import blocks_of, cites
 from .paper_outline import share_of
 from .quotable_sentences import QuotablePassage, quotable_passages
 from .section_outlines import OUTLINES, Paragraph, paragraphs
@@ -38,7 +39,7 @@ class ExtractiveWriter:
         outline, plan = OUTLINES[brief.kind], _plan(brief)
         statements = [statement for paragraph in plan for statement in paragraph]
         themes = await asyncio.to_thread(_themes, brief)
-        said = _flat(" ".join(section.text for section in brief.earlier or ()))
+        said = one_line(" ".join(section.text for section in brief.earlier or ()))
         pairs = await asyncio.to_thread(_passages_on, brief.sources, themes, said)
         matched = [number for number, statement in enumerate(statements) if statement.about][:_MOST_MATCHED]
         chosen: list[Match] = []
@@ -69,17 +70,19 @@ class ExtractiveWriter:
             notes=_shortfall(brief.kind, chosen),
         )
 
-    async def repair(self, brief: SectionBrief, draft: Draft, problems: Sequence[str]) -> Draft:
-        """The draft without the sentences that a problem names; the experiment's own statements stay."""
-        kept = [
-            " ".join(sentence for sentence in _lines(paragraph) if not any(sentence in problem for problem in problems))
-            for paragraph in draft.text.split("\n\n")
-        ]
-        return Draft("\n\n".join(text for text in kept if text), quotes=draft.quotes, notes=draft.notes)
+    async def repair(
+        self, brief: SectionBrief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
+    ) -> Draft:
+        """The draft without the quotations that fail; the experiment's own statements stay."""
+        paragraphs_kept = (
+            " ".join(sentence.text for sentence in block.sentences if not (sentence.fails and cites(sentence.text)))
+            for block in blocks_of(draft.text, failing)
+        )
+        return Draft("\n\n".join(filter(None, paragraphs_kept)), quotes=draft.quotes, notes=draft.notes)
 
     async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """Removes the sentences that a problem names; the experiment's own statements stay."""
-        return ["" if any(item.text in problem for problem in item.problems) else None for item in failing]
+        """Removes the quotations that fail; the experiment's own statements stay."""
+        return ["" if item.as_a_whole and cites(item.text) else None for item in failing]
 
     async def _near_topic(
         self, brief: SectionBrief, pairs: Sequence[tuple[Source, QuotablePassage, tuple[Theme, ...]]]
@@ -120,10 +123,6 @@ def _plan(brief: SectionBrief) -> list[Paragraph]:
     return share_of(brief.kind, brief.experiment, said)
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _passages_on(
     sources: Sequence[Source], themes: Sequence[Theme], said: str
 ) -> list[tuple[Source, QuotablePassage, tuple[Theme, ...]]]:
@@ -132,7 +131,7 @@ def _passages_on(
     for source in sources:
         for passage in quotable_passages(source.text):
             spoken = themes_in(passage.text, themes)
-            if spoken and _flat(passage.text) not in said:
+            if spoken and one_line(passage.text) not in said:
                 found.append((source, passage, tuple(spoken)))
     return found
 
@@ -156,10 +155,6 @@ def _compose(plan: Sequence[Paragraph], placed: Sequence[tuple[int, Match]]) -> 
             number += 1
         texts.append(" ".join(parts))
     return "\n\n".join(text for text in texts if text)
-
-
-def _lines(paragraph: str) -> list[str]:
-    return [paragraph[start:end] for start, end in sentence_spans(paragraph)]
 
 
 def _shortfall(kind: SectionKind, chosen: Sequence[Match]) -> tuple[str, ...]:

@@ -184,7 +184,7 @@ def test_citations_of_the_wrong_evidence_are_seen_by_an_honest_judge(runs: Runs)
     assert verdicts["unsupported"] > 20 and verdicts["supported"] > 20, verdicts
 
 
-def test_what_a_lying_judge_says_moves_no_citation_and_garbled_verdicts_are_told(runs: Runs) -> None:
+def test_a_lying_judge_moves_no_citation_and_garbled_verdicts_are_reported(runs: Runs) -> None:
     """That spans are in the chunk and marks in the text is checked of every record above."""
     lied = [end.record for end in runs.ended if end.record and end.seed not in HONEST]
     verdicts = Counter(citation["verdict"] for record in lied for citation in record["citations"])

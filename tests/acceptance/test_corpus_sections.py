@@ -91,7 +91,7 @@ def test_the_saved_json_is_what_was_printed(written: Written) -> None:
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_written_anew_the_text_is_the_same(
+def test_a_fresh_run_writes_the_same_text(
     experiment: str, written: Written, corpus_home: Path, shared_dir: Path, tmp_path: Path
 ) -> None:
     before = sections(written(experiment)[1])

@@ -106,9 +106,7 @@ def same_section(one: Written, other: Written) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_killed_run_pays_again_for_nothing_but_what_was_under_way(
-    seed: int, session: Bench, undisturbed: Written
-) -> None:
+def test_a_killed_run_pays_again_only_for_calls_in_flight(seed: int, session: Bench, undisturbed: Written) -> None:
     dice = random.Random(seed)
     # One moment in each twentieth of the run, by turns before and after an answer.
     number = min(undisturbed.calls, math.ceil((seed + dice.random()) / SEEDS * undisturbed.calls))
@@ -152,7 +150,7 @@ def test_the_same_command_twice_makes_no_call_the_second_time(session: Bench, un
     same_section(session.written("first", "second"), undisturbed)
 
 
-def test_fresh_makes_its_calls_anew_and_is_resumed_when_it_is_killed(session: Bench, undisturbed: Written) -> None:
+def test_fresh_makes_its_calls_again_and_is_resumed_when_it_is_killed(session: Bench, undisturbed: Written) -> None:
     assert session.give("first").code == 0
     chat = undisturbed.record["usage"]["llm_calls"]
     assert session.give("anew", "--fresh").code == 0
@@ -180,12 +178,12 @@ def test_two_equal_commands_at_once_pay_once(session: Bench, undisturbed: Writte
     said = []
     for line in second.stderr:
         said.append(line)
-        if "under way in another process" in line:
+        if "in progress in another process" in line:
             break
     go_on()
     other, done = finish(second), finish(first)
     assert (done.code, other.code) == (0, 0), done.err + "".join(said) + other.err
-    assert any("under way in another process" in line for line in said)
+    assert any("in progress in another process" in line for line in said)
     assert session.server.asked["second"] == 0
     assert "finished earlier" in other.err
     same_section(session.written("first", "second"), undisturbed)

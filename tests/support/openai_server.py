@@ -74,7 +74,7 @@ class Status:
 
 
 class _Server(uvicorn.Server):
-    """Stops when told to, instead of polling ten times a second."""
+    """Stops on request, instead of polling ten times a second."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

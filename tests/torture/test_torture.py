@@ -1,6 +1,6 @@
 """`kill -9` at every write of a section's run and at random moments of a paper's: `make torture`.
 
-Whatever was on disk is never paid for again, what is lost was under way, and the files come out the same, to the byte.
+Whatever was on disk is never paid for again, only calls in flight are lost, and the files are the same, to the byte.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_killed_at_each_write_in_turn_a_section_comes_out_the_same(
 def test_killed_at_the_register_and_at_each_file_a_section_comes_out_the_same(
     side: str, section: Undisturbed, server: KillingServer, template: Path, tmp_path: Path
 ) -> None:
-    """Files are written anew by each attempt, so each gets one write further than the one before it."""
+    """Each attempt writes the files again, so each gets one write further than the one before it."""
     runs = KilledRuns(server, template, tmp_path, "discussion")
     number = 1
     while runs.attempt(Write("register,file", side, number)).killed:

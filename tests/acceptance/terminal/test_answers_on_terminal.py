@@ -97,7 +97,7 @@ def test_nothing_found_leaves_a_clean_state(
         person.type("improve shorter", "There is no answer to improve.")
 
 
-def test_following_up_keeps_the_numbers_and_goes_on_in_another_shell(
+def test_following_up_keeps_the_numbers_and_continues_in_another_shell(
     home: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     with person_at(home, server, tmp_path) as person:
@@ -139,7 +139,7 @@ def test_ctrl_c_in_the_middle_of_an_answer_and_kill_lose_nothing(
         person.child.wait()
     threads = [line for line in _conversations(home) if line.startswith("chat-")]
     with person_at(home, server, tmp_path, "--thread", threads[0]) as person:
-        person.sees("A question was stopped", "`resume` goes on with it.")
+        person.sees("Interrupted question: ", "`resume` continues it.")
         person.type("resume", "Resuming this question", "Research Results", "References", "Next steps")
     answered = [body for body in server.requests if body not in librarian.hung]
     assert len({str(body["messages"]) for body in answered}) == len(answered), "no answer was paid for twice"
@@ -152,7 +152,7 @@ def _conversations(home: Path) -> list[str]:
     return [entry.thread_id for entry in ConversationRegister(Home(home).runs).all()]
 
 
-def test_a_model_that_refuses_is_told_by_its_stage(home: Path, tmp_path: Path, librarian: Librarian) -> None:
+def test_a_refusing_model_is_reported_with_its_stage(home: Path, tmp_path: Path, librarian: Librarian) -> None:
     from tests.support.openai_server import Status
 
     def refuse_writing(body: Json) -> Any:

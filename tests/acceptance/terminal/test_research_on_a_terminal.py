@@ -130,7 +130,7 @@ def test_a_draft_that_breaks_off_is_said_to_start_over(server: FakeOpenAI, home:
     assert "That was a draft" not in after
 
 
-def test_ctrl_c_in_the_middle_of_an_answer_pauses_and_the_same_command_goes_on(server: FakeOpenAI, home: Path) -> None:
+def test_ctrl_c_in_the_middle_of_an_answer_pauses_and_the_same_command_resumes(server: FakeOpenAI, home: Path) -> None:
     given = ("research", QUESTION, "--home", home)
     settings = {"CHAT_MODEL": "m", "CHAT_BASE_URL": server.base_url}
     server.gate = Gate(after=14)

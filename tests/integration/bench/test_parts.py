@@ -16,7 +16,7 @@ from tests.support.cli_process import ROOT, environment
 PAPERS = ("le2020treeheatr", "moxon2024evaluation", "olah2020overview")
 SETS = ("manubot-citances", "pubmedqa")
 DOCUMENTS = 6
-SHORT = ("startup", "journal", "retrieval")  # the others are long
+SHORT = ("startup",)  # the others are long
 RUBRIC = {
     "id": "q1",
     "question": "What does treeheatr show of a decision tree?",

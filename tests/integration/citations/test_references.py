@@ -58,7 +58,7 @@ def test_numbers_order_the_numeric_list(library: dict[str, Paper]) -> None:
     ]
 
 
-def test_odd_entries_are_mended_for_reading() -> None:
+def test_odd_entries_are_repaired_for_reading() -> None:
     papers = list(parse_bibliography(ODD, source="odd.bib").papers.values())
     texts = {entry.key: entry.text for entry in build_references(papers, "key").entries}
     assert "Jouni Sirén" in texts["se2020"] or "Sirén, Jouni" in texts["se2020"]

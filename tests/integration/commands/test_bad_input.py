@@ -294,7 +294,7 @@ def test_it_is_named_in_one_line_and_nothing_is_changed(
     assert not (place.folder / "new").exists()
 
 
-def test_the_same_command_works_once_the_input_is_mended(place: Place, citeloom: Citeloom) -> None:
+def test_the_same_command_works_once_the_input_is_corrected(place: Place, citeloom: Citeloom) -> None:
     place.endpoint(CHAT_API_KEY="wrong-key-9c1d")
     command = ("discussion", "--exp", place.exp, "--home", place.home, "--out", place.folder / "out", "--json")
     assert citeloom(*command, **place.settings).code == 2

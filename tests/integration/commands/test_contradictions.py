@@ -113,7 +113,7 @@ def test_nonsense_is_no_contradiction(citeloom: Citeloom, home: Path, server: Fa
     assert server.calls() == 12  # each pair twice, and no more
 
 
-def test_a_budget_pauses_and_the_command_named_goes_on(citeloom: Citeloom, home: Path, server: FakeOpenAI) -> None:
+def test_a_budget_pauses_and_the_suggested_command_resumes(citeloom: Citeloom, home: Path, server: FakeOpenAI) -> None:
     server.behaviour = judging(lambda _: ("A1", "B1"))
     paused = citeloom(*TOPIC, "--max-calls", "4", "--home", home, **chat(server))
     assert paused.code == 3 and server.calls() == 4

@@ -1,4 +1,4 @@
-"""Conversations from the command line and from Python: listed, shown, exported, deleted, gone on with."""
+"""Conversations from the command line and from Python: listed, shown, exported, deleted, continued."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_passages_that_the_model_could_not_read_are_said_everywhere(
 def test_a_run_whose_passages_were_read_says_so_and_ends_well(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
-    done = citeloom("discussion", "--exp", exp, "--home", home, "--out", tmp_path, "--json", **chat(server))
+    done = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--json", **chat(server))
     passages, sentences = done.json["coverage"]["passages"], done.json["coverage"]["sentences"]
     assert done.code == 0 and passages["read"] > 0 == passages["unreadable"]
     assert sentences["judged"] + sentences["unjudged"] == sentences["cited"] > 0

@@ -13,8 +13,8 @@ from typing import Any
 import ormsgpack
 import pytest
 
+from citeloom import open_library, research
 from tests.integration.commands.conftest import Citeloom
-from tests.support.cli_process import run
 from tests.support.openai_server import FakeOpenAI
 
 KEY = "sk-of-the-user-4711"
@@ -25,8 +25,8 @@ QUESTION = "How do ensembles help?"
 def begun(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a finished run and a conversation, without a chat model; to be copied."""
     home = Path(shutil.copytree(sample_home, tmp_path_factory.mktemp("begun") / "home"))
-    done = run("research", QUESTION, "--home", home, "--json", cwd=home.parent)
-    assert done.code == 0, done.err
+    with open_library(home) as library:
+        research(library, QUESTION)
     return home
 
 

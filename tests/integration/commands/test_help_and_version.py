@@ -33,7 +33,7 @@ def test_the_help_of_paper_has_fields_and_an_example(citeloom: Citeloom) -> None
     shown = " ".join(citeloom("paper", "--help").out.split())
     for named in ("hypothesis{description", "metrics{}", "plots[{path, caption}]", "reasoning", "discussion: "):
         assert named in shown
-    assert "Example: python cli.py paper --exp exp.json" in shown
+    assert "Example: python cli.py paper exp.json" in shown
 
 
 @pytest.mark.parametrize("command", ["paper", "discussion"])

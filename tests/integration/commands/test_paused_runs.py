@@ -1,4 +1,4 @@
-"""Runs that stop early: everything is kept, exit code 3, and the same command goes on."""
+"""Runs that stop early: completed calls are kept, exit code 3, and the same command resumes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def chat(server: FakeOpenAI, **settings: str) -> dict[str, str]:
     }
 
 
-def test_a_busy_server_pauses_the_run_and_the_same_command_goes_on(
+def test_a_busy_server_pauses_the_run_and_the_same_command_resumes_it(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
     command = ("discussion", "--exp", exp, "--home", home, "--json")
@@ -96,7 +96,7 @@ def withdrawing(server: FakeOpenAI):  # type: ignore[no-untyped-def]
     return behave
 
 
-def test_a_server_that_is_gone_pauses_the_run_and_one_that_is_back_goes_on(
+def test_an_unreachable_server_pauses_the_run_which_resumes_when_it_is_back(
     citeloom: Citeloom, home: Path, exp: Path
 ) -> None:
     command = ("discussion", "--exp", exp, "--home", home, "--json")
@@ -117,7 +117,9 @@ def test_a_server_that_is_gone_pauses_the_run_and_one_that_is_back_goes_on(
         assert done.json["usage"]["llm_calls"] <= server.answered + back.answered
 
 
-def test_ctrl_c_pauses_a_run_that_the_same_command_goes_on_with(home: Path, exp: Path, tmp_path: Path) -> None:
+def test_ctrl_c_pauses_a_run_that_the_same_command_resumes(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
     with KillingServer() as server:
         settings = {**chat(server), "CHAT_API_KEY": "first"}
         command = ("discussion", "--exp", exp, "--home", home, "--json")
@@ -131,10 +133,10 @@ def test_ctrl_c_pauses_a_run_that_the_same_command_goes_on_with(home: Path, exp:
         assert done.err.splitlines()[-1].startswith("Interrupted.") and "same command" in done.err
         assert f"cli.py discussion --exp {exp}" in done.err.splitlines()[-1]
         assert "Traceback" not in done.err
-        resumed = finish(start(*command, cwd=tmp_path, settings={**settings, "CHAT_API_KEY": "second"}))
+        resumed = citeloom(*command, **{**settings, "CHAT_API_KEY": "second"})
         assert resumed.code == 0, resumed.err
         assert resumed.json["usage"]["llm_calls"] <= server.asked["first"] + server.asked["second"]
-        # Of the first process's calls only those under way at Ctrl-C are asked for again.
+        # Of the first process's calls only those in flight at Ctrl-C are made again.
         assert server.asked["second"] <= resumed.json["usage"]["llm_calls"]
 
 
@@ -168,7 +170,7 @@ def test_a_bad_bib_entry_is_named_and_the_others_are_kept(
 
 @pytest.mark.long
 def test_a_budget_holds_over_kills(home: Path, exp: Path, tmp_path: Path) -> None:
-    """What was under way at a kill may have been paid for: it counts, though nobody was left to note it."""
+    """Calls in flight at a kill may have been paid for, so they count."""
     limit = 12
     with KillingServer() as server:
         for key in ("first", "second", "third"):
@@ -199,9 +201,7 @@ def test_a_full_disk_under_the_output_is_said_in_one_line(tmp_path: Path, home: 
     assert "Traceback" not in done.stderr
 
 
-def test_an_ingest_stops_before_its_limit_and_goes_on_with_what_it_kept(
-    citeloom: Citeloom, server: FakeOpenAI, tmp_path: Path
-) -> None:
+def test_an_ingest_stops_before_its_limit_and_resumes(citeloom: Citeloom, server: FakeOpenAI, tmp_path: Path) -> None:
     settings = {
         "EMBEDDING_MODEL": "fake-embedding",
         "EMBEDDING_BASE_URL": server.base_url,

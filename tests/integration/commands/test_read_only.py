@@ -36,7 +36,7 @@ def read_only(home: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def denied(read_only: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same for root too, whom no mode stops: what asks whether it may write is told no."""
+    """The same for root, whom file modes do not stop: checks for write access are made to fail."""
     allowed = os.access
 
     def access(path: os.PathLike[str], mode: int) -> bool:

@@ -31,10 +31,11 @@ def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, ho
     lines = done.err.splitlines()
     assert lines[0] == f"Home: {home}"
     for said in (
-        "stage 1, papers: 3",
-        "stage 2, passages: ",
-        "stage 3, evidence: ",
-        "stage 4, ",
+        "question across papers",
+        "3 papers found by their summaries and passages",
+        " passages to read",
+        " findings from ",
+        "writing the answer from ",
         "Passages that may be relevant, but none answers the question: ",
         "--out DIR",
     ):
@@ -153,7 +154,7 @@ def test_bad_input_is_one_line_and_changes_nothing(
     assert citeloom("runs", "list", "--home", home, "--json").json == []
 
 
-def test_an_empty_home_is_told_how_to_be_filled(citeloom: Citeloom, tmp_path: Path) -> None:
+def test_an_empty_home_names_the_command_that_fills_it(citeloom: Citeloom, tmp_path: Path) -> None:
     done = citeloom("research", QUESTION, "--home", tmp_path / "nowhere")
     assert done.code == 2 and "ingest" in done.err and not (tmp_path / "nowhere").exists()
 

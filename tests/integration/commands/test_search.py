@@ -26,6 +26,7 @@ def test_search_gives_passages(citeloom: Citeloom, home: Path, mode: str) -> Non
     assert all(heading in shown.out for heading in ("key", "page", "section", "sentence"))
 
 
+@pytest.mark.long
 def test_search_with_the_cross_encoder(citeloom: Citeloom, home: Path) -> None:
     def found(*options: str, **settings: str) -> list[tuple[str, float]]:
         done = citeloom("--home", home, "search", "does scaling help wearers?", "--json", *options, **settings)
@@ -148,24 +149,24 @@ def test_an_older_home_is_searched_at_once(citeloom: Citeloom, home: Path) -> No
     assert again.json == done.json and "Building" not in again.err
 
 
-def test_a_broken_index_is_mended_by_doctor(citeloom: Citeloom, home: Path) -> None:
+def test_doctor_repairs_a_broken_index(citeloom: Citeloom, home: Path) -> None:
     (home / "fulltext" / "meta.json").write_text("broken", encoding="utf-8")
     done = citeloom("--home", home, "search", "temperature")
-    assert done.code == 2 and "doctor --mend" in done.errors[0]
+    assert done.code == 2 and "doctor --repair" in done.errors[0]
     assert citeloom("--home", home, "doctor").code == 1
-    assert citeloom("--home", home, "doctor", "--mend").code == 0
+    assert citeloom("--home", home, "doctor", "--repair").code == 0
     assert citeloom("--home", home, "search", "temperature").code == 0
 
 
-def test_vectors_that_cannot_be_read_are_named_and_mended(citeloom: Citeloom, home: Path) -> None:
+def test_vectors_that_cannot_be_read_are_reported_and_repaired(citeloom: Citeloom, home: Path) -> None:
     before = citeloom("--home", home, "search", "temperature scaling", "--json").json
     (home / "chroma" / "chroma.sqlite3").write_bytes(b"no database any more " * 500)
     broken = citeloom("--home", home, "search", "temperature scaling")
-    assert broken.code == 2 and "doctor --mend" in broken.errors[0] and "chroma" in broken.errors[0]
+    assert broken.code == 2 and "doctor --repair" in broken.errors[0] and "chroma" in broken.errors[0]
     assert citeloom("--home", home, "papers", "list").code == 0
     named = citeloom("--home", home, "doctor")
     assert named.code == 1 and "problem: vectors: " in named.out
-    mended = citeloom("--home", home, "doctor", "--mend")
+    mended = citeloom("--home", home, "doctor", "--repair")
     assert mended.code == 0 and "reindexed from their files" in mended.out, mended.err
     assert (home / "chroma-damaged").is_dir()
     assert citeloom("--home", home, "search", "temperature scaling", "--json").json == before

@@ -32,7 +32,7 @@ def test_lines_of_a_pipe_are_carried_out_one_after_the_other(home: Path, tmp_pat
     assert not (home / "chat_history").exists()
 
 
-def test_what_fails_is_told_and_the_rest_is_done(home: Path, tmp_path: Path) -> None:
+def test_a_failing_line_is_reported_and_the_others_are_carried_out(home: Path, tmp_path: Path) -> None:
     done = piped("summary 1\nlst\nlist\nquit\nlist\n", home, tmp_path)
     assert done.returncode == 2
     assert "no list that 1 could refer to" in done.stderr

@@ -82,7 +82,9 @@ def test_unknown_commands_get_a_near_one(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_an_empty_library_is_said_at_once_and_the_shell_goes_on_when_papers_come(home: Path, tmp_path: Path) -> None:
+def test_an_empty_library_is_reported_at_once_and_the_shell_works_when_papers_are_added(
+    home: Path, tmp_path: Path
+) -> None:
     empty = tmp_path / "later"
     with shell("--home", empty, cwd=tmp_path) as person:
         person.sees(f"The library is empty. Index your papers first: python {CLI} ingest PAPERS --bib FILE.", PROMPT)
@@ -92,7 +94,7 @@ def test_an_empty_library_is_said_at_once_and_the_shell_goes_on_when_papers_come
 
 
 @pytest.mark.long
-def test_a_library_that_cannot_be_opened_is_told_at_the_prompt(home: Path, tmp_path: Path) -> None:
+def test_a_library_that_cannot_be_opened_is_reported_at_the_prompt(home: Path, tmp_path: Path) -> None:
     with shell(
         "--home", home, cwd=tmp_path, EMBEDDING_MODEL="another", EMBEDDING_BASE_URL="http://127.0.0.1:9"
     ) as person:
@@ -121,6 +123,7 @@ def test_lines_are_remembered_and_completed(home: Path, tmp_path: Path) -> None:
         person.type("", "Key: varga2021calibration")
 
 
+@pytest.mark.long
 def test_ctrl_c_pauses_a_section_and_resume_pays_for_no_call_twice(home: Path, exp: Path, tmp_path: Path) -> None:
     hung: list[Json] = []
 

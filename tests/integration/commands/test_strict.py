@@ -75,7 +75,7 @@ def test_strict_leaves_the_same_out_of_every_format_and_lists_it(discussion: Any
     discussion()
     calls = server.calls()
     done, files = discussion("--strict")
-    assert server.calls() == calls, "what was finished is rendered anew, no model is asked"
+    assert server.calls() == calls, "a finished run is rendered again without a model call"
     for name, text in files.items():
         for words in (*MARKS, *CLAIMS):
             assert words not in text, f"{words} in {name}"

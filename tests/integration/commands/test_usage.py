@@ -20,7 +20,7 @@ def chat(server: FakeOpenAI, **settings: str) -> dict[str, str]:
     return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url, "TOP_K_INITIAL": "3", **settings}
 
 
-def test_a_budget_pauses_the_run_and_the_command_it_names_goes_on(
+def test_a_budget_pauses_the_run_and_the_suggested_command_resumes_it(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
     command = ("discussion", "--exp", exp, "--home", home, "--json")
@@ -129,7 +129,7 @@ def reads(server: FakeOpenAI) -> int:
     return names.count("PassageReading")
 
 
-def test_pruning_keeps_what_a_paused_run_goes_on_from_and_what_runs_cost(
+def test_pruning_keeps_answers_of_paused_runs_and_the_cost_of_runs(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
     assert citeloom("discussion", "--exp", exp, "--home", home, **chat(server)).code == 0
@@ -163,7 +163,7 @@ def test_only_rejected_answers_are_pruned_when_asked_for_those(citeloom: Citeloo
     assert citeloom("journal", "stats", "--json", "--home", home).json["answers"] == 1
 
 
-def test_pruning_wants_to_be_told_what(citeloom: Citeloom, home: Path) -> None:
+def test_pruning_requires_a_selection(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("journal", "prune", "--home", home)
     assert done.code == 2 and "--older-than" in done.errors[0]
 
@@ -188,3 +188,8 @@ def test_a_journal_of_the_first_version_keeps_its_count(citeloom: Citeloom, home
     (row,) = citeloom("usage", "--json", "--home", home).json["runs"]
     assert (row["run"], row["llm_calls"], row["journal_hits"]) == ("old-run", 1, 1)
     assert (row["input_tokens"], row["output_tokens"]) == (100, 40)
+
+
+def test_an_empty_journal_says_that_it_is_empty(citeloom: Citeloom, home: Path) -> None:
+    stats = citeloom("journal", "stats", "--home", home)
+    assert stats.code == 0 and "empty" in stats.out and "0 answers" not in stats.out

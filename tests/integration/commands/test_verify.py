@@ -39,6 +39,9 @@ def test_each_citation_can_be_checked_without_the_library(citeloom: Citeloom, wr
         assert citation["chunk_text"][citation["start"] : citation["end"]] == citation["quote"]
     done = citeloom("verify", written, "--home", home)
     assert done.code == 0 and "all hold" in done.err and not done.out
+    of_sources = [trace for trace in record["numbers"] if "evidence_id" in (trace["found"] or {})]
+    assert f"and {len(of_sources)} numbers were checked" in done.err
+    assert f"{len(record['numbers']) - len(of_sources)} numbers of the experiment" in done.err
 
 
 def _set(name: str, field: str, value: Any) -> Change:

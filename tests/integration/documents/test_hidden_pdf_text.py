@@ -1,4 +1,4 @@
-"""Words of a PDF that nobody sees, white or tiny, are read like all others, so they are told of by what they say."""
+"""Words of a PDF that nobody sees, white or tiny, are read like all others, so they are flagged by their content."""
 
 from __future__ import annotations
 

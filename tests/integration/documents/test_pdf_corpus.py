@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,7 @@ ALSO_MARKDOWN = (
     "zietz2018network",
 )
 KEYS = (*ALSO_MARKDOWN, "gao2023enabling")
+LONGEST = "ching2018opportunities"  # of 122 pages
 _NUMBER = re.compile(r"^(?:appendix )?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)*)[.:]?\s+(?=\S)")
 
 
@@ -38,6 +41,11 @@ def read(path: Path) -> ParsedPaper:
 @pytest.fixture
 def pdfs(shared_dir: Path) -> Path:
     return shared_dir / "corpus" / "pdfs"
+
+
+def each(keys: Sequence[str]) -> list[Any]:
+    """The papers as parameters of a test."""
+    return [pytest.param(key, marks=pytest.mark.long if key == LONGEST else ()) for key in keys]
 
 
 def chunks_of(paper: ParsedPaper) -> list[Chunk]:
@@ -57,14 +65,14 @@ def scores(pdfs: Path, key: str) -> tuple[float, float]:
     return len(wanted & found) / len(wanted), len(wanted & found) / len(found)
 
 
-@pytest.mark.parametrize("key", ALSO_MARKDOWN)
+@pytest.mark.parametrize("key", each(ALSO_MARKDOWN))
 def test_headings_are_those_of_the_markdown(pdfs: Path, key: str) -> None:
     recall, precision = scores(pdfs, key)
     assert recall >= 0.8
     assert precision >= 0.6
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", each(KEYS))
 def test_every_chunk_stands_on_the_pages_it_names(pdfs: Path, key: str) -> None:
     paper = read(pdfs / f"{key}.pdf")
     pages = pages_by_pdfium(pdfs / f"{key}.pdf")
@@ -80,7 +88,7 @@ def test_every_chunk_stands_on_the_pages_it_names(pdfs: Path, key: str) -> None:
             assert share_on(part, pages[chunk.page - 1 + number]) >= 0.7 or len(part) < 8, (chunk.id, number)
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", each(KEYS))
 def test_what_every_page_repeats_and_the_references_are_kept_out(pdfs: Path, key: str) -> None:
     chunks = chunks_of(read(pdfs / f"{key}.pdf"))
     assert not [chunk.section for chunk in chunks if chunk.section.lower().strip("0123456789 ") == "references"]

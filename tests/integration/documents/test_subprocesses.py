@@ -152,7 +152,7 @@ def test_a_program_gets_no_key_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path
     ],
     ids=["a long complaint", "its own limit of memory", "killed", "output without end", "no end"],
 )
-def test_how_pandoc_failed_is_told_in_one_line(
+def test_a_failure_of_pandoc_is_reported_in_one_line(
     program: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     script = tmp_path / "pandoc"
@@ -172,6 +172,6 @@ def test_the_memory_of_pandoc_itself_is_bounded(tmp_path: Path) -> None:
         pandoc(["--from", "html", "--to", "gfm", "--", str(wide)], seconds=PATIENCE, megabytes=64)
 
 
-def test_a_program_that_is_not_there_is_told() -> None:
+def test_a_missing_program_is_reported() -> None:
     done = run(["/nowhere/pandoc"], seconds=PATIENCE)
     assert done.code == 127 and "No such file" in done.errors

@@ -155,7 +155,7 @@ async def test_a_question_is_answered_or_not_on_the_server(client: LangGraphClie
     assert values["text"]
 
 
-async def test_a_run_streams_stops_where_it_is_told_and_goes_on(
+async def test_a_run_streams_stops_at_its_interrupt_and_resumes(
     server: Server, client: LangGraphClient, experiment: dict[str, Any]
 ) -> None:
     thread = await new_thread(client)

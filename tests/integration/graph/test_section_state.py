@@ -44,7 +44,7 @@ async def test_only_the_section_comes_out(graph: SectionGraph, experiment: dict[
     assert answer["result"]["citations"]
 
 
-async def test_a_thread_that_is_given_another_section_begins_anew(
+async def test_a_thread_that_is_given_another_section_starts_from_the_beginning(
     graph: SectionGraph, experiment: dict[str, Any]
 ) -> None:
     await graph.ainvoke({"section": "discussion", "experiment": experiment}, CONFIG)
@@ -62,7 +62,7 @@ async def test_a_thread_that_is_given_another_section_begins_anew(
             assert second[name] == fresh[name], name
 
 
-async def test_an_earlier_section_is_not_taken_for_the_one_under_way(
+async def test_an_earlier_section_is_not_taken_for_the_current_one(
     graph: SectionGraph, experiment: dict[str, Any]
 ) -> None:
     await graph.ainvoke({"section": "discussion", "experiment": experiment}, CONFIG)

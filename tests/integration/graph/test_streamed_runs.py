@@ -79,7 +79,7 @@ async def told(stream: AsyncIterator[Event]) -> list[Event]:
 
 
 def tokens(events: list[Event]) -> list[str]:
-    """The pieces of the draft since it last began anew."""
+    """The pieces of the draft since its last restart."""
     last = max((place for place, event in enumerate(events) if event["kind"] == "restarted"), default=-1)
     return [event["text"] for event in events[last + 1 :] if event["kind"] == "token"]
 
@@ -91,7 +91,7 @@ def the_end(events: list[Event]) -> DoneEvent:
     return last
 
 
-async def test_a_section_is_told_as_it_is_written(session: Opened, server: FakeOpenAI, experiment: Any) -> None:
+async def test_a_section_streams_while_it_is_written(session: Opened, server: FakeOpenAI, experiment: Any) -> None:
     came = await told(astream_section(session(), "discussion", experiment))
     done = the_end(came)
     assert len(tokens(came)) > 20
@@ -99,7 +99,7 @@ async def test_a_section_is_told_as_it_is_written(session: Opened, server: FakeO
     assert not done["differs"]
     assert done["answered"]
     assert "[E" not in "".join(tokens(came))
-    # What is cited was found before, and is told once, before the text that shows it.
+    # A citation is of evidence found before, and is emitted once, before the text that shows it.
     cited = [event for event in came if event["kind"] == "citation"]
     found = {event["id"]: event for event in came if event["kind"] == "evidence"}
     assert [event["evidence_id"] for event in cited] == [
@@ -116,7 +116,7 @@ async def test_a_section_is_told_as_it_is_written(session: Opened, server: FakeO
     assert done["result"]["references"][0]["text"] not in "".join(tokens(came))
 
 
-async def test_a_question_is_told_as_it_is_answered(session: Opened, server: FakeOpenAI) -> None:
+async def test_an_answer_streams_while_it_is_written(session: Opened, server: FakeOpenAI) -> None:
     opened = session()
     came = await told(astream_research(opened, QUESTION))
     done = the_end(came)
@@ -125,7 +125,7 @@ async def test_a_question_is_told_as_it_is_answered(session: Opened, server: Fak
     assert not done["differs"]
     assert done["answered"]
     calls = server.calls()
-    # What is finished is told at once, and costs nothing.
+    # A finished run emits its result at once, and costs nothing.
     again = await told(astream_research(opened, QUESTION))
     assert [event["kind"] for event in again] == ["done"]
     assert the_end(again)["differs"]
@@ -133,7 +133,7 @@ async def test_a_question_is_told_as_it_is_answered(session: Opened, server: Fak
     assert server.calls() == calls
 
 
-async def test_a_text_that_the_checks_changed_is_told_to_differ(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_text_that_the_checks_changed_is_marked_as_changed(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes(DRAFT + " Others agree (Jones et al., 2021) [E99].")
     came = await told(astream_research(session(max_repairs=0), QUESTION))
     done = the_end(came)
@@ -144,7 +144,7 @@ async def test_a_text_that_the_checks_changed_is_told_to_differ(session: Opened,
     assert done["text"].startswith(draft[:60])
 
 
-async def test_a_repair_is_not_told_as_tokens(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_repair_emits_no_tokens(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writes("Nobody knows [E99].", repaired=DRAFT)
     came = await told(astream_research(session(), QUESTION))
     done = the_end(came)
@@ -163,7 +163,7 @@ async def test_a_question_that_is_declined_streams_nothing(session: Opened, serv
     assert done["result"]["citations"] == []
 
 
-async def test_a_draft_whose_stream_breaks_off_begins_anew(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_draft_whose_stream_breaks_off_restarts(session: Opened, server: FakeOpenAI) -> None:
     broken: list[Fault] = ["cut"]
 
     def behaviour(body: Json) -> Json | Fault | None:
@@ -205,7 +205,7 @@ async def test_a_stream_that_is_closed_pauses_the_run_and_loses_only_the_call_in
     assert the_end(came)["result"]["usage"]["llm_calls"] == server.answered - 1
 
 
-async def test_who_asks_for_what_is_under_way_waits_and_is_told_the_end(
+async def test_a_caller_of_a_run_in_progress_waits_and_gets_its_result(
     session: Opened, server: FakeOpenAI, experiment: Any
 ) -> None:
     opened = session()
@@ -223,7 +223,7 @@ async def test_a_budget_that_is_reached_ends_the_stream_with_its_error(session: 
     assert server.calls() == 2
 
 
-async def test_what_never_comes_is_told_as_an_error_after_a_restart(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_stream_that_never_completes_emits_a_restart_and_an_error(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = lambda body: "cut" if body.get("stream") else writes(DRAFT)(body)
     came: list[Event] = []
     with pytest.raises(PausedError):

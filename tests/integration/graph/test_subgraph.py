@@ -121,7 +121,7 @@ def test_a_finished_paper_is_shown_again_without_a_call(whole: Whole) -> None:
         pytest.param("writing: writing the discussion", id="in-the-second-section-while-it-is-written"),
     ],
 )
-def test_a_killed_parent_goes_on_inside_the_section(home: Path, whole: Whole, kill_at: str) -> None:
+def test_a_killed_parent_resumes_inside_the_section(home: Path, whole: Whole, kill_at: str) -> None:
     with FakeOpenAI() as server:
         killed = run_example(home, server.base_url, kill_at=kill_at)
         assert killed.returncode == -signal.SIGKILL, killed.stderr

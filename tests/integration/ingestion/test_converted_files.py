@@ -33,7 +33,7 @@ def test_an_unchanged_file_starts_no_reader(pdf: Path, library: Library, monkeyp
     assert "made the PDF reader fail" in asyncio.run(ingest(library, [pdf])).refused[0].reason
 
 
-def test_a_broken_entry_is_read_anew(pdf: Path, library: Library) -> None:
+def test_a_broken_entry_is_converted_again(pdf: Path, library: Library) -> None:
     asyncio.run(ingest(library, [pdf]))
     (entry,) = entries(library)
     entry.write_text('{"stamp": ', encoding="utf-8")

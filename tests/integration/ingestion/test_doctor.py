@@ -1,4 +1,4 @@
-"""A library that was damaged for real is named by `doctor`, and mended equals one that never was."""
+"""`doctor` reports real damage to a library, and a repaired library equals an undamaged one."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def sound(papers: Path, home: Home) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("damage", "named"), DAMAGE.values(), ids=DAMAGE.keys())
-async def test_damage_is_named_and_mended(
+async def test_damage_is_reported_and_repaired(
     sound: dict[str, Any], open_library: Callable[..., Library], damage: Damage, named: str
 ) -> None:
     library = open_library()
@@ -192,7 +192,7 @@ async def test_an_index_that_has_lost_its_vectors_is_named_and_made_again(
     assert after == before
 
 
-async def test_what_cannot_be_mended_is_named_and_the_rest_is(
+async def test_what_cannot_be_repaired_is_reported_and_the_rest_is_repaired(
     sound: dict[str, Any], papers: Path, open_library: Callable[..., Library]
 ) -> None:
     library = open_library()

@@ -11,7 +11,7 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.errors import WRONG_INPUT
-from citeloom.ingestion.doctor import examine, mend
+from citeloom.ingestion.doctor import examine, repair
 from citeloom.ingestion.ingest import ingest, remove
 from citeloom.stores.fulltext import FullText, FullTextError
 from citeloom.stores.home import Home
@@ -120,7 +120,7 @@ async def test_a_rebuilding_that_was_killed_is_begun_again(
     assert open_library().fulltext.entries() == wanted
 
 
-async def test_a_broken_index_is_named_and_mended(
+async def test_a_broken_index_is_reported_and_repaired(
     home: Home, papers: Path, open_library: Callable[..., Library]
 ) -> None:
     library = open_library()
@@ -130,21 +130,21 @@ async def test_a_broken_index_is_named_and_mended(
     broken = open_library()
     with pytest.raises(FullTextError, match="cannot be read") as raised:
         found(broken, "loom")
-    assert raised.value.exit_code == WRONG_INPUT and "doctor --mend" in raised.value.help
+    assert raised.value.exit_code == WRONG_INPUT and "doctor --repair" in raised.value.help
     assert "full text" in problems(broken)[0]
     assert len(broken.papers()) == 2
-    await mend(broken)
+    await repair(broken)
     assert problems(broken) == [] and found(broken, "loom")
 
 
-async def test_stale_words_are_found_and_mended(library: Library, papers: Path) -> None:
+async def test_stale_words_are_found_and_repaired(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     chunks = library.paper_chunks("ada2020")
     library.fulltext.put({"ada2020": [replace(chunks[0], text="other words")]})
     library.fulltext.put({"ghost1999": [replace(chunks[0], id="ghost1999:00000", key="ghost1999")]})
     assert problems(library) == ["full text: differs for: ada2020, ghost1999"]
     assert not [name for name in found(library, "loom", 50) if name.startswith("ghost")]
-    await mend(library)
+    await repair(library)
     assert problems(library) == []
 
 

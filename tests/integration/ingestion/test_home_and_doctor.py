@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.errors import WRONG_INPUT, InputError
-from citeloom.ingestion.doctor import examine, mend
+from citeloom.ingestion.doctor import examine, repair
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
@@ -87,7 +87,7 @@ async def test_missing_vectors_are_found_and_made_again(library: Library, papers
     library.store.delete_chunks(["ada2020:00001", "ada2020:00002"])
     library.store.delete_summaries(["grace2021"])
     assert "ada2020, grace2021" in problems(library)[0]
-    await mend(library)
+    await repair(library)
     await ingest(library, [papers])
     assert problems(library) == []
     assert library.store.chunk_total() == library.chunk_count()
@@ -102,7 +102,7 @@ async def test_orphans_are_found_and_dropped(library: Library, papers: Path) -> 
     assert "records without a paper" in problems(library)[0]
     query = await library.embedding.embed_query("loom outcome")
     assert {chunk.key for chunk, _ in nearest(library, query, 5)} == {"grace2021"}
-    await mend(library)
+    await repair(library)
     assert problems(library) == []
     assert library.store.summary_keys() == {"grace2021"}
 

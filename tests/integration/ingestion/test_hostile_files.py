@@ -262,9 +262,7 @@ async def test_a_link_that_is_given_itself_is_taken_in(folder: Path, library: Li
     assert (await ingest(library, [other])).added == ("good",)
 
 
-async def test_a_file_that_became_a_link_is_not_read_when_the_index_is_made_anew(
-    folder: Path, library: Library
-) -> None:
+async def test_a_file_that_became_a_link_is_not_read_when_the_index_is_rebuilt(folder: Path, library: Library) -> None:
     (folder / "x.md").write_text(GOOD, encoding="utf-8")
     await ingest(library, [folder])
     (folder / "x.md").unlink()
@@ -274,7 +272,7 @@ async def test_a_file_that_became_a_link_is_not_read_when_the_index_is_made_anew
     assert "sesame" not in texts(library)
 
 
-async def test_a_file_that_became_too_large_keeps_its_paper_when_the_index_is_made_anew(
+async def test_a_file_that_became_too_large_keeps_its_paper_when_the_index_is_rebuilt(
     folder: Path, library: Library
 ) -> None:
     (folder / "x.md").write_text(GOOD, encoding="utf-8")

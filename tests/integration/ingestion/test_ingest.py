@@ -179,7 +179,7 @@ async def test_only_what_was_in_the_folder_is_pruned(library: Library, papers: P
 
 
 async def test_a_file_renamed_with_its_entry_takes_the_new_key(library: Library, papers: Path) -> None:
-    """The user's own word on the key goes before what the text tells."""
+    """The key that the user gives takes precedence over the text."""
     await ingest(library, [papers])
     before = len(embedded(library))
     (papers / "ada2020.md").rename(papers / "lovelace1843.md")
@@ -232,7 +232,7 @@ async def test_vectors_are_kept_between_libraries(
     assert (report.added, report.chunks_embedded, len(embedded(library))) == (("ada2020",), 0, before)
 
 
-async def test_the_plan_is_told_before_any_work(library: Library, papers: Path) -> None:
+async def test_the_plan_is_reported_before_any_work(library: Library, papers: Path) -> None:
     events: list[object] = []
     await ingest(library, [papers], on_event=events.append)
     plan = events[0]

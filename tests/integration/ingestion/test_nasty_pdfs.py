@@ -84,7 +84,7 @@ def test_a_reader_that_hangs_is_stopped(tmp_path: Path) -> None:
         read_pdf_apart(pipe, seconds=2)
 
 
-def test_a_reader_that_dies_is_told(nasty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_dies_is_reported(nasty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf_subprocess, "_READER", "no_such_module_anywhere")
     with pytest.raises(PdfRefusedError, match="made the PDF reader fail"):
         read_pdf_apart(nasty / "multicolumn.pdf")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.ingestion.doctor import examine, mend
+from citeloom.ingestion.doctor import examine, repair
 from citeloom.ingestion.ingest import ingest, remove
 from citeloom.ingestion.rebuild import rebuild
 from citeloom.stores.home import Home
@@ -175,9 +175,9 @@ async def test_passages_of_no_note_are_dropped_and_missing_ones_made_again(
     library.store.put_passages({"ghost1999:00000": ("a ghost", vector)})
     assert problems(library) == ["vectors: 1 record without a paper: note ghost1999:00000"]
     assert all(key != "ghost1999" for key, _ in await matches(library, "a ghost"))
-    await mend(library)
+    await repair(library)
     library.store.delete_passages(["ada2020:00000"])
-    await mend(library)
+    await repair(library)
     await ingest(library, [papers])
     assert problems(library) == [] and (await matches(library))[0] == ("ada2020", NOTE)
 

@@ -84,7 +84,7 @@ async def test_a_real_paper_is_found_on_its_page(pdf: Path, library: Library) ->
 
 @with_package
 @with_java
-async def test_another_reader_reads_anew_and_the_same_one_does_not(
+async def test_another_reader_reads_again_and_the_same_one_does_not(
     pdf: Path, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ingest(library, [pdf])
@@ -142,7 +142,7 @@ async def test_without_the_package_too(pdf: Path, library: Library, monkeypatch:
     ("said", "wrong"),
     [('java version "1.8.0_292"', "is Java 8"), ("No Java runtime present", "does not start")],
 )
-def test_an_old_java_and_one_that_does_not_start_are_told(fake_java: Path, said: str, wrong: str) -> None:
+def test_an_old_java_and_one_that_does_not_start_are_reported(fake_java: Path, said: str, wrong: str) -> None:
     (fake_java.parent / "version").write_text(said, encoding="utf-8")
     with pytest.raises(InputError, match=wrong):
         require_java()

@@ -97,7 +97,7 @@ async def test_an_edit_since_then_is_taken_in(library: Library, papers: Path) ->
     assert library.paper("ada2020").year == 2020
 
 
-async def test_a_rebuild_that_is_stopped_goes_on(
+async def test_a_rebuild_that_is_stopped_resumes(
     home: Home, open_library: Callable[..., Library], papers: Path
 ) -> None:
     library = open_library()

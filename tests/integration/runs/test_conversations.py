@@ -194,7 +194,7 @@ def _searches(opened: Session) -> list[str]:
     return [search["query"] for search in last.record["report"]["searches"]]
 
 
-async def test_a_question_that_was_stopped_goes_on_or_is_given_up(session: Opened, server: FakeOpenAI) -> None:
+async def test_an_interrupted_question_is_resumed_or_abandoned(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = writer = Librarian()
     opened = session(max_calls=200)
     await ask(opened, QUESTIONS[0])

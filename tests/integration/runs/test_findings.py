@@ -1,4 +1,4 @@
-"""What the checks find is told to the writer word for word, and what it leaves is listed with its place."""
+"""Findings of the checks reach the writer word for word; what it does not repair is listed with its span."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def record_of(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) 
     return finished.record
 
 
-async def test_the_writer_is_told_what_failed(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> None:
+async def test_the_repair_request_names_what_failed(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> None:
     server.behaviour = writer = Writer(mends=True)
     record = await record_of(home, server, experiment)
     (request,) = writer.repairs
@@ -87,7 +87,7 @@ async def test_the_writer_is_told_what_failed(home: Path, server: FakeOpenAI, ex
     assert record["findings"] == [] and "0.4242" not in record["text"]
 
 
-async def test_what_is_not_mended_is_listed_with_its_place(
+async def test_what_is_not_repaired_is_listed_with_its_span(
     home: Path, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     server.behaviour = writer = Writer(mends=False)

@@ -55,7 +55,7 @@ def server() -> Iterator[FakeOpenAI]:
         yield running
 
 
-async def test_orders_of_papers_are_told_and_not_obeyed(
+async def test_instructions_in_papers_are_reported_and_not_followed(
     hostile_home: Path, server: FakeOpenAI, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     server.behaviour = model = Obeying()
@@ -84,7 +84,7 @@ async def test_orders_of_papers_are_told_and_not_obeyed(
         assert foreign not in record["text"], foreign
     assert "evil2024" not in {reference["key"] for reference in record["references"]}
 
-    # The planner is told that there is no such tool, and that is all.
+    # The planner gets the answer that there is no such tool, and nothing else happens.
     assert len(set(model.answers_of_tools)) == 2
     assert all("tool" in answer for answer in model.answers_of_tools)
     report = finished.record["report"]

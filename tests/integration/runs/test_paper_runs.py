@@ -84,6 +84,7 @@ def search(query: str) -> Call:
     return "search_evidence", {"query": query}
 
 
+@pytest.mark.long
 def test_without_a_model_each_section_says_something_of_its_own(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -204,7 +205,7 @@ async def test_what_was_asked_for_one_section_is_not_paid_for_again(
     assert sum(parts) == server.calls() and all(parts)
 
 
-async def test_a_writer_that_repeats_itself_is_told_and_then_heard_once(
+async def test_a_repeated_sentence_is_repaired_once_and_then_removed(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     told: list[str] = []
@@ -236,6 +237,7 @@ async def test_a_writer_that_repeats_itself_is_told_and_then_heard_once(
     assert all(section["text"] for section in record["sections"])
 
 
+@pytest.mark.long
 async def test_killed_in_any_section_it_ends_as_it_would_have(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any], home: Path
 ) -> None:
@@ -260,14 +262,14 @@ async def test_killed_in_any_section_it_ends_as_it_would_have(
             await run_request(request, opened, on_event=until, on_notice=told.append)
     finished = await run_request(request, opened, on_notice=told.append)
     assert [line.split(" at the ")[1].split(",")[0] for line in told if "Resuming run" in line] == list(WRITTEN)
-    assert server.calls() <= calls + len(WRITTEN), "more than what was under way at each kill was asked for again"
+    assert server.calls() <= calls + len(WRITTEN), "more than the calls in flight at each kill were made again"
     mine, theirs = finished.record, undisturbed
     for name in ("text", "citations", "evidence", "references", "findings", "numbers", "warnings"):
         assert mine[name] == theirs[name], name
     assert mine["usage"]["llm_calls"] == calls
 
 
-async def test_another_style_is_rendered_anew_without_a_call(
+async def test_another_style_is_rendered_without_a_call(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     await written(session(), experiment)

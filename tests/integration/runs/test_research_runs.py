@@ -351,7 +351,7 @@ async def test_a_finished_answer_is_shown_in_another_style_without_a_call(sessio
     assert "[1]" in record["text"] and ", section" in by_key["text"]
 
 
-async def test_a_question_that_was_paused_goes_on_without_asking_twice(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_paused_question_resumes_without_a_repeated_call(session: Opened, server: FakeOpenAI) -> None:
     model = Librarian()
 
     def failing(body: Json) -> Any:
@@ -369,7 +369,7 @@ async def test_a_question_that_was_paused_goes_on_without_asking_twice(session: 
     assert len(model.reading) == read, "no passage was read twice"
 
 
-async def test_a_question_that_was_killed_while_it_was_answered_goes_on(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_question_killed_while_it_is_answered_resumes(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian()
     reached = asyncio.Event()
 
@@ -389,9 +389,7 @@ async def test_a_question_that_was_killed_while_it_was_answered_goes_on(session:
     assert len(model.reading) == read and any("Resuming run" in line for line in told)
 
 
-async def test_a_listener_that_fails_does_not_leave_a_run_that_cannot_be_gone_on_with(
-    session: Opened, server: FakeOpenAI
-) -> None:
+async def test_a_listener_that_fails_leaves_a_run_that_can_be_resumed(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = Librarian()
 
     def fail(event: Any) -> None:
@@ -479,7 +477,7 @@ def test_from_python_the_question_is_asked_with_and_without_a_loop(home: Path, t
         assert asyncio.run(inside())["text"] == record["text"]
 
 
-def test_both_run_kinds_are_told_apart_in_the_register(home: Path) -> None:
+def test_both_kinds_of_runs_are_distinct_in_the_register(home: Path) -> None:
     async def ask() -> str:
         with open_session(Settings(), Home(home)) as opened:
             return str((await answered(opened, "How do seeds move the score?"))["thread_id"])
@@ -489,7 +487,7 @@ def test_both_run_kinds_are_told_apart_in_the_register(home: Path) -> None:
     assert RunRegister(Home(home).runs).get(thread).title == "How do seeds move the score?"
 
 
-async def test_a_thread_that_is_asked_again_judges_anew(session: Opened, server: FakeOpenAI) -> None:
+async def test_a_thread_that_is_asked_again_judges_again(session: Opened, server: FakeOpenAI) -> None:
     """What was judged of one answer is no verdict on the next, though sentence and id may be alike."""
     server.behaviour = Librarian()
     opened = session()

@@ -73,7 +73,7 @@ async def test_a_run_killed_before_its_first_step_begins(
     assert not finished.finished_earlier and finished.record["citations"]
 
 
-async def test_a_cancelled_run_is_paused_and_gone_on_with(
+async def test_a_cancelled_run_is_paused_and_resumed(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, Home(home)) as session:
@@ -134,7 +134,7 @@ async def test_a_deleted_run_can_be_written_fresh_in_the_same_process(
         assert fresh.record["usage"]["llm_calls"] == calls
 
 
-async def test_a_run_under_way_is_not_deleted(
+async def test_a_run_in_progress_is_not_deleted(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
     with open_session(settings, Home(home)) as session:

@@ -1,4 +1,4 @@
-"""Support: judged in batches, failures told to the writer with the judge's reason, then marked or left out."""
+"""Support: judged in batches, failures are sent to the writer with the judge's reason, then marked or left out."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> Callabl
     return run
 
 
-async def test_the_writer_is_told_what_the_judge_found(write: Any) -> None:
+async def test_the_repair_request_has_the_findings_of_the_judge(write: Any) -> None:
     model = JudgingModel(DRAFT, GOOD)
     record = (await write(model)).record
     (request,) = model.repairs

@@ -1,4 +1,4 @@
-"""Registers and checkpoints of a new home, made by many at the same time: nobody is told that they are locked."""
+"""Registers and checkpoints of a new home, created by many processes at once: none reports a lock."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_no_embedding_function_is_built_that_a_home_names(
     with pytest.raises(VectorStoreError, match="names an embedding function") as refused:
         VectorStore(home).put_passages({"n:2": ("Engines run.", np.ones(4, np.float32))})
     assert Named.built == []
-    assert "doctor --mend" in refused.value.help
+    assert "doctor --repair" in refused.value.help
 
 
 def leave_hot_journal(database: Path, victim: Path | None) -> None:

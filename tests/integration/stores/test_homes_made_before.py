@@ -144,7 +144,7 @@ def test_a_finished_section_is_shown_again(
     assert (again["thread_id"], again["text"]) == (section["run"], section["text"])
 
 
-def test_a_finished_section_is_rendered_anew_from_its_checkpoint(made: Made, command: Command, tmp_path: Path) -> None:
+def test_a_finished_section_is_rendered_again_from_its_checkpoint(made: Made, command: Command, tmp_path: Path) -> None:
     """Another citation style needs the state of the graph as it was kept then."""
     command(tmp_path, "methods", "--exp", "exp.json", "--cite-style", "pandoc", PROMPTS_DIR="prompts", **DEFAULTS_THEN)
     assert f"[@{KEYS[2]}" in (tmp_path / "methods.md").read_text(encoding="utf-8")
@@ -165,7 +165,7 @@ def test_a_file_written_then_still_holds(kept: Path, command: Command) -> None:
 
 
 @pytest.mark.parametrize("name", ["paused_discussion", "paused_paper", "paper_at_keep"])
-def test_a_paused_run_goes_on_by_its_id(
+def test_a_paused_run_resumes_by_its_id(
     name: str, made: Made, command: Command, tmp_path: Path, server: FakeOpenAI
 ) -> None:
     resumed = command(tmp_path, "runs", "resume", made[name]["run"], "--json", "--out", tmp_path / "out")
@@ -179,7 +179,7 @@ def test_a_paused_run_goes_on_by_its_id(
     assert {entry["thread_id"]: entry["status"] for entry in listed} == {**made["runs"], made[name]["run"]: "finished"}
 
 
-def test_a_paused_paper_goes_on_from_python(
+def test_a_paused_paper_resumes_from_python(
     made: Made, tmp_path: Path, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_settings(monkeypatch, made["settings"])
@@ -189,7 +189,7 @@ def test_a_paused_paper_goes_on_from_python(
     assert_only_the_rest_is_done(server, made, "paused_paper", record["usage"])
 
 
-def test_a_conversation_goes_on_with_its_third_turn(
+def test_a_conversation_continues_with_its_third_turn(
     made: Made, tmp_path: Path, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_settings(monkeypatch, made["settings"])
@@ -204,7 +204,7 @@ def test_a_conversation_goes_on_with_its_third_turn(
     assert_only_the_rest_is_done(server, made, "conversation", turn["usage"])
 
 
-def test_a_paused_turn_goes_on_when_it_is_asked_again(
+def test_a_paused_turn_resumes_when_it_is_asked_again(
     made: Made, tmp_path: Path, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_settings(monkeypatch, made["settings"])
@@ -212,5 +212,5 @@ def test_a_paused_turn_goes_on_when_it_is_asked_again(
     with open_library(tmp_path / "home") as library:
         turn = Conversation(library, made["paused_turn"]["thread"]).ask(made["paused_turn"]["asked"])
     assert turn["number"] == 2 and turn["answered"]
-    assert not model.rewriting, "it goes on after the step that was done"
+    assert not model.rewriting, "it resumes after the completed step"
     assert_only_the_rest_is_done(server, made, "paused_turn", turn["usage"])

@@ -133,7 +133,7 @@ def test_a_process_whose_client_is_old_loses_nothing_when_it_writes(
         assert library.store.chunk_total() == len(library.store.get_vectors(sorted(library.store.chunk_ids()))) == 180
 
 
-def test_a_call_under_way_ends_well_though_another_thread_reopens_the_folder(
+def test_a_call_in_progress_succeeds_although_another_thread_reopens_the_folder(
     open_library: Callable[..., Library],
 ) -> None:
     library = open_library()

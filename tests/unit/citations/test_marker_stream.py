@@ -140,7 +140,7 @@ def test_as_little_as_possible_is_held_back(pieces: list[str], shown: list[str])
     assert came[: len(pieces)] == [*shown, ""][: len(pieces)]
 
 
-def test_each_citation_is_told_once_before_the_text_that_shows_it() -> None:
+def test_each_citation_is_emitted_once_before_the_text_that_shows_it() -> None:
     stream = MarkerStream(SOURCES, "numeric")
     assert stream.feed("One [E3]. Two [E1][E12]. ") == [
         "One ",

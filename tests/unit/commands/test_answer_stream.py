@@ -44,7 +44,7 @@ def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_shown_escape
     assert not told.has_shown({"text": "Seeds may matter"})
 
 
-def test_what_was_void_counts_not_as_told() -> None:
+def test_discarded_pieces_do_not_count_as_shown() -> None:
     out = io.StringIO()
     told = AnswerStreamView(RunProgress(lambda _: None), out)
     for event in (token("Seed"), Event.__args__[4](source="citeloom", kind="restarted"), token("Seeds matter.")):

@@ -1,4 +1,4 @@
-"""A full disk is told as that, and nothing else is."""
+"""A full disk is reported as such, and nothing else is."""
 
 from __future__ import annotations
 

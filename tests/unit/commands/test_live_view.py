@@ -1,4 +1,4 @@
-"""What a person sees of a run while it goes on."""
+"""The live view of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_lines_of_a_run_without_a_model_say_nothing_of_calls() -> None:
     assert RunView(lambda: Usage(2, 0, 10, 5)).paid() == " (2 calls, 15 tokens)"
 
 
-def test_the_view_of_a_paper_names_the_section_that_is_under_way() -> None:
+def test_the_view_of_a_paper_names_the_current_section() -> None:
     view = RunView(Usage)
     view.take(progress("queries", "2 default queries for the results", total=2, section="results (2 of 6)"))
     view.take(progress("searched", "5 passages for: x", done=1, total=2, passages=5))

@@ -1,4 +1,4 @@
-"""The command that goes on with what was paused, as it would be typed."""
+"""The command that resumes a paused run, as it would be typed."""
 
 from __future__ import annotations
 

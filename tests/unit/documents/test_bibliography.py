@@ -94,7 +94,7 @@ def test_a_missing_or_binary_bib_is_an_error(tmp_path: Path) -> None:
         read_bibliography(tmp_path / "b.bib")
 
 
-def test_a_latin_1_bib_is_read_and_told(tmp_path: Path) -> None:
+def test_a_latin_1_bib_is_read_with_a_notice(tmp_path: Path) -> None:
     (tmp_path / "old.bib").write_bytes("@misc{a, title={Café}}".encode("latin-1"))
     found = read_bibliography(tmp_path / "old.bib")
     assert found.papers["a"].title == "Café"

@@ -124,7 +124,7 @@ def test_odd_papers_can_be_parsed(text: str, title: str, sections: list[str]) ->
     assert (paper.title, [section.title for section in paper.sections]) == (title, sections)
 
 
-def test_broken_front_matter_is_told() -> None:
+def test_broken_front_matter_is_reported() -> None:
     assert "not YAML" in parse_markdown("---\ntitle: [broken\n---\n\nX.").front_matter.problem
 
 

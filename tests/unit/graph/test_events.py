@@ -1,4 +1,4 @@
-"""The events are what their documentation shows, and their end tells whether the draft held."""
+"""The events are what their documentation shows, and the last one says whether the draft was changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def token(text: str) -> Any:
             [token("Seed"), {"source": "citeloom", "kind": "restarted"}, token("Seeds matter.")],
             "Seeds matter.",
             False,
-            id="told anew",
+            id="restarted",
         ),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.citations.checks.findings import Finding, FindingRecord
+from citeloom.citations.checks.findings import Finding, FindingRecord, evidence_ids
 from citeloom.citations.markers import normalise_markers
 from citeloom.graph.best_sentences import placed_in, settle
 from citeloom.graph.sentence_repairs import apply_edits, edits_of, failing_sentences, without_markers_of
@@ -24,7 +24,7 @@ BAD = ("Bad one is here [E2].", "Bad item stands here [E2].")
 def found(text: str, rule: Any = "unsupported") -> list[FindingRecord]:
     """A finding for each place of the word "Bad"."""
     places = [place for place in range(len(text)) if text.startswith("Bad", place)]
-    return [Finding(rule, f'"{text[place:]}" is bad [E2].', (place, place + 3)).as_dict() for place in places]
+    return [Finding(rule, "It is bad.", (place, place + 3), ("E2",)).as_dict() for place in places]
 
 
 def attempt(text: str = TEXT, **more: Any) -> Attempt:
@@ -47,7 +47,30 @@ def test_only_what_fails_is_sent_with_its_neighbours_and_its_evidence() -> None:
 def unnamed(text: str) -> Attempt:
     """An attempt whose findings name no source."""
     plain = attempt(text)
-    return {**plain, "findings": [{**item, "message": "It is bad."} for item in plain["findings"]]}
+    return {**plain, "findings": [{**item, "ids": []} for item in plain["findings"]]}
+
+
+def of_earlier_version(finding: Finding) -> FindingRecord:
+    """A finding as checkpoints held it before findings had ids."""
+    record = finding.as_dict()
+    del record["ids"]
+    return record
+
+
+def test_findings_of_earlier_versions_name_their_evidence_in_the_message() -> None:
+    idle = '"He said "no [E1]" twice [E1][E2]." gains nothing from [E2], which bears out no part of it.'
+    assert evidence_ids(of_earlier_version(Finding("idle-marker", idle))) == ("E2",)
+    unsupported = '"It holds [E1]." is not supported by [E1] and [E3]; say no more than is said there.'
+    assert evidence_ids(of_earlier_version(Finding("unsupported", unsupported))) == ("E1", "E3")
+    assert evidence_ids(Finding("unsupported", unsupported, ids=("E1",)).as_dict()) == ("E1",)
+
+
+def test_the_evidence_that_has_the_number_is_sent_although_the_sentence_does_not_cite_it() -> None:
+    text = "It fell to 0.7 [E1]."
+    finding = Finding("number-not-found", "The number 0.7 is that of E2.", (11, 14), ("E2",))
+    (only,) = failing_sentences({**attempt(text), "findings": [finding.as_dict()]}, SOURCES)
+    assert [source.evidence.id for source in only.shown.sources] == ["E1", "E2"]
+    assert not only.shown.as_a_whole
 
 
 LISTS = (

@@ -92,7 +92,7 @@ def test_the_size_is_read_from_the_whole_of_a_refusal_of_llama_cpp() -> None:
     assert failure is not None and failure.kind == "context" and refused_size(failure.reason) == 4096
 
 
-def test_the_end_of_a_context_is_told_from_other_limits_of_an_answer() -> None:
+def test_the_end_of_a_context_is_distinguished_from_other_limits() -> None:
     assert shown_size(3_400, 696, sent=12_000, most=4_000, cut=True) == 4_096
     assert shown_size(3_400, 695, sent=12_000, most=4_000, cut=True) == 4_096, "the last place stays empty"
     assert shown_size(3_400, 696, sent=12_000, most=4_000, cut=False) is None

@@ -115,7 +115,7 @@ async def test_roles_of_one_run_share_its_budget(journal: Journal) -> None:
     assert server.calls() == 15
 
 
-async def test_a_raised_budget_goes_on_and_what_was_answered_is_free(journal: Journal) -> None:
+async def test_a_raised_budget_resumes_and_cached_answers_are_free(journal: Journal) -> None:
     with FakeOpenAI() as server:
         await ask_many(caller(server, journal, BudgetLimits(calls=5)), 10)
         again = await ask_many(caller(server, journal, BudgetLimits(calls=5)), 10)
@@ -140,7 +140,7 @@ async def test_what_is_refused_costs_no_tokens_and_what_was_lost_may_have(journa
     assert row.held_output == 50 and row.held_input > 20
 
 
-async def test_what_was_under_way_at_a_kill_stays_counted(journal: Journal) -> None:
+async def test_calls_in_flight_at_a_kill_stay_counted(journal: Journal) -> None:
     with FakeOpenAI(failures=["hang"] * 3) as server:
         tasks = [
             asyncio.create_task(

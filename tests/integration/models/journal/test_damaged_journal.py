@@ -118,7 +118,7 @@ async def test_a_vector_that_cannot_be_read_is_asked_for_again_once(tmp_path: Pa
         assert [len(body["input"]) for body in server.requests] == [3, 1]
 
 
-async def test_counts_of_an_old_journal_are_mended(tmp_path: Path) -> None:
+async def test_counts_of_an_old_journal_are_repaired(tmp_path: Path) -> None:
     """Spending below zero, in halves or as text, as the first versions kept it, lowers no cost and breaks no sum."""
     path = tmp_path / "journal.sqlite"
     with Journal.open(path) as journal:
@@ -217,14 +217,14 @@ def asking(server: FakeOpenAI, path: Path, run: str) -> subprocess.Popen[str]:
 
 def test_equal_calls_of_two_processes_are_paid_once(tmp_path: Path) -> None:
     with FakeOpenAI(delay=0.2) as server:
-        processes = [asking(server, tmp_path / "journal.sqlite", run) for run in ("one", "two", "three")]
+        processes = [asking(server, tmp_path / "journal.sqlite", run) for run in ("one", "two")]
         for process in processes:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
         said = [process.communicate(timeout=60)[0] for process in processes]
         assert server.calls() == 40
-    assert said[0] == said[1] == said[2] != ""
+    assert said[0] == said[1] != ""
 
 
 def test_nobody_waits_for_a_process_that_was_killed(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ async def test_an_answer_is_one_whatever_type_its_server_calls_it(tmp_path: Path
         pytest.param("x" * 1_000_000, "characters", id="a megabyte of no JSON"),
     ],
 )
-async def test_arguments_that_are_none_are_told_to_the_model(
+async def test_invalid_arguments_are_reported_to_the_model(
     tmp_path: Path, arguments: str, error: str, streamed: bool
 ) -> None:
     """The call is answered as an invalid one, and what is kept of it is short."""
@@ -486,7 +486,7 @@ async def test_a_server_that_ignores_max_tokens_is_stopped_at_the_limit(
 
 
 async def test_a_server_that_turns_after_its_first_answers_is_stopped_too(journal: Journal) -> None:
-    """Calls that are under way when the first overrun is seen cannot be taken back; after it they go one by one."""
+    """Calls in flight when the first overrun is seen cannot be cancelled; after it they go one by one."""
     answered = 0
 
     def bill(body: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Many threads of several processes on one journal: nothing is lost, nobody is told that it is locked."""
+"""Many threads of several processes on one journal: nothing is lost, and no caller sees that it is locked."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from citeloom.models.journal.records import RunScope, Usage
 from citeloom.models.journaled_chat import JournaledChat
 from tests.support.event_streams import Gate, pieces_of
 from tests.support.fake_clock import FakeClock
-from tests.support.listener import Heard
+from tests.support.listener import Heard, ask_in_turn
 from tests.support.openai_server import FakeOpenAI, Raw, Status
 from tests.support.protocol_answers import envelope
 
@@ -59,7 +59,7 @@ def patient(caller: JournaledChat, clock: FakeClock, **given: Any) -> JournaledC
     return caller
 
 
-async def test_an_answer_is_heard_piece_by_piece_and_replayed(journal: Journal) -> None:
+async def test_an_answer_streams_in_pieces_and_is_replayed(journal: Journal) -> None:
     heard, again, elsewhere = Heard(), Heard(), Heard()
     with FakeOpenAI() as server:
         caller = caller_of(server, journal)
@@ -126,7 +126,7 @@ async def test_two_readers_of_one_stream_hear_all_of_it_and_pay_once(journal: Jo
     assert server.calls() == 1
 
 
-async def test_a_reader_goes_on_alone_when_the_one_who_asked_is_cancelled(journal: Journal) -> None:
+async def test_a_subscriber_keeps_the_stream_when_the_caller_is_cancelled(journal: Journal) -> None:
     gate = Gate(after=9)
     first, second = Heard(), Heard()
     with FakeOpenAI(gate=gate) as server:
@@ -191,7 +191,7 @@ def test_readers_in_two_event_loops_hear_one_stream(tmp_path: Path) -> None:
         pytest.param(["cut", Status(500), "cut"], 2, id="dropped twice"),
     ],
 )
-async def test_what_was_heard_of_a_broken_stream_is_void(
+async def test_pieces_of_a_broken_stream_are_discarded(
     journal: Journal, clock: FakeClock, failures: list[Any], restarts: int
 ) -> None:
     heard = Heard()
@@ -215,7 +215,7 @@ async def test_a_stream_that_never_holds_pauses_the_run_and_keeps_nothing(journa
     assert await journal.usage(RUN) == Usage()
 
 
-async def test_a_refusal_is_told_as_for_a_whole_answer(journal: Journal) -> None:
+async def test_a_refusal_is_reported_as_for_a_whole_answer(journal: Journal) -> None:
     with FakeOpenAI(api_key="right") as server, pytest.raises(EndpointRefusedError, match="CITELOOM_CHAT_API_KEY"):
         await caller_of(server, journal).call(ASKED, listener=Heard())
     assert server.calls() == 1
@@ -240,7 +240,7 @@ async def test_a_server_that_knows_less(journal: Journal, refused: str, asked: l
         await caller_of(server, journal).call([HumanMessage("another question")], listener=Heard())
     assert [(body["stream"], "stream_options" in body) for body in server.requests] == asked
     assert heard.text == answer.message.text
-    # Usage that nobody tells is counted.
+    # Usage that no server reports is counted.
     assert (await journal.usage(RUN)).output_tokens > 0
 
 
@@ -265,7 +265,7 @@ async def test_a_limit_is_kept_and_settled(journal: Journal, clock: FakeClock) -
     assert server.calls() == 3
 
 
-async def test_characters_that_a_terminal_obeys_are_not_heard(journal: Journal) -> None:
+async def test_terminal_control_characters_are_not_streamed(journal: Journal) -> None:
     heard = Heard()
     with FakeOpenAI(behaviour=lambda body: envelope(body, content="quiet \x1b[31mred\u202e ponds")) as server:
         answer = await caller_of(server, journal).call(ASKED, listener=heard)
@@ -297,7 +297,7 @@ class Streaming(HandedIn):
 @pytest.mark.parametrize(
     ("model", "said"), [(HandedIn(), ["from elsewhere"]), (Streaming(), ["from ", "else", "where"])]
 )
-async def test_any_langchain_model_can_be_heard(journal: Journal, model: BaseChatModel, said: list[str]) -> None:
+async def test_any_langchain_model_can_stream(journal: Journal, model: BaseChatModel, said: list[str]) -> None:
     heard = Heard()
     caller = caller_for(model, Settings(), journal=journal, scope=RUN)
     answer = await caller.call(ASKED, listener=heard)
@@ -314,7 +314,9 @@ async def _tokens(journal: Journal) -> tuple[int, int]:
     return used.input_tokens, used.output_tokens
 
 
-def test_killed_in_the_middle_of_a_stream_only_that_answer_is_asked_for_again(tmp_path: Path) -> None:
+def test_killed_in_the_middle_of_a_stream_only_that_answer_is_asked_for_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     gate = Gate(after=0)
     code = (
         "import asyncio, sys\n"
@@ -323,11 +325,14 @@ def test_killed_in_the_middle_of_a_stream_only_that_answer_is_asked_for_again(tm
         "asyncio.run(ask_in_turn(sys.argv[1], Path(sys.argv[2]), ['one', 'two', 'three']))\n"
     )
     with FakeOpenAI(gate=gate) as server:
+
+        def answers(journal: str) -> str:
+            asyncio.run(ask_in_turn(server.base_url, tmp_path / journal, ["one", "two", "three"]))
+            return capsys.readouterr().out
+
         gate.open()
         command = [sys.executable, "-c", code, server.base_url, str(tmp_path / "journal.sqlite")]
-        undisturbed = subprocess.run(
-            [*command[:-1], str(tmp_path / "other.sqlite")], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-        ).stdout
+        undisturbed = answers("other.sqlite")
         assert server.calls() == 3
         held = Gate(after=6)
         server.behaviour = lambda body: setattr(server, "gate", held if "two" in str(body["messages"]) else gate)
@@ -336,6 +341,6 @@ def test_killed_in_the_middle_of_a_stream_only_that_answer_is_asked_for_again(tm
             os.kill(process.pid, signal.SIGKILL)
         assert server.calls() == 5
         held.open()
-        resumed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    assert server.calls() == 7  # the second, which was under way, and the third
+        resumed = answers("journal.sqlite")
+    assert server.calls() == 7  # the second, which was being streamed, and the third
     assert resumed == undisturbed

@@ -1,4 +1,4 @@
-"""What a reader is told of sources that give orders; which words are orders is in `instruction_cases.json`."""
+"""Warnings about sources that contain instructions; `instruction_cases.json` labels which words are instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users are told of a text: nothing that is meant for a model, and nothing that a page would show as markup."""
+"""Messages about a text: without instructions to a model, and without live markup."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_a_question_does_not_hide_what_is_said_of_others(claim: str) -> None:
     assert [sentence.text for sentence in uncited_sentences(claim, "")] == [claim]
 
 
-def test_every_check_of_a_draft_is_told_with_its_place() -> None:
+def test_every_finding_of_a_draft_has_its_span() -> None:
     text = (
         "Previous studies have shown that this holds. It reached 0.999 here (Smith et al., 2021). Node degree explains"
         " most of the edges. It is a strong baseline [E4]. As E3 shows, it lasts [E9]."
@@ -224,7 +224,7 @@ def test_text_made_to_be_slow_is_read(text: str) -> None:
     uncited_sentences(text, "")
 
 
-def test_a_number_that_stands_there_by_chance_can_be_told_by_the_words_around_it_and_by_how_common_it_is() -> None:
+def test_a_chance_match_of_a_number_shows_in_its_context_and_frequency() -> None:
     experiment = Experiment.model_validate(
         {"metrics": {"n_seeds": 10, "top_10": 0.5}, "results": "All 10 seeds agree, at a rate of 0.4242."}
     )

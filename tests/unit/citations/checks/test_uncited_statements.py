@@ -94,6 +94,6 @@ def test_the_numbers_of_a_heading_are_those_of_a_title() -> None:
     assert check_draft(Draft(text), SOURCES, kind="answer", experiment=QUESTION) == ()
 
 
-def test_an_answer_that_cites_nothing_is_told_so() -> None:
+def test_an_answer_that_cites_nothing_is_reported() -> None:
     rules = {finding.rule for finding in check_draft(Draft("It is so."), SOURCES, kind="answer", experiment=QUESTION)}
     assert {"no-citation", "citation-missing"} <= rules

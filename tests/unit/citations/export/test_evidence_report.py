@@ -104,7 +104,7 @@ def test_searches_stand_in_their_order_with_their_limits_and_what_they_found() -
     assert "On degree 1" not in page.words["#unused"]
 
 
-def test_findings_and_cost_are_told() -> None:
+def test_findings_and_cost_are_shown() -> None:
     page = _read(make_record())
     findings = " ".join(page.words["#findings"].split())
     for part in (

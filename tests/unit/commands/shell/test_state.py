@@ -130,7 +130,7 @@ def test_numbers_are_those_that_were_shown() -> None:
         (INITIAL, "1", "no list that 1 could refer to"),
     ],
 )
-def test_a_number_that_is_not_there_is_told_with_those_that_are(state: ShellState, number: str, said: str) -> None:
+def test_an_unknown_number_is_reported_with_the_known_ones(state: ShellState, number: str, said: str) -> None:
     with pytest.raises(NotNowError, match=said):
         chosen(state, number, ())
 

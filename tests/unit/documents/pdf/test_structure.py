@@ -62,7 +62,7 @@ def test_ligatures_are_left_alone_where_none_is_missing() -> None:
     assert lost_ligatures(["the rst " * 1000, "one word in another font: classification"])
 
 
-def test_words_damaged_inside_a_run_are_mended_by_the_same_words_elsewhere() -> None:
+def test_words_damaged_inside_a_run_are_repaired_by_the_same_words_elsewhere() -> None:
     mended = damaged_words(["A different flow was first found efficient, flowing", "Dierent, rst, ow, owing, ecient"])
     assert mended == {"dierent": "different", "rst": "first", "ecient": "efficient"}
     assert with_words("Dierent sizes, ecient and owing", mended) == "Different sizes, efficient and owing"
@@ -129,7 +129,7 @@ def test_a_letter_numbers_headings_only_beside_its_neighbour() -> None:
     assert levels("Appendix A Proofs", "Appendix B. Data") == [2, 2]
 
 
-def test_a_heading_of_two_lines_goes_on_with_an_article() -> None:
+def test_a_heading_of_two_lines_may_continue_with_an_article() -> None:
     read = structure(
         lines(
             (0, 0, 12, True, "1 The loom as"),

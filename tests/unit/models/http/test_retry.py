@@ -18,7 +18,7 @@ def limiter(clock: FakeClock, *, at_once: int = 4, retries: int = 3, timeout: fl
 
 
 class Script:
-    """A call that raises what it is told, one after the other, then answers."""
+    """A call that raises the given errors one after the other, then answers."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)

@@ -102,7 +102,7 @@ async def test_only_the_answer_itself_is_kept(scripted: Any, source: Source, sai
     assert (await answerer(scripted(said)).write(brief(source))).text == kept
 
 
-async def test_a_mended_answer_is_told_what_was_wrong(scripted: Any, source: Source) -> None:
+async def test_the_repair_request_of_an_answer_names_what_was_wrong(scripted: Any, source: Source) -> None:
     caller = scripted(ANSWER)
     mended = await answerer(caller).repair(brief(source), Draft("Bare."), ['"Bare." cites nothing.'])
     assert mended.text == ANSWER

@@ -65,7 +65,9 @@ async def test_an_answer_in_other_terms_is_no_contradiction(
     assert caller.rejected == ["call-1", "call-2"]
 
 
-async def test_a_slip_is_mended_when_it_is_pointed_out(scripted: Any, prompts: PromptLibrary, sides: Any) -> None:
+async def test_an_invalid_answer_is_corrected_when_it_is_pointed_out(
+    scripted: Any, prompts: PromptLibrary, sides: Any
+) -> None:
     caller = scripted(answer(second="A2"), answer())
     said = await ChatContradictionJudge(caller, prompts, max_tokens=90).compare(*sides)
     assert (said.label, said.first, said.second) == ("contradict", 1, 1)

@@ -19,7 +19,7 @@ async def planned(scripted: Any, *papers: str) -> Any:
     return caller
 
 
-async def test_papers_on_other_matters_make_no_new_plan_though_the_planner_is_told_their_number(scripted: Any) -> None:
+async def test_unrelated_papers_make_no_new_plan_although_the_prompt_has_their_number(scripted: Any) -> None:
     few = await planned(scripted, "On degree (2020)", "(57 papers in all)")
     more = await planned(scripted, "On degree (2020)", "(58 papers in all)")
     assert few.cache_messages == more.cache_messages != [None]

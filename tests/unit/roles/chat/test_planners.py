@@ -35,7 +35,7 @@ def test_the_opening_shows_experiment_evidence_and_budget(
 
 
 @pytest.mark.parametrize("kind", SECTION_KINDS)
-def test_each_section_is_told_its_own_needs(scripted: Any, make_brief: Any, kind: str) -> None:
+def test_each_section_is_prompted_with_its_own_needs(scripted: Any, make_brief: Any, kind: str) -> None:
     prompts = PromptLibrary()
     _, human = planner(scripted(), prompts).open(make_brief(kind=kind))
     assert prompts[f"planner_needs_{kind}"].body in human.text

@@ -221,7 +221,7 @@ async def test_a_sentence_that_two_windows_share_is_shown_once(
     assert caller.text().count("On a separate network it failed.") == 1
 
 
-async def test_what_could_not_be_read_is_told_from_what_says_nothing(
+async def test_unreadable_passages_are_distinguished_from_irrelevant_ones(
     scripted: Any, prompts: PromptLibrary, make_window: Any
 ) -> None:
     window = make_window()

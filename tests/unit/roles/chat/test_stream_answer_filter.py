@@ -65,7 +65,7 @@ def test_however_it_is_put_together(draft: str, length: int) -> None:
     assert heard(draft, length).text == answer_alone(Draft(draft)).text
 
 
-def test_references_of_the_model_are_never_heard() -> None:
+def test_references_of_the_model_are_never_streamed() -> None:
     listener = Heard()
     stream = AnswerFilter(listener)
     for piece in ("Edges [E1]", ".", "\n\n", "## Ref", "erences", "\n", "- Smith", " 2020"):

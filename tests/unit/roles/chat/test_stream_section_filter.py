@@ -82,7 +82,7 @@ def test_prose_comes_as_soon_as_it_has_begun() -> None:
     assert listener.said == ["The", " degree", " of", " a", " node", ".", " It"]
 
 
-def test_a_listener_is_told_of_a_restart_only_when_it_heard_something() -> None:
+def test_a_restart_is_emitted_only_after_a_piece() -> None:
     listener = Heard()
     stream = StreamedProse(listener)
     stream.piece("<think>so")

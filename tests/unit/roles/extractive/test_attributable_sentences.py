@@ -121,5 +121,5 @@ def test_a_clause_that_limits_what_is_said_is_never_cut_off(clause: str, padding
         ("Degree explains most edges", False),
     ],
 )
-def test_what_was_done_is_told_from_what_was_found(words: str, doing: bool) -> None:
+def test_what_was_done_is_distinguished_from_what_was_found(words: str, doing: bool) -> None:
     assert tells_of_doing(words) is doing

@@ -92,7 +92,7 @@ def test_the_sample_keeps_each_statement_where_a_reader_looks_for_it(sample: dic
     assert "We train 100 networks" not in sample["introduction"]
     assert "On new wearers at the wrist, the calibration error was" in sample["results"]
     assert sample["discussion"].startswith("The experiment supports the hypothesis in part.")
-    assert sample["conclusion"].startswith("The hypothesis is supported in part: A five-member seed ensemble")
+    assert sample["conclusion"].startswith("The hypothesis is supported in part: a five-member seed ensemble")
 
 
 def test_a_sentence_that_leans_on_another_stays_behind_it(sample: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
 from citeloom.roles.extractive.sentence_vectors import SentenceVectors
 from citeloom.roles.extractive.writer import ExtractiveWriter
 from citeloom.roles.inputs import SectionBrief, Source
-from citeloom.roles.protocols import Draft
+from citeloom.roles.protocols import Draft, FailingSentence
 from tests.support.word_embedding import WordEmbedding
 
 EXPERIMENT = Experiment.model_validate(
@@ -69,7 +69,7 @@ def test_one_author_takes_a_verb_in_the_singular() -> None:
     assert re.search(r"Varga (reports|writes|states|treats|adds)\b", draft.text)
 
 
-def test_a_source_that_does_not_fit_is_left_out_and_the_reader_is_told() -> None:
+def test_a_source_that_does_not_fit_is_left_out_with_a_note() -> None:
     draft = write("discussion", source(1, OFF_TOPIC, key="soil2017"))
     assert "Soil" not in draft.text
     assert draft.notes and "No paper fits" in draft.notes[0]
@@ -100,11 +100,23 @@ def test_the_same_brief_gives_the_same_draft() -> None:
     assert write("discussion", *sources) == write("discussion", *sources)
 
 
-def test_repair_drops_the_sentence_that_is_named_and_keeps_the_facts() -> None:
+def test_repair_removes_the_quotation_that_fails_and_keeps_the_facts() -> None:
     draft = write("discussion", source(1, FITTING, key="varga2021"))
     sentence = next(part for part in re.split(r"(?<=\.) ", draft.text) if "[E1]" in part)
     writer = ExtractiveWriter(SentenceVectors(WordEmbedding()))
     brief = SectionBrief("discussion", EXPERIMENT, (), (), 0, 300)
-    mended = asyncio.run(writer.repair(brief, draft, [f"problem in: {sentence}"]))
-    assert "[E1]" not in mended.text
-    assert "0.12" in mended.text
+    start = draft.text.index(sentence)
+    fact = draft.text.index("0.12")
+    failing = [(start, start + len(sentence)), (fact, fact + 4)]
+    repaired = asyncio.run(writer.repair(brief, draft, ["It is not supported.", "It cites nothing."], failing))
+    assert "[E1]" not in repaired.text
+    assert "0.12" in repaired.text
+
+
+def test_sentence_repair_removes_quotations_only() -> None:
+    quotation = FailingSentence("Varga reports “that it fell” [E1].", ("It is not supported.",), as_a_whole=True)
+    number = FailingSentence("Varga reports “0.7” [E1].", ("The number 0.7 is in no source.",))
+    fact = FailingSentence("Others saw it fall.", ("It cites nothing.",), as_a_whole=True)
+    writer = ExtractiveWriter(SentenceVectors(WordEmbedding()))
+    brief = SectionBrief("discussion", EXPERIMENT, (), (), 0, 300)
+    assert asyncio.run(writer.repair_sentences(brief, [quotation, number, fact])) == ["", None, None]

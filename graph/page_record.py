@@ -1,0 +1,225 @@
+"""Lays a finished text out in its citation style, and builds its record: text, references, findings and files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from ..citations import (
+    Finding,
+    Rendered,
+    SectionDocument,
+    build_references,
+    flag_findings,
+    flag_sources,
+    trace_numbers,
+)
+from ..citations import render as render_text
+from ..citations.checks.findings import OF_SENTENCES
+from ..citations.checks.injection_flags import Flag
+from ..citations.checks.number_tracing import NumberTrace
+from ..citations.csl_styles import style_file
+from ..citations.export.figures import figures_in
+from ..citations.export.files import bibliography, file_stem, markdown_document
+from ..citations.export.pandoc_formats import manuscript, pandoc_place
+from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
+from ..citations.references import Reference, References
+from ..citations.user_citations import OwnCitation
+from ..config import CitationStyle
+from ..documents import Evidence, Paper
+from ..documents.subprocesses import in_thread
+from ..roles.inputs import Source
+from .completeness import coverage_of, coverage_warnings, tried_of
+from .finished_text import FinishedText
+from .role_inputs import load_read_chunks, visible_evidence
+from .session import Session
+from .state_conversion import own_queries
+
+Placed = TypeVar("Placed", NumberTrace, OwnCitation)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """A section or an answer in its citation style, with the data of its record."""
+
+    final: FinishedText
+    style: CitationStyle
+    shown: Rendered
+    papers: Sequence[Paper]
+    traces: Sequence[NumberTrace]
+    own: Sequence[OwnCitation]
+    flags: Sequence[Flag]
+    source: str
+
+
+async def layout_page(
+    final: FinishedText, session: Session, *, read: Sequence[str], before: Sequence[str] = ()
+) -> RenderedPage:
+    """Render the text in the citation style of the settings.
+
+    `read` are the other chunks that the agent read, `before` the keys that were cited earlier: by previous sections of
+    a paper, or in a conversation.
+    """
+    brief, sources, text = final.brief, final.sources, final.text
+    # In threads, so that an interrupt takes effect between two steps however long the text is.
+    marks = await asyncio.to_thread(marks_of, text, final.left)
+    traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
+    beside = await asyncio.to_thread(load_read_chunks, session.library, read)
+    flags = await asyncio.to_thread(flag_sources, sources, beside)
+    style = session.style_of(brief)
+    shown = await asyncio.to_thread(
+        render_text, text, sources, style, verdicts=final.verdicts, marks=marks, before=before
+    )
+    library = {paper.key: paper for paper in await asyncio.to_thread(session.library.papers)}
+    own = await asyncio.to_thread(final.rules.own_citations, text, list(library.values()))
+    shown = shown.citing_too([key for citation in own for key in citation.keys])
+    cited = {**library, **{source.paper.key: source.paper for source in sources}}
+    for_pandoc = (
+        shown if style == "pandoc" else await asyncio.to_thread(render_text, text, sources, "pandoc", marks=marks)
+    )
+    linked = [pandoc_place(citation, for_pandoc) for citation in own]
+    source = manuscript(for_pandoc.text, [*for_pandoc.places, *filter(None, linked)], title=final.rules.title)
+    return RenderedPage(final, style, shown, [cited[key] for key in shown.keys], traces, own, flags, source)
+
+
+async def references_of(
+    papers: Sequence[Paper], numbering: Sequence[str], style: CitationStyle, session: Session
+) -> References:
+    """The references of these papers, with their numbers in the numeric style."""
+    numbers = {key: number for number, key in enumerate(numbering, 1)}
+    csl = style_file(session.settings.csl)
+    return await in_thread(build_references, papers, style, numbers=numbers, csl=csl)
+
+
+def page_record(page: RenderedPage, references: References, session: Session) -> dict[str, Any]:
+    """The record of a section or an answer, with those of the `references` that it cites.
+
+    `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete when a
+    paper leaves the library; other formats are made from `manuscript`, and `report` is what the evidence report shows
+    besides the record.
+    """
+    final, shown, settings = page.final, page.shown, session.settings
+    coverage = coverage_of(own_queries(final.state), final.text, final.sources, final.verdicts)
+    tried = coverage_warnings(*tried_of(coverage))
+    document = _document(page, references, tried, session)
+    quoted_only = "writer" in session.extractive
+    notes = [*_notes_on_input(final), *final.draft.notes, *references.warnings, *tried]
+    return {
+        **final.rules.completed(document.as_dict(), final.state, final.sources, quoted_only=quoted_only),
+        "coverage": coverage,
+        "suspicious": [flag.as_dict() for flag in page.flags],
+        "cite_style": page.style,
+        "csl": settings.csl,
+        "strict": settings.strict,
+        "markdown": markdown_document(document),
+        "bibliography": bibliography(page.papers),
+        "manuscript": page.source,
+        "with_markers": final.text,
+        "numbering": list(shown.numbering),
+        "report": {
+            "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
+            "notes": list(dict.fromkeys(notes)),
+            "notice": document.notice,
+        },
+    }
+
+
+def _document(page: RenderedPage, references: References, tried: Sequence[str], session: Session) -> SectionDocument:
+    """The content of the files; `tried` are warnings about needs that were searched for in vain."""
+    final, shown, strict = page.final, page.shown, session.settings.strict
+    brief = final.brief
+    flagged = flag_findings(page.flags)
+    return SectionDocument(
+        thread_id="",
+        section=brief.kind,
+        title=final.rules.title,
+        text=shown.text,
+        citations=shown.citations,
+        evidence=[Evidence.from_dict(record) for record in visible_evidence(final.state)],
+        papers=page.papers,
+        references=_cited_references(page, references),
+        findings=_document_findings(page, flagged, strict=strict),
+        numbers=_moved_spans(page.traces, shown),
+        left_out=[_left_out(item, final.sources, page.style) for item in final.out],
+        warnings=_distinct(
+            final.state.get("warnings", []),
+            final.rules.input_warnings(),
+            final.lost,
+            _finding_lines(final, strict=strict),
+            [f"Suspicious source: {finding.message}" for finding in flagged],
+            final.draft.notes,
+            references.warnings,
+            tried,
+        ),
+        own_citations=_moved_spans(page.own, shown),
+        figures=figures_in(shown.text, brief.experiment, file_stem(brief.kind)),
+        notice=session.notice_of(brief),
+    )
+
+
+def _cited_references(page: RenderedPage, references: References) -> list[Reference]:
+    """The references of the text, with the places that it cites."""
+    places = page.final.rules.places(page.shown.citations)
+    return [
+        replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in page.shown.keys
+    ]
+
+
+def _document_findings(page: RenderedPage, flagged: Sequence[Finding], *, strict: bool) -> list[Finding]:
+    """All findings; those whose words are not in the text have no span."""
+    final = page.final
+    gone = [*(() if strict else final.replaced), *final.repeated]
+    return [
+        *(replace(finding, span=None) for finding in gone),
+        *(_moved(finding, page.shown) for finding in final.left),
+        *flagged,
+    ]
+
+
+def _moved_spans(items: Sequence[Placed], shown: Rendered) -> list[Placed]:
+    """The items with their spans in the rendered text."""
+    spans = [shown.span(item.start, item.end) for item in items]
+    return [replace(item, start=start, end=end) for item, (start, end) in zip(items, spans, strict=True)]
+
+
+def _notes_on_input(final: FinishedText) -> list[str]:
+    return [*final.rules.input_warnings(), *final.state.get("warnings", []), *final.lost]
+
+
+def _moved(finding: Finding, shown: Rendered) -> Finding:
+    """The finding with its span in the rendered text."""
+    if finding.span is None:
+        return finding
+    # A sentence's span includes its mark, the span of words in it does not.
+    whole = finding.rule in OF_SENTENCES
+    start, end = finding.span
+    return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
+
+
+def _left_out(item: MarkedSentence, sources: Sequence[Source], style: CitationStyle) -> dict[str, Any]:
+    """A sentence that was left out, as it would have been rendered; reference numbers mean nothing outside a text."""
+    shown = render_text(item.sentence.text, sources, "key" if style == "numeric" else style)
+    return {"sentence": shown.text, "marks": list(item.marks), "why": list(item.found or (CITES_NOTHING,))}
+
+
+def _finding_lines(final: FinishedText, *, strict: bool) -> list[str]:
+    """A line for each finding: what was replaced or left out, and what remains in the text."""
+    return [
+        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
+        *(f"Left out of the text: {finding.message}" for finding in final.repeated),
+        *(f"Left out of the text: {line}" for item in final.out for line in item.found),
+        *(f"{_lead(finding)}: {finding.message}" for finding in final.left),
+    ]
+
+
+def _lead(finding: Finding) -> str:
+    if finding.severity == "note":
+        return "Listed"
+    return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
+
+
+def _distinct(*groups: Sequence[str]) -> list[str]:
+    """The lines of all groups, each once."""
+    return list(dict.fromkeys(line for group in groups for line in group))

@@ -1,0 +1,36 @@
+"""A session that serves many runs, as a server's does, keeps nothing of a run that nobody works on any more."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+from citeloom.config import Settings
+from citeloom.graph.session import LATEST_RUNS, open_session
+from citeloom.stores.home import Home
+
+SETTINGS = Settings(chat_model="fake", chat_base_url="http://127.0.0.1:1/v1", max_calls=5, context_tokens=8_000)
+MANY = 3 * LATEST_RUNS
+
+
+async def test_what_a_session_keeps_does_not_grow_with_the_number_of_runs(home: Path) -> None:
+    with open_session(SETTINGS, Home(home)) as session:
+        for number in range(MANY):
+            with session.run(f"run {number}", fresh=True):
+                await session.roles_of(f"run {number}")
+        gc.collect()
+        assert len(session._scopes) <= LATEST_RUNS
+        assert len(session._budgets) <= LATEST_RUNS
+        assert len(session.contexts._runs) <= LATEST_RUNS + 1
+
+
+async def test_a_run_in_progress_keeps_its_budget_and_stays_fresh(home: Path) -> None:
+    with open_session(SETTINGS, Home(home)) as session, session.run("slow", fresh=True):
+        roles, budget = await session.roles_of("slow"), id(session.budget("slow"))
+        for number in range(MANY):
+            with session.run(f"run {number}"):
+                await session.roles_of(f"run {number}")
+        gc.collect()
+        assert id(session.budget("slow")) == budget
+        assert session.scope("slow").fresh
+        assert await session.roles_of("slow") is not roles, "only the roles of the latest runs are cached"
