@@ -91,18 +91,40 @@ def section_html(text: str, placed: Sequence[Link]) -> Markup:
     return Markup(_reader().render("".join([*pieces, text[done:]]), {"shown": shown}))
 
 
-def reference_html(text: str) -> Markup:
-    """A reference, which is one line of markdown."""
-    return Markup(_reader().renderInline(_ADDRESS.sub(r"\1\2", shown_text(text)), {"shown": {}}))
+def reference_html(text: str, doi: str = "") -> Markup:
+    """A reference, which is one line of markdown, with its DOI as a link if that is valid."""
+    plain = _ADDRESS.sub(r"\1\2", shown_text(text))
+    named = _valid_doi(doi)
+    if not named:
+        return _line(plain)
+    written = re.search(rf"(?:https?://(?:dx\.)?doi\.org/|\bdoi:\s*)?{re.escape(named)}(?!\w)", plain, re.IGNORECASE)
+    if not written:
+        return Markup("{} {}").format(_line(plain), doi_html(doi))
+    before, after = plain[: written.start()], plain[written.end() :]
+    return _line(before.rstrip(" ")) + " " * before.endswith(" ") + _doi_link(named, written[0]) + _line(after)
 
 
 def doi_html(doi: str) -> Markup:
     """A DOI as a link to its resolver; plain text if it is invalid."""
+    named = _valid_doi(doi)
+    return (
+        _doi_link(named, f"doi:{named}") if named else Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
+    )
+
+
+def _valid_doi(doi: str) -> str:
+    """The DOI without its resolver; empty if it is invalid."""
     named = _RESOLVER.sub("", doi.strip())
-    if not _DOI.fullmatch(named):
-        return Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
+    return named if _DOI.fullmatch(named) else ""
+
+
+def _doi_link(named: str, shown: str) -> Markup:
     address = "https://doi.org/" + quote(named, safe="/:;().-_")
-    return Markup('<a class="id" href="{}" rel="noopener noreferrer">doi:{}</a>').format(address, shown_text(named))
+    return Markup('<a class="id" href="{}" rel="noopener noreferrer">{}</a>').format(address, shown_text(shown))
+
+
+def _line(text: str) -> Markup:
+    return Markup(_reader().renderInline(text, {"shown": {}}))
 
 
 def shown_text(text: str) -> str:

@@ -86,7 +86,7 @@ class FinishedText:
     """A draft as the reader may see it, with its markers.
 
     `replaced` are findings whose words were replaced, `repeated` those whose sentences were removed, `left` those that
-    remain in the text, and `out` the sentences that a strict run leaves out.
+    remain in the text, and `out` the sentences that a strict run leaves out. No marks are put into the spans `unmarked`.
     """
 
     state: RunState
@@ -100,6 +100,7 @@ class FinishedText:
     repeated: Sequence[Finding] = ()
     left: Sequence[Finding] = ()
     out: Sequence[MarkedSentence] = ()
+    unmarked: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,11 @@ async def layout_page(
     """
     brief, sources, text = final.brief, final.sources, final.text
     # In threads, so that an interrupt takes effect between two steps however long the text is.
-    marks = await asyncio.to_thread(marks_of, text, final.left)
+    marks = [
+        mark
+        for mark in await asyncio.to_thread(marks_of, text, final.left)
+        if not any(start <= mark.position <= end for start, end in final.unmarked)
+    ]
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     beside = await asyncio.to_thread(load_read_chunks, session.library, read)
     flags = await asyncio.to_thread(flag_sources, sources, beside)
@@ -200,16 +205,18 @@ async def references_of(
     return await in_thread(build_references, papers, style, numbers=numbers, csl=csl)
 
 
-def page_record(page: RenderedPage, references: References, session: Session) -> dict[str, Any]:
+def page_record(
+    page: RenderedPage, references: References, session: Session, notice: str | None = None
+) -> dict[str, Any]:
     """The record of a section or an answer, with those of the `references` that it cites.
 
     `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete when a
     paper leaves the library; other formats are made from `manuscript`, and `report` is what the evidence report shows
-    besides the record.
+    besides the record. `notice` is one line on how the text was written, if not that of the session.
     """
     final, shown, papers = page.final, page.shown, page.papers
     state, brief, draft, strict = final.state, final.brief, final.draft, session.settings.strict
-    notice = session.notice_of(brief)
+    notice = session.notice_of(brief) if notice is None else notice
     flagged = flag_findings(page.flags)
     places = cited_places(shown.citations) if isinstance(brief, AnswerBrief) else {}
     of_input = experiment_warnings(brief.experiment) if isinstance(brief, SectionBrief) else []
