@@ -48,7 +48,7 @@ def evidence_report(record: Mapping[str, Any]) -> str:
     """Render the report of a finished section from its record, which includes `report`."""
     record = {"own_citations": (), "coverage": {}, **record}  # sections of older versions lack these
     view = report_view(record)
-    placed = standing_apart(record["text"], _links(view, record))
+    placed = standing_apart(record["text"], links_of(view, record))
     style = _style(view)
     return _template().render(
         record=record,
@@ -64,7 +64,7 @@ def evidence_report(record: Mapping[str, Any]) -> str:
     )
 
 
-def _links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
+def links_of(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
     """The links of the text, most important first."""
     text = record["text"]
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
