@@ -12,6 +12,8 @@ from starlette.middleware import Middleware
 from ..config import Settings
 from ..stores.home import Home
 from .guard import Guard
+from .pages.error_pages import handle_page_errors
+from .pages.routers import PAGE_ROUTERS
 from .problems import handle_problems
 from .routes import events, research
 from .server_options import ServerOptions
@@ -44,6 +46,9 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         middleware=[Middleware(Guard, options=options, tokens=Tokens(options.token))],
     )
     handle_problems(app)
+    handle_page_errors(app)
     for router in (research.router, events.router):
         app.include_router(router, prefix="/api/v1")
+    for router in PAGE_ROUTERS:
+        app.include_router(router)
     return app

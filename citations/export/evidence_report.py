@@ -51,7 +51,7 @@ def evidence_report(record: Mapping[str, Any], pages: Mapping[str, bytes] | None
     """
     record = {"own_citations": (), "coverage": {}, **record}  # sections of older versions lack these
     view = report_view(record)
-    placed = standing_apart(record["text"], _links(view, record))
+    placed = standing_apart(record["text"], links_of(view, record))
     style = _style(view)
     return _template().render(
         record=record,
@@ -68,7 +68,7 @@ def evidence_report(record: Mapping[str, Any], pages: Mapping[str, bytes] | None
     )
 
 
-def _links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
+def links_of(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
     """The links of the text, most important first."""
     text = record["text"]
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]

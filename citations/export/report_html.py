@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
@@ -79,8 +79,13 @@ def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
     return placed
 
 
-def section_html(text: str, placed: Sequence[Link]) -> Markup:
-    """The text as HTML with these links, which must be disjoint and in text order."""
+def anchored(link: Link) -> Markup:
+    """The attributes of a link to its details in the same document."""
+    return Markup('id="{}" href="#{}"').format(link.anchor, link.opens)
+
+
+def section_html(text: str, placed: Sequence[Link], attributes: Callable[[Link], Markup] = anchored) -> Markup:
+    """The text as HTML with these links, which must be disjoint and in text order; `attributes` say where they lead."""
     text = shown_text(text)
     pieces: list[str] = []
     done = 0
@@ -88,7 +93,7 @@ def section_html(text: str, placed: Sequence[Link]) -> Markup:
         pieces += [text[done : link.start], f"\ue000{index}\ue001"]
         done = link.end
     shown = {index: (link, text[link.start : link.end]) for index, link in enumerate(placed)}
-    return Markup(_reader().render("".join([*pieces, text[done:]]), {"shown": shown}))
+    return Markup(_reader().render("".join([*pieces, text[done:]]), {"shown": shown, "attributes": attributes}))
 
 
 def reference_html(text: str, doi: str = "") -> Markup:
@@ -181,7 +186,7 @@ def _linked(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str,
     looks = (
         f"{link.kind} doubtful" if link.doubtful else f"{link.kind} missing" if words in MARKS.values() else link.kind
     )
-    return Markup('<a class="{}" id="{}" href="#{}">{}</a>').format(looks, link.anchor, link.opens, words)
+    return Markup('<a class="{}" {}>{}</a>').format(looks, env["attributes"](link), words)
 
 
 def _missing(_: Any, tokens: Sequence[Token], index: int, __: Any, ___: Any) -> str:
