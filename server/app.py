@@ -13,7 +13,7 @@ from ..config import Settings
 from ..stores.home import Home
 from .guard import Guard
 from .problems import handle_problems
-from .routes import events, research
+from .routes import conversations, events, papers, research, runs, search
 from .server_options import ServerOptions
 from .server_state import open_state
 from .tokens import Tokens
@@ -44,6 +44,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         middleware=[Middleware(Guard, options=options, tokens=Tokens(options.token))],
     )
     handle_problems(app)
-    for router in (research.router, events.router):
-        app.include_router(router, prefix="/api/v1")
+    # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
+    for module in (events, research, conversations, runs, search, papers):
+        app.include_router(module.router, prefix="/api/v1")
     return app
