@@ -86,7 +86,7 @@ class FinishedText:
     """A draft as the reader may see it, with its markers.
 
     `replaced` are findings whose words were replaced, `repeated` those whose sentences were removed, `left` those that
-    remain in the text, and `out` the sentences that a strict run leaves out. No marks are put into the spans `unmarked`.
+    remain in the text, and `out` the sentences that a strict run leaves out; the spans `unmarked` get no marks.
     """
 
     state: RunState
