@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -61,3 +61,20 @@ class ImproveBody(LimitedBody):
     """Feedback on the last answer of a conversation."""
 
     feedback: Text
+
+
+class SentenceBody(LimitedBody):
+    """An edited sentence of a finished run."""
+
+    position: int = Field(ge=0, le=10**6, description="Its place in the list of sentences, from 0.")
+    text: str = Field(
+        max_length=4000, description="The sentence as the user wants it, citing as the text does; empty removes it."
+    )
+    check: bool = Field(True, description="Check it; this may ask the judge, once for the same words.")
+    keep: bool = Field(False, description="Keep it as a part of the user's version of the text.")
+
+
+class ExperimentBody(_Body):
+    """An experiment to check."""
+
+    experiment: Any = Field(description="The content of exp.json.")
