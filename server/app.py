@@ -15,7 +15,7 @@ from .guard import Guard
 from .pages.error_pages import handle_page_errors
 from .pages.routers import PAGE_ROUTERS
 from .problems import handle_problems
-from .routes import events, research
+from .routes import events, paper_files, research
 from .server_options import ServerOptions
 from .server_state import open_state
 from .tokens import Tokens
@@ -47,7 +47,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     )
     handle_problems(app)
     handle_page_errors(app)
-    for router in (research.router, events.router):
+    for router in (research.router, events.router, paper_files.router):
         app.include_router(router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)
