@@ -15,7 +15,7 @@ from .guard import Guard
 from .pages.error_pages import handle_page_errors
 from .pages.routers import PAGE_ROUTERS
 from .problems import handle_problems
-from .routes import events, paper_files, research
+from .routes import conversations, events, paper_files, papers, research, runs, search
 from .server_options import ServerOptions
 from .server_state import open_state
 from .tokens import Tokens
@@ -47,8 +47,9 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     )
     handle_problems(app)
     handle_page_errors(app)
-    for router in (research.router, events.router, paper_files.router):
-        app.include_router(router, prefix="/api/v1")
+    # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
+    for module in (events, research, conversations, runs, search, paper_files, papers):
+        app.include_router(module.router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)
     return app

@@ -57,6 +57,10 @@ class EventLog:
         known = epoch == self.epoch and number.isascii() and number.isdigit() and len(number) < 12
         return int(number) + 1 if known and int(number) < len(self._events) else None
 
+    def exhausted_after(self, last_id: str | None) -> bool:
+        """True when a reader that has seen the event with this id would get nothing."""
+        return self._closed and self.place_after(last_id) == len(self._events)
+
     async def read(self, last_id: str | None = None) -> AsyncGenerator[LoggedEvent, None]:
         """The events after `last_id`, as they come, until the log is closed."""
         place = self.place_after(last_id)

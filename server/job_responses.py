@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from .jobs import Job
-from .problems import ServerError, problem, problem_response
+from .problems import problem, problem_response
 from .stream_count import StreamCount
 
 _PING = 15  # seconds
@@ -32,12 +32,15 @@ async def job_response(job: Job, request: Request, location: str, streams: Strea
     return problem_response(job.problem or stopped, {"Content-Location": location})
 
 
-def event_stream(
-    job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None
-) -> EventSourceResponse:
-    """The events of a job after the one that the client saw last; raises `ServerError` when too many are open."""
-    streams.require_free()
+def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None) -> Response:
+    """The events of a job after the one that the client saw last; 204, which ends its reconnecting, if there are none.
+
+    Raises `ServerError` when too many streams are open.
+    """
     last_id = request.headers.get("last-event-id")
+    if last_id and job.log.exhausted_after(last_id):
+        return Response(status_code=204)
+    streams.require_free()
 
     async def events() -> AsyncGenerator[ServerSentEvent, None]:
         with streams.open():
@@ -53,10 +56,3 @@ def job_record(job: Job) -> dict[str, Any]:
     if job.problem is not None:
         record["problem"] = job.problem
     return record
-
-
-def require_job(job: Job | None, what: str) -> Job:
-    """The job; raises `ServerError` with status 404 when there is none."""
-    if job is None:
-        raise ServerError(404, f"{what}: nothing is being worked on here, and nothing was since the server started.")
-    return job

@@ -89,13 +89,26 @@ class Jobs:
         job.task = asyncio.create_task(self._run(job, work), name=order.id)
         return job
 
-    async def stop(self, job_id: str) -> Job | None:
-        """Stop an active job; its run is paused, and what was paid for is kept."""
+    async def stop(self, job_id: str) -> bool:
+        """Stop a job, and return whether it was active; its run is paused, and what was paid for is kept."""
         job = self._jobs.get(job_id)
-        if job is not None and job.active and job.task is not None:
-            job.task.cancel("stopped")
-            await job.ended()
-        return job
+        if job is None or not job.active or job.task is None:
+            return False
+        job.task.cancel("stopped")
+        await job.ended()
+        return True
+
+    def require_idle(self, job_id: str) -> None:
+        """Raise `ServerError` with status 409 while a job with this id is active."""
+        job = self._jobs.get(job_id)
+        if job is not None and job.active:
+            raise ServerError(409, f"{job_id} is active.", help="Stop it first.")
+
+    def forget(self, job_id: str) -> None:
+        """Drop an ended job with its events, whose run or conversation was deleted."""
+        job = self._jobs.get(job_id)
+        if job is not None and not job.active:
+            del self._jobs[job_id]
 
     async def close(self) -> None:
         """Stop all jobs at the end of the server; they stay registered, so that the next server resumes them."""

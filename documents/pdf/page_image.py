@@ -1,7 +1,7 @@
 """Draws one page of a PDF as a PNG, with given words marked.
 
-`python -m citeloom.documents.pdf.page_image FILE PAGE WIDTH WORDS` prints the image, or `{"refused": reason}`, and exits
-with 0 either way. A damaged file can hang or crash pdfium, so nothing else runs in that process
+`python -m citeloom.documents.pdf.page_image FILE PAGE WIDTH WORDS` prints the image, or `{"refused": reason}`, and
+exits with 0 either way. A damaged file can hang or crash pdfium, so nothing else runs in that process
 (`ingestion/page_images.py` starts and monitors it).
 """
 

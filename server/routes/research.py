@@ -7,12 +7,13 @@ from fastapi import APIRouter, Request, Response
 from ...runs.research import ResearchRequest
 from ..job_responses import job_response
 from ..request_models import ResearchBody
+from ..response_models import job_answers
 from ..server_state import StateOf
 
 router = APIRouter(tags=["research"])
 
 
-@router.post("/research")
+@router.post("/research", responses=job_answers(), response_class=Response)
 async def start_research(body: ResearchBody, request: Request, state: StateOf) -> Response:
     """Answer a question from the library, or join or resume the run that already does."""
     asked = ResearchRequest(
