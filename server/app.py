@@ -15,7 +15,7 @@ from .guard import Guard
 from .pages.error_pages import handle_page_errors
 from .pages.routers import PAGE_ROUTERS
 from .problems import handle_problems
-from .routes import conversations, events, papers, research, runs, search
+from .routes import conversations, events, paper_files, papers, research, run_files, runs, search, sentences
 from .server_options import ServerOptions
 from .server_state import open_state
 from .tokens import Tokens
@@ -48,7 +48,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    for module in (events, research, conversations, runs, search, papers):
+    for module in (events, research, conversations, runs, run_files, sentences, search, paper_files, papers):
         app.include_router(module.router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)

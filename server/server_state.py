@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -23,6 +23,7 @@ from .server_options import ServerOptions
 from .stream_count import StreamCount
 from .tokens import Tokens
 
+_RENDERERS = 2  # of page images at once
 _log = logging.getLogger("citeloom.server")
 
 
@@ -37,6 +38,7 @@ class ServerState:
     runs: RunJobs
     streams: StreamCount
     tokens: Tokens
+    renderers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_RENDERERS))
 
 
 @asynccontextmanager

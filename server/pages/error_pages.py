@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -24,8 +25,6 @@ def _shown(handler: Handler) -> Handler:
         response = await handler(request, error)
         if not wants_page(request) or response.headers.get("content-type") != MEDIA_TYPE:
             return response
-        import json
-
         problem: dict[str, Any] = json.loads(bytes(response.body))
         return page(request, "error.html", {"problem": problem}, response.status_code)
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 
 from ...documents.subprocesses import in_thread
 from ...runs.edited_record import edited_record
-from ...runs.page_images import page_images
+from ...runs.cited_pages import CitedPages, cited_pages
 from ...runs.result_files import ResultFiles, UnknownFileError
 from ...runs.result_record import StoredRecord, stored
 from ...runs.sentence_check import load_editable
@@ -74,8 +74,8 @@ async def _file(
     record: StoredRecord, stem: str, name: str, state: ServerState, with_pages: bool, inline: bool
 ) -> Response:
     shown = with_pages and name.endswith(".evidence.html")
-    pages = await in_thread(page_images, record, state.session.library) if shown else {}
-    files = await asyncio.to_thread(ResultFiles.of, record, stem, pages)
+    pages = await in_thread(cited_pages, record, state.session.library) if shown else CitedPages()
+    files = await asyncio.to_thread(ResultFiles.of, record, stem, pages.images)
     try:
         content = await in_thread(files.named, name)
     except UnknownFileError as error:
