@@ -27,10 +27,11 @@ from .options import (
 )
 from .output import notice, result, result_json
 from .research import answer_one
-from .sections import ForceOption, OutOption, write_one
+from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
 
 if TYPE_CHECKING:
     from ..runs.result_record import ResultRecord
+    from ..runs.service import Output
     from ..stores.home import Home
     from ..stores.run_registry import RunRegister
 
@@ -103,6 +104,7 @@ def resume_run(
     out: OutOption = Path(),
     strict: StrictOption = None,
     force: ForceOption = False,
+    page_images: PageImagesOption = False,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -111,14 +113,14 @@ def resume_run(
 ) -> None:
     """Resume a paused or killed run."""
     given = {"strict": strict, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_async(_resume(run_id, out, home, given, force=force))
+    record = run_async(_resume(run_id, output_to(out, force=force, page_images=page_images), home, given))
     if as_json:
         result_json(record)
     else:
         result(f"\n{record['text']}")
 
 
-async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any], *, force: bool) -> ResultRecord:
+async def _resume(run_id: str, output: Output, home: Path | None, given: dict[str, Any]) -> ResultRecord:
     from ..runs.research import ResearchRequest
     from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
 
@@ -132,8 +134,8 @@ async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, An
         await asyncio.to_thread(require_same_run, run, request, session)
         if isinstance(request, ResearchRequest):
             with answer_progress(session.spent_now, draft=False) as view:
-                return await answer_one(request, out, session, (), view, force=force)
-        return await write_one(request, out, session, force=force)
+                return await answer_one(request, output, session, view)
+        return await write_one(request, output, session)
 
 
 @runs_app.command("delete")

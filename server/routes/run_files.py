@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from ...documents.subprocesses import in_thread
-from ...runs.edited_record import edited_record
 from ...runs.cited_pages import CitedPages, cited_pages
+from ...runs.edited_record import edited_record
 from ...runs.result_files import ResultFiles, UnknownFileError
 from ...runs.result_record import StoredRecord, stored
 from ...runs.sentence_check import load_editable

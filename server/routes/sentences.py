@@ -1,4 +1,4 @@
-"""Sentences of finished runs: listed with their findings, checked again after an edit, and kept as the user's version."""
+"""Sentences of finished runs: listed with their findings, checked after an edit, and kept as the user's version."""
 
 from __future__ import annotations
 
