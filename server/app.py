@@ -12,8 +12,9 @@ from starlette.middleware import Middleware
 from ..config import Settings
 from ..stores.home import Home
 from .guard import Guard
+from .metrics import CountRequests, RequestCounts
 from .problems import handle_problems
-from .routes import conversations, events, papers, research, runs, search
+from .routes import conversations, events, ingests, papers, research, runs, search, status, writing
 from .server_options import ServerOptions
 from .server_state import open_state
 from .tokens import Tokens
@@ -27,9 +28,11 @@ _DESCRIPTION = (
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
     """The application for one home; the library is opened when it starts and closed when it ends."""
 
+    requests = RequestCounts()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_state(settings, home, options) as state:
+        async with open_state(settings, home, options, requests) as state:
             app.state.server = state
             yield
 
@@ -41,10 +44,13 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         lifespan=lifespan,
-        middleware=[Middleware(Guard, options=options, tokens=Tokens(options.token))],
+        middleware=[
+            Middleware(CountRequests, counts=requests),
+            Middleware(Guard, options=options, tokens=Tokens(options.token)),
+        ],
     )
     handle_problems(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    for module in (events, research, conversations, runs, search, papers):
+    for module in (events, research, conversations, runs, writing, search, ingests, status, papers):
         app.include_router(module.router, prefix="/api/v1")
     return app
