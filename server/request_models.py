@@ -63,18 +63,8 @@ class ImproveBody(LimitedBody):
     feedback: Text
 
 
-class SentenceBody(LimitedBody):
-    """An edited sentence of a finished run."""
+class WritingBody(LimitedBody):
+    """A section or a paper to write from an experiment."""
 
-    position: int = Field(ge=0, le=10**6, description="Its place in the list of sentences, from 0.")
-    text: str = Field(
-        max_length=4000, description="The sentence as the user wants it, citing as the text does; empty removes it."
-    )
-    check: bool = Field(True, description="Check it; this may ask the judge, once for the same words.")
-    keep: bool = Field(False, description="Keep it as a part of the user's version of the text.")
-
-
-class ExperimentBody(_Body):
-    """An experiment to check."""
-
-    experiment: Any = Field(description="The content of exp.json.")
+    experiment: dict[str, Any] = Field(description="The experiment, as in exp.json; its plots cannot name image files.")
+    fresh: bool = Field(False, description="Write again, without reusing cached answers.")

@@ -152,77 +152,39 @@ class FoundPapers(BaseModel):
     next_page: int | None
 
 
-class ResultFile(BaseModel):
-    """A file of a finished run; `version` is "edited" for the user's version."""
+class Health(BaseModel):
+    """The server answers."""
 
-    name: str
-    format: str
-    version: str
-    media_type: str
-    href: str
+    status: str
 
 
-class FileList(BaseModel):
-    """The files of a finished run."""
+class Readiness(Health):
+    """The library can be used."""
 
-    files: list[ResultFile]
-
-
-class EditOfSentence(BaseModel):
-    """The user's words in place of a sentence; `checked` is what their last check found, null if there was none."""
-
-    text: str
-    updated_at: float
-    checked: dict[str, Any] | None
+    papers: int
 
 
-class TextSentence(BaseModel):
-    """A sentence; `start` and `end` are its place in the text of its section."""
+class SettingRecord(BaseModel):
+    """A setting as text, and where it comes from."""
 
-    position: int
-    section: str
-    text: str
-    start: int
-    end: int
-    verdict: str
-    keys: list[str]
+    value: str
+    origin: str
+
+
+class UsageRecords(BaseModel):
+    """What runs cost: by run and model, by day, and in all. A cost is null where a price is not known."""
+
+    runs: list[dict[str, Any]]
+    days: list[dict[str, Any]]
+    total: dict[str, Any]
+
+
+class DoctorRecord(BaseModel):
+    """The state of the library."""
+
+    home: str
+    library: dict[str, Any]
     findings: list[dict[str, Any]]
-    edited: EditOfSentence | None
-
-
-class SentenceList(BaseModel):
-    """The sentences of a finished section or paper, in order."""
-
-    thread_id: str
-    sentences: list[TextSentence]
-
-
-class CheckedSentence(BaseModel):
-    """What the check of an edited sentence found; spans of findings and numbers are in `text`.
-
-    `verdict` is the worst of its citations, "uncited" without any, or "removed"; null if it was not checked.
-    """
-
-    position: int
-    kept: bool
-    section: str = ""
-    text: str = ""
-    verdict: str | None = None
-    ok: bool = False
-    citations: list[dict[str, Any]] = Field(default_factory=list)
-    findings: list[dict[str, Any]] = Field(default_factory=list)
-    numbers: list[dict[str, Any]] = Field(default_factory=list)
-    warnings: list[str] = Field(default_factory=list)
-    usage: dict[str, Any] = Field(default_factory=dict)
-
-
-class ExperimentReport(BaseModel):
-    """`problems` prevent all sections; `missing` has for each section the groups of fields of which it needs one."""
-
-    problems: list[FieldProblem]
-    missing: dict[str, list[list[str]]]
-    warnings: list[str]
-    ready: list[str]
 
 
 _PROBLEMS: Final = {
@@ -241,9 +203,11 @@ _PROBLEMS: Final = {
     500: "An unexpected error; the server's log has the details.",
     502: "A model or service failed.",
     503: "The run is paused with everything saved, or the server is shutting down.",
+    507: "The file cannot be stored.",
 }
 _ALWAYS: Final = (400, 401, 403, 413, 421, 422, 429, 500)
 _EVENTS: Final = {"schema": {"type": "string"}, "description": "Server-sent events; see docs/events.md."}
+METRICS: Final = {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
 def problems(*statuses: int) -> Responses:
@@ -261,6 +225,12 @@ def job_answers(*statuses: int) -> Responses:
         202: {"description": "The job, which works in the background (Prefer: respond-async).", "content": reference},
         **problems(409, 502, 503, *statuses),
     }
+
+
+def reference_answers(*statuses: int) -> Responses:
+    """A job that always works in the background, and the problems of starting it."""
+    answers = job_answers(*statuses)
+    return {**answers, 200: {"description": "Its events as they come.", "content": {"text/event-stream": _EVENTS}}}
 
 
 def event_answers() -> Responses:

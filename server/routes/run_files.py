@@ -18,8 +18,9 @@ from ...stores.edited_sentences import EditedSentences
 from ...stores.run_registry import RunRegister
 from ..attachments import attachment, file_records
 from ..problems import ServerError
-from ..response_models import FileList, problems
+from ..response_models import problems
 from ..server_state import ServerState, StateOf
+from ..text_models import FileList
 
 router = APIRouter(tags=["files"])
 _CONTENT = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}

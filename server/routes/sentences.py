@@ -9,9 +9,9 @@ from fastapi import APIRouter
 
 from ...runs.experiment_check import check_experiment
 from ...runs.sentence_check import check_sentence, keep_edit, load_editable, sentence_records, withdraw_edit
-from ..request_models import ExperimentBody, SentenceBody
-from ..response_models import CheckedSentence, ExperimentReport, SentenceList, problems
+from ..response_models import problems
 from ..server_state import StateOf
+from ..text_models import CheckedSentence, ExperimentBody, ExperimentReport, SentenceBody, SentenceList
 
 router = APIRouter(tags=["writing"])
 
