@@ -12,10 +12,11 @@ from starlette.middleware import Middleware
 from ..config import Settings
 from ..stores.home import Home
 from .guard import Guard
+from .metrics import CountRequests, RequestCounts
 from .pages.error_pages import handle_page_errors
 from .pages.routers import PAGE_ROUTERS
 from .problems import handle_problems
-from .routes import conversations, events, paper_files, papers, research, runs, search
+from .routes import conversations, events, ingests, paper_files, papers, research, runs, search, status, writing
 from .server_options import ServerOptions
 from .server_state import open_state
 from .tokens import Tokens
@@ -29,9 +30,11 @@ _DESCRIPTION = (
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
     """The application for one home; the library is opened when it starts and closed when it ends."""
 
+    requests = RequestCounts()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_state(settings, home, options) as state:
+        async with open_state(settings, home, options, requests) as state:
             app.state.server = state
             yield
 
@@ -43,12 +46,15 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         lifespan=lifespan,
-        middleware=[Middleware(Guard, options=options, tokens=Tokens(options.token))],
+        middleware=[
+            Middleware(CountRequests, counts=requests),
+            Middleware(Guard, options=options, tokens=Tokens(options.token)),
+        ],
     )
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    for module in (events, research, conversations, runs, search, paper_files, papers):
+    for module in (events, research, conversations, runs, writing, search, ingests, status, paper_files, papers):
         app.include_router(module.router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)

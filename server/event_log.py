@@ -30,6 +30,7 @@ class EventLog:
         self._events: list[tuple[str, str]] = []
         self._changed = asyncio.Event()
         self._closed = False
+        self.size = 0  # characters
 
     def __len__(self) -> int:
         return len(self._events)
@@ -41,7 +42,11 @@ class EventLog:
 
     def append(self, name: str, data: Mapping[str, Any]) -> None:
         """Add an event and wake the readers."""
-        self._events.append((name, json.dumps(data, ensure_ascii=False)))
+        text = (
+            json.dumps(data, ensure_ascii=False).encode("utf-8", "replace").decode()
+        )  # half a surrogate pair is no text
+        self._events.append((name, text))
+        self.size += len(text)
         self._wake()
 
     def close(self) -> None:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any
+from contextlib import suppress
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette.sse import SendTimeoutError
+from starlette.types import Receive, Scope, Send
 
 from .jobs import Job
 from .problems import problem, problem_response
 from .stream_count import StreamCount
 
 _PING = 15  # seconds
+_PATIENCE = 120  # seconds without the client taking anything, after which it has to come back
+
+
+class _Events(EventSourceResponse):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(SendTimeoutError):
+            await super().__call__(scope, receive, send)
 
 
 async def job_response(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
@@ -24,12 +33,19 @@ async def job_response(job: Job, request: Request, location: str, streams: Strea
     if "text/event-stream" in request.headers.get("accept", ""):
         return event_stream(job, request, streams, {"Content-Location": location})
     if "respond-async" in request.headers.get("prefer", ""):
-        return JSONResponse(job_record(job), 202, {"Location": location, "Preference-Applied": "respond-async"})
+        return JSONResponse(job.record(), 202, {"Location": location, "Preference-Applied": "respond-async"})
     await job.ended()
     if job.result is not None:
         return JSONResponse(dict(job.result), headers={"Content-Location": location})
     stopped = problem(503, "The run was stopped. Completed calls are saved.", help="Resume it to go on.")
     return problem_response(job.problem or stopped, {"Content-Location": location})
+
+
+def job_reference(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
+    """A job that always works in the background: its events if they are asked for, or 202."""
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return event_stream(job, request, streams, {"Content-Location": location})
+    return JSONResponse(job.record(), 202, {"Location": location})
 
 
 def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None) -> Response:
@@ -47,12 +63,6 @@ def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict
             async for event in job.log.read(last_id):
                 yield ServerSentEvent(event.data, event=event.name, id=event.id, sep="\n")
 
-    return EventSourceResponse(events(), ping=_PING, headers={"Cache-Control": "no-store", **(headers or {})})
-
-
-def job_record(job: Job) -> dict[str, Any]:
-    """The state of a job as JSON."""
-    record: dict[str, Any] = {"id": job.id, "kind": job.order.kind, "state": job.state, "events": len(job.log)}
-    if job.problem is not None:
-        record["problem"] = job.problem
-    return record
+    return _Events(
+        events(), ping=_PING, send_timeout=_PATIENCE, headers={"Cache-Control": "no-store", **(headers or {})}
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -30,10 +31,19 @@ _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
 class ServerError(CiteloomError):
     """A request that the server refuses, with its HTTP status."""
 
-    def __init__(self, status: int, message: str, *, help: str | None = None, retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        help: str | None = None,
+        retry_after: int | None = None,
+        errors: list[dict[str, str]] | None = None,
+    ) -> None:
         super().__init__(message, help=help)
         self.status = status
         self.retry_after = retry_after
+        self.errors = errors
 
 
 def status_of(error: BaseException) -> int:
@@ -54,7 +64,8 @@ def problem_of(error: BaseException) -> dict[str, Any]:
     """The body of an error; an unforeseen one shows nothing of its inside."""
     if not isinstance(error, CiteloomError):
         return problem(500, "Unexpected error in the server; its log has the details.")
-    record = problem(status_of(error), error.message, help=error.help)
+    errors = error.errors if isinstance(error, ServerError) else None
+    record = problem(status_of(error), error.message, help=error.help, errors=errors)
     record["type"] = f"urn:citeloom:{type(error).__name__}"
     if isinstance(error, PausedError):
         record["paused"] = True
@@ -72,9 +83,17 @@ def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, 
     return record
 
 
-def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> JSONResponse:
+class _ProblemResponse(JSONResponse):
+    media_type = MEDIA_TYPE
+
+    def render(self, content: Any) -> bytes:
+        """The content as JSON in ASCII, since a request's words in it need not be valid text."""
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
+def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
     """A response with a problem."""
-    return JSONResponse(dict(record), record["status"], headers, media_type=MEDIA_TYPE)
+    return _ProblemResponse(dict(record), record["status"], headers)
 
 
 def handle_problems(app: FastAPI) -> None:
@@ -85,16 +104,16 @@ def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unforeseen)
 
 
-async def _citeloom_error(_: Request, error: Exception) -> JSONResponse:
+async def _citeloom_error(_: Request, error: Exception) -> Response:
     after = getattr(error, "retry_after", None)
     return problem_response(problem_of(error), {"Retry-After": str(after)} if after else None)
 
 
-async def _unforeseen(_: Request, error: Exception) -> JSONResponse:
+async def _unforeseen(_: Request, error: Exception) -> Response:
     return problem_response(problem_of(error))
 
 
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
+async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = [
         {"field": ".".join(str(part) for part in item["loc"]), "message": str(item["msg"])} for item in error.errors()
@@ -103,7 +122,7 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     return problem_response(problem(422, first, errors=errors))
 
 
-async def _http_error(_: Request, error: Exception) -> JSONResponse:
+async def _http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return problem_response(problem(error.status_code, str(error.detail)), error.headers)
 
@@ -123,4 +142,5 @@ _TITLES = {
     500: "Unexpected error",
     502: "A model or service failed",
     503: "Paused",
+    507: "Disk full",
 }

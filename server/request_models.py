@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -61,3 +61,10 @@ class ImproveBody(LimitedBody):
     """Feedback on the last answer of a conversation."""
 
     feedback: Text
+
+
+class WritingBody(LimitedBody):
+    """A section or a paper to write from an experiment."""
+
+    experiment: dict[str, Any] = Field(description="The experiment, as in exp.json; its plots cannot name image files.")
+    fresh: bool = Field(False, description="Write again, without reusing cached answers.")

@@ -152,6 +152,41 @@ class FoundPapers(BaseModel):
     next_page: int | None
 
 
+class Health(BaseModel):
+    """The server answers."""
+
+    status: str
+
+
+class Readiness(Health):
+    """The library can be used."""
+
+    papers: int
+
+
+class SettingRecord(BaseModel):
+    """A setting as text, and where it comes from."""
+
+    value: str
+    origin: str
+
+
+class UsageRecords(BaseModel):
+    """What runs cost: by run and model, by day, and in all. A cost is null where a price is not known."""
+
+    runs: list[dict[str, Any]]
+    days: list[dict[str, Any]]
+    total: dict[str, Any]
+
+
+class DoctorRecord(BaseModel):
+    """The state of the library."""
+
+    home: str
+    library: dict[str, Any]
+    findings: list[dict[str, Any]]
+
+
 _PROBLEMS: Final = {
     400: "The request cannot be read.",
     401: "A token is needed.",
@@ -168,9 +203,11 @@ _PROBLEMS: Final = {
     500: "An unexpected error; the server's log has the details.",
     502: "A model or service failed.",
     503: "The run is paused with everything saved, or the server is shutting down.",
+    507: "The file cannot be stored.",
 }
 _ALWAYS: Final = (400, 401, 403, 413, 421, 422, 429, 500)
 _EVENTS: Final = {"schema": {"type": "string"}, "description": "Server-sent events; see docs/events.md."}
+METRICS: Final = {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
 def problems(*statuses: int) -> Responses:
@@ -188,6 +225,12 @@ def job_answers(*statuses: int) -> Responses:
         202: {"description": "The job, which works in the background (Prefer: respond-async).", "content": reference},
         **problems(409, 502, 503, *statuses),
     }
+
+
+def reference_answers(*statuses: int) -> Responses:
+    """A job that always works in the background, and the problems of starting it."""
+    answers = job_answers(*statuses)
+    return {**answers, 200: {"description": "Its events as they come.", "content": {"text/event-stream": _EVENTS}}}
 
 
 def event_answers() -> Responses:

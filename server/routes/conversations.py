@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from ...graph.conversation_state import TurnKind
 from ...runs.conversation import delete_conversation, paused_turn
@@ -17,7 +18,8 @@ from ...runs.transcript import (
     transcript_json,
 )
 from ...stores.conversation_registry import ConversationEntry, ConversationRegister, new_thread_id
-from ..job_responses import job_record, job_response
+from ..job_requests import JobCall
+from ..jobs import Job
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
 from ..response_models import ConversationDetails, ConversationList, ConversationSummary, Stopped, job_answers, problems
 from ..server_state import ServerState, StateOf
@@ -62,15 +64,15 @@ async def get_conversation(thread_id: str, state: StateOf) -> ConversationDetail
 
 
 @router.post("/{thread_id}/turns", responses=job_answers(404), response_class=Response)
-async def ask(thread_id: str, body: QuestionBody, request: Request, state: StateOf) -> Response:
+async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
     """Ask the next question, or join or resume the turn that already answers it."""
-    return await _turn(thread_id, body.question, "question" if body.alone else "follow-up", body, request, state)
+    return await _turn(thread_id, body.question, "question" if body.alone else "follow-up", body, call)
 
 
 @router.post("/{thread_id}/improve", responses=job_answers(404), response_class=Response)
-async def improve(thread_id: str, body: ImproveBody, request: Request, state: StateOf) -> Response:
+async def improve(thread_id: str, body: ImproveBody, call: JobCall) -> Response:
     """Write the last answer again in the light of feedback."""
-    return await _turn(thread_id, body.feedback, "improve", body, request, state)
+    return await _turn(thread_id, body.feedback, "improve", body, call)
 
 
 @router.post("/{thread_id}/cancel", responses=problems(404))
@@ -113,12 +115,13 @@ async def remove_conversation(thread_id: str, state: StateOf) -> None:
     state.jobs.forget(entry.thread_id)
 
 
-async def _turn(
-    thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, request: Request, state: ServerState
-) -> Response:
-    entry = await _registered(thread_id, state)
-    job = await state.runs.ask(entry.thread_id, asked, kind, body.limits())
-    return await job_response(job, request, f"/api/v1/conversations/{job.id}", state.streams)
+async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, call: JobCall) -> Response:
+    entry = await _registered(thread_id, call.state)
+
+    def start() -> Awaitable[Job]:
+        return call.state.runs.ask(entry.thread_id, asked, kind, body.limits())
+
+    return await call.answer(body.model_dump(), start, "conversations")
 
 
 async def _registered(thread_id: str, state: ServerState) -> ConversationEntry:
@@ -130,4 +133,4 @@ def _with_job(record: dict[str, Any], state: ServerState) -> dict[str, Any]:
     job = state.jobs.get(record["thread_id"])
     if job is None or not job.active:
         return record
-    return {**record, "title": record["title"] or job.order.request["asked"], "active": job_record(job)}
+    return {**record, "title": record["title"] or job.order.request["asked"], "active": job.record()}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from ...runs.execution import delete_run
 from ...runs.run_listing import run_details, run_summary
 from ...stores.run_registry import RunRecord, RunRegister
-from ..job_responses import job_record, job_response
+from ..job_requests import JobCall
 from ..request_models import Limit, LimitedBody, Offset
 from ..response_models import RunDetails, RunList, Stopped, job_answers, problems
+from ..run_jobs import Limits
 from ..server_state import ServerState, StateOf
 
 router = APIRouter(prefix="/runs", tags=["runs"])
@@ -37,10 +38,10 @@ async def get_run(run_id: str, state: StateOf) -> RunDetails:
 
 
 @router.post("/{run_id}/resume", responses=job_answers(404), response_class=Response)
-async def resume_run(run_id: str, request: Request, state: StateOf, body: LimitedBody | None = None) -> Response:
+async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None) -> Response:
     """Resume a paused or killed run, with other limits if they are given; a finished one answers with its result."""
-    job = await state.runs.resume_run(run_id, (body or LimitedBody()).limits())
-    return await job_response(job, request, f"/api/v1/runs/{job.id}", state.streams)
+    limits: Limits = {} if body is None else body.limits()
+    return await call.answer(limits, lambda: call.state.runs.resume_run(run_id, limits))
 
 
 @router.post("/{run_id}/cancel", responses=problems(404))
@@ -67,4 +68,4 @@ def _with_job(record: dict[str, Any], state: ServerState) -> dict[str, Any]:
     job = state.jobs.get(record["thread_id"])
     if job is None or not job.active:
         return record
-    return {**record, "status": "running", "active": job_record(job)}
+    return {**record, "status": "running", "active": job.record()}
