@@ -61,10 +61,8 @@ def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
     name = base.strip("/").replace("/", "-")
 
     def attributes(link: Link) -> Markup:
-        form = 'id="{}-{}" href="{}/{}s/{}" data-panel aria-haspopup="dialog"'
-        if link.kind == "citation":
-            form += Markup(' aria-label="{}"').format(f"Citation {record['text'][link.start : link.end]}")
-        return Markup(form).format(name, link.anchor, base, link.kind, link.number)
+        form = Markup('id="{}-{}" href="{}/{}s/{}" data-panel aria-haspopup="dialog"')
+        return form.format(name, link.anchor, base, link.kind, link.number)
 
     return AnswerView(record, report, base, section_html(displayed_in_place(record["text"]), placed, attributes))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -70,11 +70,19 @@ async def conversation(thread_id: str, request: Request, state: StateOf) -> Resp
     return page(request, "ask.html", context)
 
 
+@router.get("/conversations/{thread_id}/state")
+async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
+    """How many turns are finished, and which is open: what an open page needs to catch up."""
+    entry = await asyncio.to_thread(_register(state).get, thread_id)
+    current = await _open_turn(state, entry.thread_id)
+    return {"turns": entry.turns, "open": asdict(current) if current else None}
+
+
 @router.get("/conversations/{thread_id}/turns/{number}")
 async def turn(thread_id: str, number: int, request: Request, state: StateOf) -> Response:
     """One finished turn, which replaces the draft that was streamed."""
     kept = await asyncio.to_thread(_turn, state, thread_id, number)
-    return page(request, "turn.html", {"item": _turn_view(kept, thread_id), "thread_id": thread_id, "last": True})
+    return page(request, "turn.html", {"item": _turn_view(kept, thread_id), "thread_id": thread_id})
 
 
 @router.get("/conversations/{thread_id}/turns/{number}/{kinds}/{which}")

@@ -1,4 +1,4 @@
-// The side panel: shows a part of a page that a link points to, beside the page or, on a phone, over it.
+// The side panel: shows what a link points to, beside the page or, on a phone, over it.
 
 import { part, problemCard } from "./api.js";
 import { element, localTimes } from "./text.js";
@@ -10,23 +10,25 @@ let latest = 0;
 
 /** Load what the link points to into the panel; the focus comes back to the link when it closes. */
 export async function openPanel(link) {
-  const number = ++latest;
-  release();
-  opener = link;
-  link.setAttribute("aria-expanded", "true");
-  let content;
+  const number = take(link);
   try {
-    content = await part(link.dataset.panel || link.href);
+    const content = await part(link.dataset.panel || link.href);
+    if (number === latest) show(content); // else another link was chosen meanwhile
   } catch (problem) {
-    content = failed(problem);
+    if (number === latest) showPanel(link, "This cannot be shown", [problemCard(problem)]);
   }
-  if (number !== latest) return; // another link was chosen meanwhile
-  panel.replaceChildren(content);
-  localTimes(panel);
-  panel.scrollTop = 0;
-  if (!panel.open) WIDE.matches ? panel.show() : panel.showModal();
-  panel.querySelector("h2")?.focus({ preventScroll: true });
-  if (WIDE.matches) link.scrollIntoView({ block: "nearest" });
+}
+
+/** Show elements under a title in the panel. */
+export function showPanel(link, title, content) {
+  take(link);
+  const fragment = document.createDocumentFragment();
+  const close = element("button", { class: "button small", type: "button", "data-close": true }, "Close");
+  fragment.append(
+    element("header", {}, element("h2", { id: "panel-title", tabindex: "-1" }, title), close),
+    element("div", { class: "panel-body" }, ...content),
+  );
+  show(fragment);
 }
 
 /** Close the panel, and go back to the link that opened it. */
@@ -35,22 +37,41 @@ export function closePanel() {
   if (panel.open) panel.close();
 }
 
-function release() {
+function take(link) {
   opener?.removeAttribute("aria-expanded");
+  opener = link;
+  link.setAttribute("aria-expanded", "true");
+  return ++latest;
 }
 
-function failed(problem) {
-  const fragment = document.createDocumentFragment();
-  const close = element("button", { class: "button small", type: "button", "data-close": true }, "Close");
-  fragment.append(
-    element("header", {}, element("h2", { id: "panel-title", tabindex: "-1" }, "This cannot be shown"), close),
-    element("div", { class: "panel-body" }, problemCard(problem)),
-  );
-  return fragment;
+function show(content) {
+  panel.replaceChildren(content);
+  localTimes(panel);
+  markMissing(panel);
+  panel.scrollTop = 0;
+  open();
+  panel.querySelector("h2")?.focus({ preventScroll: true });
+  if (WIDE.matches) opener?.scrollIntoView({ block: "nearest" });
+}
+
+function open() {
+  if (panel.open) return;
+  if (WIDE.matches) panel.show();
+  else panel.showModal();
+}
+
+/** Say so where the image of a page cannot be drawn; its link to the PDF stays. */
+function markMissing(root) {
+  for (const image of root.querySelectorAll("[data-page-image] img")) {
+    image.addEventListener("error", () => {
+      image.replaceWith(element("p", { class: "notice" }, "The page cannot be shown as an image."));
+    });
+    image.addEventListener("load", () => image.classList.add("loaded"));
+  }
 }
 
 panel.addEventListener("close", () => {
-  release();
+  opener?.removeAttribute("aria-expanded");
   if (opener?.isConnected) opener.focus();
   opener = null;
 });
@@ -65,18 +86,19 @@ panel.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && panel.open && !event.defaultPrevented) {
-    event.preventDefault();
-    closePanel();
-  }
+  if (event.key !== "Escape" || event.defaultPrevented || !panel.open) return;
+  event.preventDefault();
+  closePanel();
 });
 
+// Open it in its other form when the window gets wider or narrower.
 WIDE.addEventListener("change", () => {
   if (!panel.open) return;
   const kept = opener;
   opener = null;
   panel.close();
-  opener = kept;
-  opener?.setAttribute("aria-expanded", "true");
-  WIDE.matches ? panel.show() : panel.showModal();
+  setTimeout(() => {
+    if (kept) take(kept);
+    open();
+  });
 });
