@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ..citations import Citation, Finding, Rendered, check_draft, trace_numbers
 from ..citations import render as render_text
+from ..citations.checks.foreign_citations import NEEDED
 from ..citations.checks.support_findings import BY_SEARCHES, cited_claims, pairs_of_absence, support_findings
 from ..citations.html_escaping import inert
 from ..citations.markers import sentences
@@ -27,6 +28,7 @@ from ..stores.edited_sentences import EditedSentence, EditedSentences
 from ..stores.home import Home
 from ..stores.run_registry import RunRegister
 from .editable_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
+from .result_record import StoredRecord
 
 # From the one that a reader has to know first.
 _WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
@@ -227,15 +229,30 @@ def _sentence_records(section: EditableSection) -> list[dict[str, Any]]:
                 "end": end,
                 "verdict": _worst([citation["verdict"] for citation in own]),
                 "keys": list(dict.fromkeys(citation["key"] for citation in own)),
-                "findings": [
-                    {name: inert(finding[name]) for name in ("rule", "severity", "message")}
-                    for finding in record["findings"]
-                    if finding["start"] is not None and finding["start"] < end and finding["end"] > start
-                ],
+                "findings": _findings_between(record, start, end) or _replaced_in(words),
                 "edited": None if edit is None else _edit_record(edit),
             }
         )
     return found
+
+
+def _findings_between(record: StoredRecord, start: int, end: int) -> list[dict[str, str]]:
+    return [
+        {"rule": finding["rule"], "severity": finding["severity"], "message": inert(finding["message"])}
+        for finding in record["findings"]
+        if finding["start"] is not None
+        and finding["end"] is not None
+        and finding["start"] < end
+        and finding["end"] > start
+    ]
+
+
+def _replaced_in(words: str) -> list[dict[str, str]]:
+    """The finding of a sentence in which a citation was replaced: that of the record has no place in the text."""
+    if NEEDED not in words:
+        return []
+    message = "What was cited here is not among the evidence and was taken out."
+    return [{"rule": "foreign-citation", "severity": "error", "message": message}]
 
 
 def _edit_record(edit: EditedSentence) -> dict[str, Any]:

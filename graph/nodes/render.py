@@ -332,14 +332,16 @@ def _finding_lines(final: FinishedText, *, strict: bool) -> list[str]:
         *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
         *(f"Left out of the text: {finding.message}" for finding in final.repeated),
         *(f"Left out of the text: {line}" for item in final.out for line in item.found),
-        *(f"{_lead(finding)}: {finding.message}" for finding in final.left),
+        *(f"{_lead(finding, final.unmarked)}: {finding.message}" for finding in final.left),
     ]
 
 
-def _lead(finding: Finding) -> str:
+def _lead(finding: Finding, unmarked: Sequence[tuple[int, int]]) -> str:
     if finding.severity == "note":
         return "Listed"
-    return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
+    span = finding.span
+    marked = finding.rule in MARKS and span and not any(start <= span[0] < end for start, end in unmarked)
+    return "Marked in the text" if marked else "Left in the text"
 
 
 def _warnings(state: RunState, *more: Any) -> list[str]:

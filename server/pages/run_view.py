@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,6 +29,8 @@ _REASONS: Final[Mapping[str, str]] = {
     "interrupted": "It was stopped. What was paid for is saved.",
     "": "It ended before it was finished. What was paid for is saved.",
 }
+_FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
+_LEAST: Final = 0.01  # of any limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,18 @@ class RunView:
     @property
     def reason(self) -> str:
         """Why it stopped."""
-        return _REASONS.get(self.detail, self.detail)
+        return _FLAG.sub("", _REASONS.get(self.detail, self.detail))
+
+    @property
+    def suggested(self) -> dict[str, float]:
+        """A larger limit in place of the one that it reached: it may spend as much again."""
+        reached = _FLAG.search(self.detail)
+        spent = {
+            "max-calls": self.usage["llm_calls"],
+            "max-tokens": self.usage["input_tokens"] + self.usage["output_tokens"],
+            "max-cost": self.usage["cost"] or 0,
+        }
+        return {reached[1].replace("-", "_"): max(2 * spent[reached[1]], _LEAST)} if reached else {}
 
 
 def run_view(run: RunRecord, home: Home, jobs: Jobs, spent: Iterable[Spending], prices: Mapping[str, Price]) -> RunView:

@@ -45,6 +45,7 @@ _GROUPS: Final = (
     ("Conversations", ("conversation_",)),
     ("Library", ("home", "chunk_", "pdf_")),
 )
+_WORDS: Final = {"None": "not set", "": "not set", "{}": "not set", "True": "yes", "False": "no"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +83,13 @@ async def settings(request: Request, state: StateOf) -> Response:
 
 
 def grouped(settings: Settings) -> list[tuple[str, list[SettingRow]]]:
-    """The settings by group, in the order in which they are documented."""
+    """The settings by group: those that are not defaults, then all in the order in which they are documented."""
     groups: dict[str, list[SettingRow]] = {name: [] for name, _ in _GROUPS}
     for name, (value, origin) in settings_in_force(settings).items():
         purpose = type(settings).model_fields[name].description or ""
-        groups.setdefault(_group_of(name), []).append(SettingRow(name, value, origin, purpose))
-    return [(group, rows) for group, rows in groups.items() if rows]
+        groups.setdefault(_group_of(name), []).append(SettingRow(name, _WORDS.get(value, value), origin, purpose))
+    changed = [row for rows in groups.values() for row in rows if row.changed]
+    return [(group, rows) for group, rows in [("Set for this server", changed), *groups.items()] if rows]
 
 
 def _group_of(name: str) -> str:
