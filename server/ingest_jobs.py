@@ -109,9 +109,7 @@ def _new(sources: Sources, library: Library, *, replaces: bool) -> Sources:
 
 def _record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:
     """The report with keys, and with the names of files instead of paths."""
-    later = [
-        refusal(without_folder(item.path, folder), without_folder(item.reason, folder)) for item in report.refused
-    ]
+    later = [refusal(without_folder(item.path, folder), without_folder(item.reason, folder)) for item in report.refused]
     return {
         "added": list(report.added),
         "updated": list(report.updated),
