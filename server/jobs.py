@@ -36,6 +36,7 @@ class Job:
     problem: dict[str, Any] | None = None
     task: asyncio.Task[None] | None = field(default=None, repr=False)
     registered: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    refused: Exception | None = None  # the error of a job that could not be registered
 
     @property
     def id(self) -> str:
@@ -104,6 +105,8 @@ class Jobs:
         self._forget_oldest()
         job.task = asyncio.create_task(self._run(job, work), name=order.id)
         await job.registered.wait()  # once a client knows of the job, it outlives a kill
+        if job.refused is not None:
+            raise job.refused
         return job
 
     async def stop(self, job_id: str) -> bool:
@@ -160,7 +163,11 @@ class Jobs:
                 await asyncio.to_thread(self._register.end, job.id)
 
     async def _carry_out(self, job: Job, work: Work) -> None:
-        await asyncio.to_thread(self._register.begin, job.order)
+        try:
+            await asyncio.to_thread(self._register.begin, job.order)
+        except Exception as error:
+            job.refused = error
+            raise
         job.registered.set()
         async with self._slots:
             job.state = "working"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ from ..stores.conversation_registry import UnknownConversationError
 from ..stores.library import UnknownPaperError
 from ..stores.run_registry import UnknownRunError
 
+_LONGEST = 300  # characters of what a problem says about one field
+_MOST_ERRORS = 20
 MEDIA_TYPE = "application/problem+json"
 _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownRunError, 404),
@@ -62,6 +65,8 @@ def status_of(error: BaseException) -> int:
 
 def problem_of(error: BaseException) -> dict[str, Any]:
     """The body of an error; an unforeseen one shows nothing of its inside."""
+    if isinstance(error, sqlite3.OperationalError):  # any other is damage, and named as such
+        return problem(503, f"A file of the home is busy or cannot be written ({error}).", help="Try again later.")
     if not isinstance(error, CiteloomError):
         return problem(500, "Unexpected error in the server; its log has the details.")
     errors = error.errors if isinstance(error, ServerError) else None
@@ -96,35 +101,33 @@ def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | Non
     return _ProblemResponse(dict(record), record["status"], headers)
 
 
-def handle_problems(app: FastAPI) -> None:
-    """Answer every error of the app with a problem."""
-    app.add_exception_handler(CiteloomError, _citeloom_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _unforeseen)
-
-
-async def _citeloom_error(_: Request, error: Exception) -> Response:
-    after = getattr(error, "retry_after", None)
+def problem_response_of(error: BaseException) -> Response:
+    """The response to an error."""
+    if isinstance(error, HTTPException):
+        return problem_response(problem(error.status_code, str(error.detail)), error.headers)
+    after = error.retry_after if isinstance(error, ServerError) else None
     return problem_response(problem_of(error), {"Retry-After": str(after)} if after else None)
 
 
-async def _unforeseen(_: Request, error: Exception) -> Response:
-    return problem_response(problem_of(error))
+def handle_problems(app: FastAPI) -> None:
+    """Answer every error of the app with a problem."""
+    app.add_exception_handler(CiteloomError, _answered)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _answered)
+
+
+async def _answered(_: Request, error: Exception) -> Response:
+    return problem_response_of(error)
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = [
-        {"field": ".".join(str(part) for part in item["loc"]), "message": str(item["msg"])} for item in error.errors()
+        {"field": ".".join(str(part) for part in item["loc"])[:_LONGEST], "message": str(item["msg"])[:_LONGEST]}
+        for item in error.errors()[:_MOST_ERRORS]
     ]
     first = f"{errors[0]['field']}: {errors[0]['message']}." if errors else "The request is invalid."
     return problem_response(problem(422, first, errors=errors))
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return problem_response(problem(error.status_code, str(error.detail)), error.headers)
 
 
 _TITLES = {
@@ -141,6 +144,6 @@ _TITLES = {
     429: "Too many requests",
     500: "Unexpected error",
     502: "A model or service failed",
-    503: "Paused",
+    503: "Not now",
     507: "Disk full",
 }

@@ -107,7 +107,7 @@ async def _resume_unfinished(state: ServerState) -> None:
                 await state.ingests.start(order)
             else:
                 await state.runs.resume_order(order)
-        except CiteloomError as error:
+        except Exception as error:  # noqa: BLE001 - one that cannot be resumed must not keep the server from starting
             _log.warning("%s is not resumed: %s", order.id, error)
             await asyncio.to_thread(state.register.end, order.id)
 

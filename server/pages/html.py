@@ -16,7 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...citations.export.evidence_report import VERDICTS, commonness
-from ...citations.export.report_html import doi_html, reference_html, shown_text
+from ...citations.export.report_html import doi_html, reference_html, section_html, shown_text
 from ...citations.export.report_model import DOUBTFUL
 from ...plurals import counted
 from .static_files import STATIC
@@ -44,6 +44,11 @@ def displayed(text: str) -> str:
     return _TURNING.sub("", shown_text(text))
 
 
+def markdown(text: str) -> Markup:
+    """A text of a paper or a person as HTML, without links and anything live."""
+    return section_html(displayed(text), ())
+
+
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     environment = Environment(
@@ -56,7 +61,9 @@ def _environment() -> Environment:
     )
     environment.globals.update(asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"))
     environment.globals.update(verdicts=VERDICTS, doubtful=DOUBTFUL, commonness=commonness)
-    environment.filters.update(counted=counted, doi=doi_html, reference=reference_html, moment=_moment)
+    environment.filters.update(
+        markdown=markdown, counted=counted, doi=doi_html, reference=reference_html, moment=_moment
+    )
     return environment
 
 

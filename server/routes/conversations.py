@@ -17,7 +17,12 @@ from ...runs.transcript import (
     transcript,
     transcript_json,
 )
-from ...stores.conversation_registry import ConversationEntry, ConversationRegister, new_thread_id
+from ...stores.conversation_registry import (
+    ConversationEntry,
+    ConversationRegister,
+    UnknownConversationError,
+    new_thread_id,
+)
 from ..job_requests import JobCall
 from ..jobs import Job
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
@@ -108,8 +113,10 @@ async def export_conversation(
 
 @router.delete("/{thread_id}", status_code=204, responses=problems(404, 409))
 async def remove_conversation(thread_id: str, state: StateOf) -> None:
-    """Delete a conversation that is not active; cached model answers stay."""
+    """Delete the conversation with exactly this id, if it is not active; cached model answers stay."""
     entry = await _registered(thread_id, state)
+    if entry.thread_id != thread_id:
+        raise UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
     state.jobs.require_idle(entry.thread_id)
     await delete_conversation(state.session.home, entry.thread_id)
     state.jobs.forget(entry.thread_id)

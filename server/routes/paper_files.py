@@ -16,6 +16,7 @@ from ...documents.subprocesses import in_thread
 from ...ingestion.page_images import MAX_WORDS, PageRefusedError, draw_page_apart
 from ...stores.library import Library
 from ..problems import ServerError
+from ..response_models import problems
 from ..server_state import StateOf
 
 router = APIRouter(prefix="/papers", tags=["papers"])
@@ -26,9 +27,11 @@ _VIEWER: Final = {
     "X-Frame-Options": "SAMEORIGIN",
     "Cache-Control": "private, no-cache",
 }
+_PDF: Final = {"description": "The file.", "content": {"application/pdf": {}}}
+_PNG: Final = {"description": "The image.", "content": {"image/png": {}}}
 
 
-@router.get("/{key:path}/file", response_class=FileResponse)
+@router.get("/{key:path}/file", response_class=FileResponse, responses={200: _PDF, **problems(404)})
 async def paper_file(key: str, state: StateOf) -> Response:
     """The PDF of a paper, as it was added; 404 for papers in other formats."""
     path = await asyncio.to_thread(_pdf_of, state.session.library, key)
@@ -37,7 +40,7 @@ async def paper_file(key: str, state: StateOf) -> Response:
     )
 
 
-@router.get("/{key:path}/pages/{number}.png", response_class=Response)
+@router.get("/{key:path}/pages/{number}.png", response_class=Response, responses={200: _PNG, **problems(404)})
 async def page_image(
     key: str,
     number: Annotated[int, InPath(ge=1, le=100_000)],

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 
 from ...runs.execution import delete_run
 from ...runs.run_listing import run_details, run_summary
-from ...stores.run_registry import RunRecord, RunRegister
+from ...stores.run_registry import RunRecord, RunRegister, UnknownRunError
 from ..job_requests import JobCall
 from ..request_models import Limit, LimitedBody, Offset
 from ..response_models import RunDetails, RunList, Stopped, job_answers, problems
@@ -53,8 +53,10 @@ async def cancel_run(run_id: str, state: StateOf) -> Stopped:
 
 @router.delete("/{run_id}", status_code=204, responses=problems(404, 409))
 async def remove_run(run_id: str, state: StateOf) -> None:
-    """Delete a run that is not active; cached model answers stay."""
+    """Delete the run with exactly this id, if it is not active; cached model answers stay."""
     run = await _registered(run_id, state)
+    if run.thread_id != run_id:
+        raise UnknownRunError(f"There is no run {run_id!r:.200}.")
     state.jobs.require_idle(run.thread_id)
     await delete_run(state.session.home, run.thread_id)
     state.jobs.forget(run.thread_id)

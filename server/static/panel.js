@@ -9,10 +9,14 @@ let opener = null;
 let latest = 0;
 
 /** Load what the link points to into the panel; the focus comes back to the link when it closes. */
-export async function openPanel(link) {
+export function openPanel(link) {
+  return load(link, link.dataset.panel || link.href);
+}
+
+async function load(link, address) {
   const number = take(link);
   try {
-    const content = await part(link.dataset.panel || link.href);
+    const content = await part(address);
     if (number === latest) show(content); // else another link was chosen meanwhile
   } catch (problem) {
     if (number === latest) showPanel(link, "This cannot be shown", [problemCard(problem)]);
@@ -78,7 +82,9 @@ panel.addEventListener("close", () => {
 
 panel.addEventListener("click", (event) => {
   const step = event.target.closest("[data-step]");
+  const other = event.target.closest("[data-load]");
   if (event.target === panel || event.target.closest("[data-close]")) closePanel();
+  else if (other) load(opener, other.dataset.load);
   else if (step) {
     const next = document.getElementById(step.dataset.step);
     if (next) openPanel(next);
