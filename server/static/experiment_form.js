@@ -17,10 +17,10 @@ export function fill(fields, experiment) {
   for (const field of fields) {
     const value = take(rest, field.path.split("."));
     const text = value === undefined || value === null ? "" : written(field.form, value);
-    if (text === null) {
-      put(rest, field.path.split("."), value); // of a type that the field does not have: the check says so
-      field.input.value = "";
-    } else field.input.value = text;
+    // A value of a type that the field does not have stays beside the form, where the check names it.
+    if (text === null) put(rest, field.path.split("."), value);
+    field.input.value = text ?? "";
+    field.loaded = text === null || value === undefined ? null : { value, text: field.input.value };
   }
   return rest;
 }
@@ -29,8 +29,12 @@ export function fill(fields, experiment) {
 export function collect(fields, rest) {
   const experiment = structuredClone(rest);
   const problems = {};
-  for (const { path, form, input } of fields) {
+  for (const { path, form, input, loaded } of fields) {
     const text = input.value;
+    if (loaded?.text === text) {
+      put(experiment, path.split("."), loaded.value); // as it was loaded, to the character
+      continue;
+    }
     if (!text.trim()) continue;
     try {
       put(experiment, path.split("."), parsed(form, text));

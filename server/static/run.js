@@ -38,7 +38,11 @@ function begin() {
   const state = run().dataset.state;
   if (state === "waiting" || state === "working") listen();
   else if (state === "running") timer = setTimeout(refresh, AGAIN);
-  else if (location.hash === "#resume") document.querySelector("#resume-form input")?.focus();
+}
+
+/** After the browser has scrolled to the form, which takes the focus away. */
+function focusResume() {
+  if (location.hash === "#resume") document.querySelector("#resume-form input")?.focus();
 }
 
 function listen() {
@@ -48,9 +52,8 @@ function listen() {
     stream = null;
     return refresh("#run-title");
   };
-  stream = follow(`${address()}/events`, {
+  const events = {
     reset: () => live.reset(),
-    lost: () => live.say("The connection is lost; trying again."),
     stage: (event) => live.stage(event),
     notice: ({ text }) => live.say(text),
     evidence: (event) => live.evidence(event),
@@ -60,8 +63,9 @@ function listen() {
     done: over,
     error: over,
     stopped: over,
-    ended: over,
-  });
+  };
+  const lost = () => live.say("The connection is lost; trying again.");
+  stream = follow(`${address()}/events`, events, { connected: () => live.say(""), lost, ended: over });
 }
 
 async function resume(form) {
@@ -105,3 +109,5 @@ body.addEventListener("click", (event) => {
 
 editSentences(body, address, refresh);
 begin();
+window.addEventListener("load", () => setTimeout(focusResume));
+window.addEventListener("hashchange", focusResume);

@@ -110,7 +110,7 @@ def test_sentences_are_listed_with_their_findings_and_their_place_in_the_text(
     text = served.api.get(f"/runs/{run}").json()["result"]["text"]
     good, weak = sentences(served, run)
     assert text[good["start"] : good["end"]] == good["text"] and good["verdict"] == "supported"
-    assert (good["keys"], good["findings"], good["edited"]) == (["obrien2019seeds"], [], None) or good["keys"]
+    assert len(good["keys"]) == 1 and (good["findings"], good["edited"]) == ([], None)
     assert weak["verdict"] == "partly" and [item["rule"] for item in weak["findings"]] == ["partly-supported"]
 
 
