@@ -7,11 +7,11 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import uvicorn
@@ -21,8 +21,10 @@ from citeloom.models.http.client import close_connections
 from citeloom.server.app import create_app
 from citeloom.server.server_options import ServerOptions
 from citeloom.server.server_state import ServerState
+from citeloom.server.uvicorn_config import uvicorn_config
 from citeloom.stores.home import Home
 
+T = TypeVar("T")
 SSE = {"Accept": "text/event-stream"}
 IN_BACKGROUND = {"Prefer": "respond-async"}
 
@@ -44,10 +46,7 @@ class Served:
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.app = create_app(settings, Home(home), options)
-        config = uvicorn.Config(
-            self.app, log_level="warning", access_log=False, proxy_headers=False, ws="none", timeout_graceful_shutdown=5
-        )
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(uvicorn_config(self.app))
         self._thread = threading.Thread(target=self._serve, name="served-app", daemon=True)
         headers = {} if options.token is None else {"Authorization": f"Bearer {options.token.get_secret_value()}"}
         self.api = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=60)
@@ -72,8 +71,13 @@ class Served:
         self._thread.join()
         self._socket.close()
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine that runs in the server's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
     def _serve(self) -> None:
         async def serve() -> None:
+            self._loop = asyncio.get_running_loop()
             await self._server.serve(sockets=[self._socket])
             await close_connections()
 
