@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -49,7 +50,8 @@ def serve(
         shown = f"[{address}]" if ":" in address else address
         notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C ends it)")
         config = uvicorn_config(create_app(settings, found, options))
-        uvicorn.Server(config).run(sockets=[listening])
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:

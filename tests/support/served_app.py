@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import pytest
 import uvicorn
 
-from citeloom.config import Settings
+from citeloom.config import Settings, load_settings
 from citeloom.models.http.client import close_connections
 from citeloom.server.app import create_app
 from citeloom.server.server_options import ServerOptions
@@ -125,11 +126,17 @@ def events_of(lines: Iterator[str]) -> Iterator[Event]:
 
 @contextmanager
 def served_app(home: Path, settings: dict[str, Any] | None = None, **options: Any) -> Iterator[Served]:
-    """A server on this home until the end of the block; extractive unless the settings name a model."""
+    """A server on this home until the end of the block; extractive unless the settings name a model.
+
+    The settings are those of the environment, as with `serve`: a run is resumed with them.
+    """
     given = {"chat_model": "extractive"} | (settings or {})
-    server = Served(Settings(**given), home, ServerOptions(**options))
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in given.items():
+            patch.setenv(f"CITELOOM_{name.upper()}", str(value))
+        server = Served(load_settings(home=home), home, ServerOptions(**options))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()

@@ -116,7 +116,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "chunked body over the limit": ("POST", ASK, text(b"x" * 1024 for _ in range(1025)), 413),  # type: ignore[arg-type]
     "experiment with half a character": (
         "POST",
-        "/api/v1/sections/method",
+        "/api/v1/sections/methods",
         text(r'{"experiment": {"a": "\ud800"}}'),
         422,
     ),
