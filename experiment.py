@@ -216,11 +216,19 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
     try:
         return _without_outcome_of_failed_run(Experiment.model_validate(data))
     except ValidationError as error:
-        problem = error.errors()[0]
-        field = ".".join(str(part) for part in problem["loc"] if part not in ("Plot", "str"))
-        raise ExperimentError(
-            f"{source}: field {field}: {problem['msg'].lower()}, got {type(problem['input']).__name__}."
-        ) from error
+        field, wrong = field_problems(error)[0]
+        raise ExperimentError(f"{source}: field {field}: {wrong}.") from error
+
+
+def field_problems(error: ValidationError) -> list[tuple[str, str]]:
+    """The path of each field with a wrong type, and what is wrong."""
+    found = {
+        _named(".".join(str(part) for part in item["loc"] if part not in ("Plot", "str"))): (
+            f"{item['msg'].lower()}, got {type(item['input']).__name__}"
+        )
+        for item in reversed(error.errors())
+    }
+    return list(reversed(found.items()))
 
 
 def _without_outcome_of_failed_run(experiment: Experiment) -> Experiment:
@@ -283,12 +291,20 @@ def require_fields(experiment: Experiment, kind: SectionKind, *, source: str = "
 
     A failed run is an outcome too: the section reports it instead of results.
     """
-    for group in SECTIONS[kind].required:
-        said = any(experiment.text_at(path).strip() for path in group)
-        if not said and not (experiment.failure and OUTCOMES.intersection(group)):
-            fields = " or ".join(group)
-            near = "".join(f" Did you mean {known} by {found}?" for found, known in near_fields(experiment))
-            raise ExperimentError(f"{source}: field {fields}: is missing or empty, but {kind} needs it.{near}")
+    for group in missing_fields(experiment, kind):
+        fields = " or ".join(group)
+        near = "".join(f" Did you mean {known} by {found}?" for found, known in near_fields(experiment))
+        raise ExperimentError(f"{source}: field {fields}: is missing or empty, but {kind} needs it.{near}")
+
+
+def missing_fields(experiment: Experiment, kind: SectionKind) -> list[tuple[str, ...]]:
+    """The groups of fields of which a section of `kind` needs one and has none."""
+    return [
+        group
+        for group in SECTIONS[kind].required
+        if not any(experiment.text_at(path).strip() for path in group)
+        and not (experiment.failure and OUTCOMES.intersection(group))
+    ]
 
 
 def near_fields(experiment: Experiment) -> list[tuple[str, str]]:

@@ -16,6 +16,12 @@ _REMEDY = "Move it away: the list of runs and conversations starts empty, and pa
 _LATEST = 1e11  # seconds, about the year 5100
 
 
+def cites(column: str) -> str:
+    """The condition that the record in a column cites the paper whose key is the parameter."""
+    keys = f"SELECT 1 FROM json_each({column}, '$.citations') AS one WHERE json_extract(one.value, '$.key') = ?"
+    return f"CASE WHEN json_valid({column}) THEN EXISTS ({keys}) END"
+
+
 class RegisterFile:
     """The file at `path` with the tables of `schema`, created if missing; blocking and thread-safe."""
 

@@ -46,6 +46,7 @@ async def aresearch(
     fresh: bool = False,
     force: bool = False,
     strict: bool | None = None,
+    page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
     """Answer a question from the papers alone, or resume the run; the result is the JSON of `research --json`.
@@ -66,6 +67,7 @@ async def aresearch(
         fresh: answer again, without reusing cached answers.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         on_event: called with each event, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
@@ -74,7 +76,7 @@ async def aresearch(
     request = ResearchRequest(
         question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
     )
-    return await run(request, library, output_to(out, formats, force=force), strict, on_event)
+    return await run(request, library, output_to(out, formats, force=force, page_images=page_images), strict, on_event)
 
 
 research = library_first(blocking(aresearch))

@@ -24,12 +24,15 @@ class RunOptions(TypedDict, total=False):
     fresh: bool
     force: bool
     strict: bool | None
+    page_images: bool
 
 
-def output_to(out: Path | str | None, formats: Sequence[Format] | Format, *, force: bool) -> Output | None:
+def output_to(
+    out: Path | str | None, formats: Sequence[Format] | Format, *, force: bool, page_images: bool = False
+) -> Output | None:
     """Where the files go; None when no folder is given. Raises `ArgumentError`."""
     wanted = formats_of(formats, out)
-    return None if out is None else Output(Path(out), wanted, force)
+    return None if out is None else Output(Path(out), wanted, force, page_images)
 
 
 async def run(

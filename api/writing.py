@@ -32,6 +32,7 @@ async def awrite_section(
     fresh: bool = False,
     force: bool = False,
     strict: bool | None = None,
+    page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
     """Write a section, or resume it; the result is the section's JSON.
@@ -45,11 +46,14 @@ async def awrite_section(
         fresh: write again, without reusing cached answers.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         on_event: called with each event, as `docs/events.md` says; `done` is what is returned.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    return await _written(section_kind(kind), experiment, library, out, formats, fresh, force, strict, on_event)
+    return await _written(
+        section_kind(kind), experiment, library, out, formats, fresh, force, strict, page_images, on_event
+    )
 
 
 @library_first
@@ -62,6 +66,7 @@ async def awrite_paper(
     fresh: bool = False,
     force: bool = False,
     strict: bool | None = None,
+    page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
     """Write all six sections of a paper as one run, or resume it; the result is the JSON of `paper --json`.
@@ -74,11 +79,12 @@ async def awrite_paper(
         fresh: write again, without reusing cached answers.
         force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
         strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         on_event: called with each event.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    return await _written("paper", experiment, library, out, formats, fresh, force, strict, on_event)
+    return await _written("paper", experiment, library, out, formats, fresh, force, strict, page_images, on_event)
 
 
 async def _written(
@@ -90,11 +96,12 @@ async def _written(
     fresh: bool,
     force: bool,
     strict: bool | None,
+    page_images: bool,
     on_event: OnEvent | None,
 ) -> ResultRecord:
     require_writable(library)
     given, source = _experiment(experiment)
-    output = output_to(out, formats, force=force)
+    output = output_to(out, formats, force=force, page_images=page_images)
     return await run(SectionRequest(kind, given, source, fresh), library, output, strict, on_event)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +29,7 @@ from .sections import (
     ForceOption,
     FormatOption,
     ModelOption,
+    PageImagesOption,
     UrlOption,
     output_to,
 )
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..graph.session import Session
     from ..runs.research import ResearchRequest
     from ..runs.result_record import ResultRecord
+    from ..runs.service import Output
 
 QuestionArgument = Annotated[str, typer.Argument(help="What to answer.", show_default=False)]
 SourcesOption = Annotated[
@@ -92,6 +93,7 @@ def research(
     out: OutOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Answer again, without reusing cached answers.")] = False,
     force: ForceOption = False,
+    page_images: PageImagesOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
     max_calls: MaxCallsOption = None,
@@ -113,6 +115,8 @@ def research(
 
     if formats and out is None:
         raise InputError("--format needs a folder.", help="Name one with --out.")
+    if page_images and out is None:
+        raise InputError("--page-images needs a folder.", help="Name one with --out.")
     settings = {
         "cite_style": cite_style,
         "csl": csl,
@@ -134,7 +138,8 @@ def research(
         single_shot=single_shot,
         fresh=fresh,
     )
-    record, view = run_async(_ask(request, out, formats or (), home, settings, draft=not as_json, force=force))
+    output = None if out is None else output_to(out, formats or (), force=force, page_images=page_images)
+    record, view = run_async(_ask(request, output, home, settings, draft=not as_json))
     if as_json:
         result_json(record)
     else:
@@ -145,14 +150,7 @@ def research(
 
 
 async def _ask(
-    request: ResearchRequest,
-    out: Path | None,
-    formats: Sequence[str],
-    home: Path | None,
-    overrides: dict[str, Any],
-    *,
-    draft: bool,
-    force: bool,
+    request: ResearchRequest, output: Output | None, home: Path | None, overrides: dict[str, Any], *, draft: bool
 ) -> tuple[ResultRecord, AnswerStreamView]:
     from ..tools.questions.validation import plain_question
 
@@ -162,24 +160,17 @@ async def _ask(
         command_session(settings, found, create=False) as session,
         answer_progress(session.spent_now, draft=draft) as view,
     ):
-        return await answer_one(request, out, session, formats, view, force=force), view
+        return await answer_one(request, output, session, view), view
 
 
 async def answer_one(
-    request: ResearchRequest,
-    out: Path | None,
-    session: Session,
-    formats: Sequence[str],
-    view: AnswerStreamView,
-    *,
-    force: bool = False,
+    request: ResearchRequest, output: Output | None, session: Session, view: AnswerStreamView
 ) -> ResultRecord:
     """One answer, with its files where a folder is given; reports on stderr, and streams it to `view`."""
     from ..runs.service import run_and_save
 
     if session.answer_notice:
         notice(session.answer_notice)
-    output = None if out is None else output_to(out, formats, force=force)
     finished = await run_and_save(request, session, output, on_event=view, on_notice=notice)
     view.end()
     report_run(finished)

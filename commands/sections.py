@@ -79,6 +79,10 @@ FreshOption = Annotated[bool, typer.Option("--fresh", help="Write it again, with
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Overwrite files that you edited; by default new files get a number.")
 ]
+PageImagesOption = Annotated[
+    bool,
+    typer.Option("--page-images", help="Put images of the cited PDF pages into the evidence report, the words marked."),
+]
 ModelOption = Annotated[
     str | None,
     typer.Option("--model", help="Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL.", show_default=False),
@@ -137,6 +141,7 @@ def _command(kind: SectionKind) -> Any:
         strict: StrictOption = None,
         fresh: FreshOption = False,
         force: ForceOption = False,
+        page_images: PageImagesOption = False,
         model: ModelOption = None,
         base_url: UrlOption = None,
         words: WordsOption = None,
@@ -160,7 +165,8 @@ def _command(kind: SectionKind) -> Any:
             "max_cost": max_cost,
         }
         given = experiment_file(kind, file, exp)
-        record = run_async(_write(kind, given, out, formats, fresh, home, settings, force=force))
+        output = output_to(out, formats or (), force=force, page_images=page_images)
+        record = run_async(_write(kind, given, output, fresh, home, settings))
         result_json(record) if as_json else _show(record)
         end_unread(record)
 
@@ -178,6 +184,7 @@ def paper(
     strict: StrictOption = None,
     fresh: FreshOption = False,
     force: ForceOption = False,
+    page_images: PageImagesOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
     max_calls: MaxCallsOption = None,
@@ -190,7 +197,8 @@ def paper(
     settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
     settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     given = experiment_file("paper", file, exp)
-    record = run_async(_write("paper", given, out, formats, fresh, home, settings, force=force))
+    output = output_to(out, formats or (), force=force, page_images=page_images)
+    record = run_async(_write("paper", given, output, fresh, home, settings))
     result_json(record) if as_json else _show(record)
     end_unread(record)
 
@@ -209,13 +217,10 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
 async def _write(
     kind: RunKind,
     exp: Path,
-    out: Path,
-    formats: Sequence[str] | None,
+    output: Output,
     fresh: bool,
     home: Path | None,
     overrides: dict[str, Any],
-    *,
-    force: bool,
 ) -> ResultRecord:
     from ..citations.export.figures import with_plot_files
     from ..experiment import load_experiment, require_fields
@@ -227,31 +232,27 @@ async def _write(
         require_fields(experiment, needed, source=str(exp))
     with command_session(settings, found, create=False) as session:
         request = SectionRequest(kind, experiment, str(exp), fresh)
-        return await write_one(request, out, session, formats or (), force=force)
+        return await write_one(request, output, session)
 
 
-async def write_one(
-    request: SectionRequest, out: Path, session: Session, formats: Sequence[str] = (), *, force: bool = False
-) -> ResultRecord:
+async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:
     """A section or a paper with its files; reports on stderr."""
     from ..runs.service import run_and_save
 
     if session.notice:
         notice(session.notice)
     with section_progress(session.spent_now) as show:
-        finished = await run_and_save(
-            request, session, output_to(out, formats, force=force), on_event=show, on_notice=notice
-        )
+        finished = await run_and_save(request, session, output, on_event=show, on_notice=notice)
     report_run(finished)
     return finished.record
 
 
-def output_to(out: Path, formats: Sequence[str], *, force: bool) -> Output:
+def output_to(out: Path, formats: Sequence[str] = (), *, force: bool, page_images: bool = False) -> Output:
     """The folder and the formats that a command was given, in the order of `FORMATS`."""
     from ..citations.export.pandoc_formats import FORMATS
     from ..runs.service import Output
 
-    return Output(out, tuple(known for known in FORMATS if known in formats), force)
+    return Output(out, tuple(known for known in FORMATS if known in formats), force, page_images)
 
 
 def _show(record: ResultRecord) -> None:

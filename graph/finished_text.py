@@ -29,7 +29,7 @@ class FinishedText:
     """A draft as the reader may see it, with its markers.
 
     `replaced` are findings whose words were replaced, `repeated` those whose sentences were removed, `left` those that
-    remain in the text, and `out` the sentences that a strict run leaves out.
+    remain in the text, and `out` the sentences that a strict run leaves out; the spans `unmarked` get no marks.
     """
 
     state: RunState
@@ -43,6 +43,7 @@ class FinishedText:
     repeated: Sequence[Finding] = ()
     left: Sequence[Finding] = ()
     out: Sequence[MarkedSentence] = ()
+    unmarked: Sequence[tuple[int, int]] = ()
 
     @property
     def rules(self) -> TextRules:

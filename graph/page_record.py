@@ -64,7 +64,11 @@ async def layout_page(
     """
     brief, sources, text = final.brief, final.sources, final.text
     # In threads, so that an interrupt takes effect between two steps however long the text is.
-    marks = await asyncio.to_thread(marks_of, text, final.left)
+    marks = [
+        mark
+        for mark in await asyncio.to_thread(marks_of, text, final.left)
+        if not any(start <= mark.position <= end for start, end in final.unmarked)
+    ]
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     beside = await asyncio.to_thread(load_read_chunks, session.library, read)
     flags = await asyncio.to_thread(flag_sources, sources, beside)
@@ -93,17 +97,20 @@ async def references_of(
     return await in_thread(build_references, papers, style, numbers=numbers, csl=csl)
 
 
-def page_record(page: RenderedPage, references: References, session: Session) -> dict[str, Any]:
+def page_record(
+    page: RenderedPage, references: References, session: Session, notice: str | None = None
+) -> dict[str, Any]:
     """The record of a section or an answer, with those of the `references` that it cites.
 
     `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete when a
     paper leaves the library; other formats are made from `manuscript`, and `report` is what the evidence report shows
-    besides the record.
+    besides the record. `notice` is one line on how the text was written, if not that of the session.
     """
     final, shown, settings = page.final, page.shown, session.settings
     coverage = coverage_of(own_queries(final.state), final.text, final.sources, final.verdicts)
     tried = coverage_warnings(*tried_of(coverage))
-    document = _document(page, references, tried, session)
+    said = session.notice_of(final.brief) if notice is None else notice
+    document = _document(page, references, tried, said, strict=settings.strict)
     quoted_only = "writer" in session.extractive
     notes = [*_notes_on_input(final), *final.draft.notes, *references.warnings, *tried]
     return {
@@ -126,9 +133,11 @@ def page_record(page: RenderedPage, references: References, session: Session) ->
     }
 
 
-def _document(page: RenderedPage, references: References, tried: Sequence[str], session: Session) -> SectionDocument:
+def _document(
+    page: RenderedPage, references: References, tried: Sequence[str], notice: str, *, strict: bool
+) -> SectionDocument:
     """The content of the files; `tried` are warnings about needs that were searched for in vain."""
-    final, shown, strict = page.final, page.shown, session.settings.strict
+    final, shown = page.final, page.shown
     brief = final.brief
     flagged = flag_findings(page.flags)
     return SectionDocument(
@@ -155,7 +164,7 @@ def _document(page: RenderedPage, references: References, tried: Sequence[str], 
         ),
         own_citations=_moved_spans(page.own, shown),
         figures=figures_in(shown.text, brief.experiment, file_stem(brief.kind)),
-        notice=session.notice_of(brief),
+        notice=notice,
     )
 
 
@@ -210,14 +219,16 @@ def _finding_lines(final: FinishedText, *, strict: bool) -> list[str]:
         *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
         *(f"Left out of the text: {finding.message}" for finding in final.repeated),
         *(f"Left out of the text: {line}" for item in final.out for line in item.found),
-        *(f"{_lead(finding)}: {finding.message}" for finding in final.left),
+        *(f"{_lead(finding, final.unmarked)}: {finding.message}" for finding in final.left),
     ]
 
 
-def _lead(finding: Finding) -> str:
+def _lead(finding: Finding, unmarked: Sequence[tuple[int, int]]) -> str:
     if finding.severity == "note":
         return "Listed"
-    return "Marked in the text" if finding.rule in MARKS and finding.span else "Left in the text"
+    span = finding.span
+    marked = finding.rule in MARKS and span and not any(start <= span[0] < end for start, end in unmarked)
+    return "Marked in the text" if marked else "Left in the text"
 
 
 def _distinct(*groups: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ from ..graph.section_graph import build_section_graph
 from ..graph.session import Session
 from ..models.journal.journal import Journal
 from ..stores.checkpoints import open_checkpoints
+from ..stores.edited_sentences import EditedSentences
 from ..stores.home import Home
 from ..stores.lock import run_lock, run_under_way
 from ..stores.run_registry import RunRecord, RunRegister
@@ -217,6 +218,7 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
         raise RunUnderWayError(f"Run {run.thread_id} is in progress in another process.")
     async with run_lock(home, run.thread_id), open_checkpoints(home.checkpoints) as saver:
         with await asyncio.to_thread(Journal.open, home.journal) as journal:
+            await asyncio.to_thread(lambda: EditedSentences(home.runs).forget(run.thread_id))
             await _forget(run, journal, register, saver)
     return run
 

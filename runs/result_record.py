@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Any, Final, Literal, NotRequired, TypedDict, cast
 
 from ..citations.checks.findings import FindingRecord
+from ..citations.html_escaping import inert_record
 from ..config import CitationStyle
 from ..experiment import SectionKind
 from ..graph.answer_record import Outcome
 from ..graph.completeness import Coverage
+
+# What only the register keeps: the contents of the other files.
+_FILE_CONTENTS: Final = frozenset({"markdown", "bibliography", "report", "manuscript", "with_markers", "numbering"})
 
 
 class UsageRecord(TypedDict):
@@ -110,3 +114,25 @@ class StoredRecord(_Record):
 def stored(record: Mapping[str, Any]) -> StoredRecord:
     """The plain data that the registers keep, as the record that it is."""
     return cast(StoredRecord, record)
+
+
+def public_record(
+    record: StoredRecord, files: Mapping[str, str] | None = None, *, passages: Mapping[str, str] | None = None
+) -> ResultRecord:
+    """The JSON of a section or a paper: the record without the contents of the other files and without live HTML."""
+    public: dict[str, Any] = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
+    texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
+    if "citations" in record:
+        public["citations"] = [_with_chunk(citation, texts) for citation in record["citations"]]
+    public["files"] = dict(files or record.get("files") or {})
+    if "sections" in record:
+        public["sections"] = [public_record(section, passages=texts) for section in record["sections"]]
+    return cast(ResultRecord, inert_record(public))
+
+
+def _with_chunk(citation: CitationRecord, texts: Mapping[str, str]) -> CitationRecord:
+    """The citation with the text of its chunk, to check `chunk_text[start:end] == quote` without the library.
+
+    None when the paper had left the library before the run was finished.
+    """
+    return {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}

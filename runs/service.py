@@ -10,9 +10,11 @@ from pathlib import Path
 
 from ..citations.export.files import prepare_folder
 from ..citations.export.pandoc_formats import Format
+from ..documents.subprocesses import in_thread
 from ..errors import InputError
 from ..graph.events import OnEvent
 from ..graph.session import Session
+from .cited_pages import CitedPages, cited_pages
 from .execution import ignore, run_request
 from .output_files import public_record, save
 from .result_record import ResultRecord
@@ -21,11 +23,15 @@ from .section_request import OnNotice, RunRequest
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output folder of a run, the formats besides markdown, and whether edited files are replaced."""
+    """The output folder of a run, the formats besides markdown, and whether edited files are replaced.
+
+    With `page_images` the evidence report shows the pages of PDFs that citations rest on.
+    """
 
     folder: Path
     formats: tuple[Format, ...] = ()
     force: bool = False
+    page_images: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,12 @@ async def run_and_save(
         return SavedRun(public_record(finished.record), finished.finished_earlier)
     async with _prepared(output.folder):
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
-    saved = await save(finished.record, output.folder, output.formats, home=session.home, force=output.force)
+    pages = await in_thread(cited_pages, finished.record, session.library) if output.page_images else CitedPages()
+    for line in pages.notices:
+        on_notice(f"Note: {line}")
+    saved = await save(
+        finished.record, output.folder, output.formats, home=session.home, force=output.force, pages=pages.images
+    )
     return SavedRun(saved, finished.finished_earlier)
 
 

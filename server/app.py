@@ -12,8 +12,24 @@ from starlette.middleware import Middleware
 from ..config import Settings
 from ..stores.home import Home
 from .guard import Guard
+from .metrics import CountRequests, RequestCounts
+from .pages.error_pages import handle_page_errors
+from .pages.routers import PAGE_ROUTERS
 from .problems import handle_problems
-from .routes import events, research
+from .routes import (
+    conversations,
+    events,
+    ingests,
+    paper_files,
+    papers,
+    research,
+    run_files,
+    runs,
+    search,
+    sentences,
+    status,
+    writing,
+)
 from .server_options import ServerOptions
 from .server_state import open_state
 from .tokens import Tokens
@@ -27,9 +43,11 @@ _DESCRIPTION = (
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
     """The application for one home; the library is opened when it starts and closed when it ends."""
 
+    requests = RequestCounts()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_state(settings, home, options) as state:
+        async with open_state(settings, home, options, requests) as state:
             app.state.server = state
             yield
 
@@ -41,9 +59,17 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         lifespan=lifespan,
-        middleware=[Middleware(Guard, options=options, tokens=Tokens(options.token))],
+        middleware=[
+            Middleware(CountRequests, counts=requests),
+            Middleware(Guard, options=options, tokens=Tokens(options.token)),
+        ],
     )
     handle_problems(app)
-    for router in (research.router, events.router):
-        app.include_router(router, prefix="/api/v1")
+    handle_page_errors(app)
+    # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
+    api = (events, research, conversations, runs, run_files, sentences, writing, search, ingests, status)
+    for module in (*api, paper_files, papers):
+        app.include_router(module.router, prefix="/api/v1")
+    for router in PAGE_ROUTERS:
+        app.include_router(router)
     return app

@@ -34,7 +34,20 @@ async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
             saver = PlainSaver(connection, path)
             await saver.setup()
             await continue_ids(connection)
-            yield saver
+            try:
+                yield saver
+            finally:
+                await connection._execute(_rolled_back_and_closed, connection._conn)
+
+
+def _rolled_back_and_closed(connection: sqlite3.Connection) -> None:
+    """Close the connection for good, in one step of its thread.
+
+    A write that was cancelled before its commit would otherwise keep the file locked until Python deletes the cursor,
+    which the traceback of the cancelled task still holds.
+    """
+    connection.rollback()
+    connection.close()
 
 
 def _prepare(path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..sqlite import RegisterFile
+from ..sqlite import RegisterFile, cites
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS conversations (
@@ -66,6 +66,16 @@ class KeptTurn:
     answered: bool
     answered_at: float
     record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CitingTurn:
+    """A turn whose answer cites a given paper."""
+
+    thread_id: str
+    number: int
+    asked: str
+    answered_at: float
 
 
 def new_thread_id() -> str:
@@ -130,6 +140,18 @@ class ConversationRegister:
                 f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1", (thread_id,)
             ).fetchone()
         return self._turn(row) if row else None
+
+    def citing(self, key: str) -> list[CitingTurn]:
+        """The turns whose answers cite a paper, most recent first."""
+        with self._file.connection() as connection:
+            rows = connection.execute(
+                "SELECT thread_id, number, asked, answered_at FROM turns"
+                f" WHERE {cites('record')} ORDER BY answered_at DESC",
+                (key,),
+            ).fetchall()
+        for row in rows:
+            self._file.checked(row, ("answered_at",), ("thread_id", "asked"))
+        return [CitingTurn(*row) for row in rows]
 
     def delete(self, thread_id: str) -> None:
         """Delete a conversation; its checkpoints are left to the caller."""

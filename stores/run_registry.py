@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ..errors import InputError
-from ..sqlite import RegisterFile
+from ..sqlite import RegisterFile, cites
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
 
@@ -59,6 +59,16 @@ class RunRecord:
     started_at: float
     updated_at: float
     result: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CitingRun:
+    """A run whose text cites a given paper."""
+
+    thread_id: str
+    section: str
+    title: str
+    updated_at: float
 
 
 class RunRegister:
@@ -146,6 +156,18 @@ class RunRegister:
         with self._file.connection() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY updated_at DESC").fetchall()
         return [self._run(row) for row in rows]
+
+    def citing(self, key: str) -> list[CitingRun]:
+        """The finished runs whose text cites a paper, most recent first."""
+        with self._file.connection() as connection:
+            rows = connection.execute(
+                "SELECT thread_id, section, title, updated_at FROM runs"
+                f" WHERE {cites('result')} ORDER BY updated_at DESC",
+                (key,),
+            ).fetchall()
+        for row in rows:
+            self._file.checked(row, ("updated_at",), ("thread_id", "section", "title"))
+        return [CitingRun(*row) for row in rows]
 
     def delete(self, thread_id: str) -> None:
         """Delete a run; its checkpoints are left to the caller."""

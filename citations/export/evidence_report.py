@@ -44,11 +44,14 @@ COSTS: Final[Mapping[str, str]] = {
 }
 
 
-def evidence_report(record: Mapping[str, Any]) -> str:
-    """Render the report of a finished section from its record, which includes `report`."""
+def evidence_report(record: Mapping[str, Any], pages: Mapping[str, bytes] | None = None) -> str:
+    """Render the report of a finished section from its record, which includes `report`.
+
+    `pages` are PNG images of the pages that citations rest on, by evidence id; they are part of the file.
+    """
     record = {"own_citations": (), "coverage": {}, **record}  # sections of older versions lack these
     view = report_view(record)
-    placed = standing_apart(record["text"], _links(view, record))
+    placed = standing_apart(record["text"], links_of(view, record))
     style = _style(view)
     return _template().render(
         record=record,
@@ -57,6 +60,7 @@ def evidence_report(record: Mapping[str, Any]) -> str:
         body=section_html(record["text"], placed),
         anchors={link.anchor for link in placed},
         style=Markup(style),
+        pages={identifier: _data_uri(image) for identifier, image in (pages or {}).items()},
         style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         verdicts=VERDICTS,
         doubtful=DOUBTFUL,
@@ -64,7 +68,7 @@ def evidence_report(record: Mapping[str, Any]) -> str:
     )
 
 
-def _links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
+def links_of(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
     """The links of the text, most important first."""
     text = record["text"]
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
@@ -91,6 +95,10 @@ def commonness(found: Mapping[str, Any]) -> str:
     """In how many passages and fields a number occurs; empty for numbers traced before these were counted."""
     counts = ((found.get("passages", 0), "passage"), (found.get("fields", 0), "field"))
     return ", ".join(counted(count, name) for count, name in counts if count)
+
+
+def _data_uri(image: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
 
 
 def _amount(value: Any) -> str:

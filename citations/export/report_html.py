@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
@@ -79,8 +79,13 @@ def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
     return placed
 
 
-def section_html(text: str, placed: Sequence[Link]) -> Markup:
-    """The text as HTML with these links, which must be disjoint and in text order."""
+def anchored(link: Link) -> Markup:
+    """The attributes of a link to its details in the same document."""
+    return Markup('id="{}" href="#{}"').format(link.anchor, link.opens)
+
+
+def section_html(text: str, placed: Sequence[Link], attributes: Callable[[Link], Markup] = anchored) -> Markup:
+    """The text as HTML with these links, which must be disjoint and in text order; `attributes` say where they lead."""
     text = shown_text(text)
     pieces: list[str] = []
     done = 0
@@ -88,21 +93,43 @@ def section_html(text: str, placed: Sequence[Link]) -> Markup:
         pieces += [text[done : link.start], f"\ue000{index}\ue001"]
         done = link.end
     shown = {index: (link, text[link.start : link.end]) for index, link in enumerate(placed)}
-    return Markup(_reader().render("".join([*pieces, text[done:]]), {"shown": shown}))
+    return Markup(_reader().render("".join([*pieces, text[done:]]), {"shown": shown, "attributes": attributes}))
 
 
-def reference_html(text: str) -> Markup:
-    """A reference, which is one line of markdown."""
-    return Markup(_reader().renderInline(_ADDRESS.sub(r"\1\2", shown_text(text)), {"shown": {}}))
+def reference_html(text: str, doi: str = "") -> Markup:
+    """A reference, which is one line of markdown, with its DOI as a link if that is valid."""
+    plain = _ADDRESS.sub(r"\1\2", shown_text(text))
+    named = _valid_doi(doi)
+    if not named:
+        return _line(plain)
+    written = re.search(rf"(?:https?://(?:dx\.)?doi\.org/|\bdoi:\s*)?{re.escape(named)}(?!\w)", plain, re.IGNORECASE)
+    if not written:
+        return Markup("{} {}").format(_line(plain), doi_html(doi))
+    before, after = plain[: written.start()], plain[written.end() :]
+    return _line(before.rstrip(" ")) + " " * before.endswith(" ") + _doi_link(named, written[0]) + _line(after)
 
 
 def doi_html(doi: str) -> Markup:
     """A DOI as a link to its resolver; plain text if it is invalid."""
+    named = _valid_doi(doi)
+    return (
+        _doi_link(named, f"doi:{named}") if named else Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
+    )
+
+
+def _valid_doi(doi: str) -> str:
+    """The DOI without its resolver; empty if it is invalid."""
     named = _RESOLVER.sub("", doi.strip())
-    if not _DOI.fullmatch(named):
-        return Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
+    return named if _DOI.fullmatch(named) else ""
+
+
+def _doi_link(named: str, shown: str) -> Markup:
     address = "https://doi.org/" + quote(named, safe="/:;().-_")
-    return Markup('<a class="id" href="{}" rel="noopener noreferrer">doi:{}</a>').format(address, shown_text(named))
+    return Markup('<a class="id" href="{}" rel="noopener noreferrer">{}</a>').format(address, shown_text(shown))
+
+
+def _line(text: str) -> Markup:
+    return Markup(_reader().renderInline(text, {"shown": {}}))
 
 
 def shown_text(text: str) -> str:
@@ -159,7 +186,7 @@ def _linked(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str,
     looks = (
         f"{link.kind} doubtful" if link.doubtful else f"{link.kind} missing" if words in MARKS.values() else link.kind
     )
-    return Markup('<a class="{}" id="{}" href="#{}">{}</a>').format(looks, link.anchor, link.opens, words)
+    return Markup('<a class="{}" {}>{}</a>').format(looks, env["attributes"](link), words)
 
 
 def _missing(_: Any, tokens: Sequence[Token], index: int, __: Any, ___: Any) -> str:

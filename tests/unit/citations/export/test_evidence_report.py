@@ -273,3 +273,16 @@ def test_passages_that_an_older_run_did_not_count_are_no_zero() -> None:
     }
     page = evidence_report(record)
     assert "Passages: not counted (searched by an older version)." in page
+
+
+def test_page_images_are_part_of_the_file_and_the_policy_allows_nothing_more() -> None:
+    record = make_record()
+    html = evidence_report(record, {"E1": b"\x89PNG one"})
+    image = base64.b64encode(b"\x89PNG one").decode()
+    assert html.count(f'src="data:image/png;base64,{image}"') == len(
+        [c for c in record["citations"] if c["evidence_id"] == "E1"]
+    )
+    assert "Page 4 of the PDF, the words marked." in html
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)
+    assert policy and "img-src data:;" in policy[1] and "script-src" not in policy[1]
+    assert "img-src" not in evidence_report(record), "a report without images does not allow them"

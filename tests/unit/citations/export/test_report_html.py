@@ -79,3 +79,23 @@ def test_a_reference_shows_its_address_as_text() -> None:
     html = reference_html("Ada. “On \\[x\\].” *Journal*. <https://doi.org/10.1/x>.")
     assert html == "Ada. “On [x].” <em>Journal</em>. https://doi.org/10.1/x."
     assert reference_html("doi: [10.1/x](https://doi.org/10.1/x).") == "doi: 10.1/x."
+
+
+@pytest.mark.parametrize(
+    ("text", "doi", "shown"),
+    [
+        ("Ada. *J*. <https://doi.org/10.1000/x(1)>.", "10.1000/x(1)", ">https://doi.org/10.1000/x(1)</a>."),
+        ("Ada. *J*.", "https://doi.org/10.1000/x", ">doi:10.1000/x</a>"),
+        ("Ada. doi: [10.1000/x](https://doi.org/10.1000/x).", "10.1000/X", ">doi: 10.1000/x</a>."),
+        ("Ada, on 10.1000/xyz.", "10.1000/x", ">doi:10.1000/x</a>"),
+    ],
+)
+def test_the_doi_of_a_reference_is_a_link(text: str, doi: str, shown: str) -> None:
+    html = reference_html(text, doi)
+    assert html.count("<a ") == 1 and 'href="https://doi.org/10.1000/' in html and shown in html
+
+
+@pytest.mark.parametrize("doi", ["", "10.1/x", "10.1000/a b", '10.1000/"><script>', "javascript:alert(1)"])
+def test_an_invalid_doi_makes_no_link(doi: str) -> None:
+    html = reference_html(f"Ada. *J*. <https://doi.org/{doi}>.", doi)
+    assert "<a " not in html and "<script" not in html

@@ -1,0 +1,141 @@
+"""Maps the citations of an edited sentence back to evidence markers: `(smith2024)` or `[3]` to `[E3]`.
+
+The user edits the text as it was rendered. A citation that names a paper of the evidence becomes its markers; anything
+else stays text, which the checks report when it reads like a citation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..config import CitationStyle
+from ..documents import Evidence
+from ..documents.marker_escaping import as_text, as_written
+from ..text.words import STOP_WORDS
+from .checks.foreign_citations import NEEDED
+from .citation_styles import show_group
+from .markers import marker_groups, normalise_markers
+from .marking import MARKS
+
+_MOST: Final = 3  # passages of a newly cited paper that the sentence is compared with
+_GROUP = re.compile(
+    r"\\[A-Za-z]*cite[A-Za-z]*\*?(?:\[(?P<place>[^\[\]]{0,200})\])?\{(?P<keys>[^{}]{1,400})\}"
+    r"|\[(?P<square>[^\[\]]{1,400})\]|\((?P<round>[^()]{1,400})\)"
+)
+_NUMBERS = re.compile(r"\s*\d{1,4}(?:\s*[,;\u2013-]\s*\d{1,4})*\s*")
+_LOCATOR = re.compile(
+    r"(?:pp?\.?|pages?|sec(?:tions?)?\.?|in section)\b.*|\d[\d\s,\u2013-]*|[\"\u201c].*", re.IGNORECASE
+)
+_PAGE = re.compile(r"(?:pp?\.?|pages?)[\s~]*(\d[\d\s,\u2013-]*)", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_LONGEST_RANGE: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CitableEvidence:
+    """What an edited sentence may cite: the evidence of the run, and the numbers of its papers."""
+
+    evidence: Sequence[Evidence]
+    style: CitationStyle
+    numbering: Sequence[str] = ()
+
+    def marked(self, words: str, original: str) -> str:
+        """The edited `words` with markers in place of citations; `original` is the sentence before, with markers."""
+        words = " ".join(_without_marks(words).split())
+        known = self._groups_of(original)
+        pieces: list[str] = []
+        done = 0
+        for start, end, ids in self._citations(words, known, as_written(original)):
+            pieces += [as_text(words[done:start]), "".join(f"[{identifier}]" for identifier in ids)]
+            done = end
+        return normalise_markers("".join([*pieces, as_text(words[done:])]))
+
+    def _groups_of(self, original: str) -> dict[str, tuple[str, ...]]:
+        """The citations of the original sentence as they were rendered, with the evidence behind each."""
+        by_id = {item.id: item for item in self.evidence}
+        numbers = {key: number for number, key in enumerate(self.numbering, 1)}
+        groups = [tuple(found for found in ids if found in by_id) for _, _, ids in marker_groups(original)]
+        return {show_group(ids, by_id, self.style, numbers): ids for ids in groups if ids}
+
+    def _citations(
+        self, words: str, known: Mapping[str, tuple[str, ...]], original: str
+    ) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+        before = {identifier for ids in known.values() for identifier in ids}
+        named = "|".join(re.escape(shown) for shown in sorted(known, key=len, reverse=True))
+        either = re.compile(f"(?P<known>{named})|{_GROUP.pattern}") if named else _GROUP
+        for match in either.finditer(words):
+            if named and match["known"]:
+                yield match.start(), match.end(), known[match["known"]]
+                continue
+            # A citation that the experiment itself makes was text before and stays text.
+            cited = [] if match[0] in original else self._keys(match)
+            ids = [found for key, pages in cited for found in self._evidence_for(key, pages, words, before)]
+            if ids:
+                yield match.start(), match.end(), tuple(dict.fromkeys(ids))
+
+    def _keys(self, match: re.Match[str]) -> list[tuple[str, frozenset[int]]]:
+        """The papers that a group names, with the pages; empty if it is not a citation of the evidence."""
+        if match["keys"] is not None:
+            pages = _pages(f"p. {match['place'].lstrip('p.~ ')}" if match["place"] else "")
+            keys = [key.strip() for key in match["keys"].split(",")]
+            return [(key, pages) for key in keys] if self._has(keys) else []
+        inside = match["square"] or match["round"]
+        if match["square"] and self.style == "numeric" and _NUMBERS.fullmatch(inside):
+            numbers = list(_numbers(inside))
+            valid = all(1 <= number <= len(self.numbering) for number in numbers)
+            return [(self.numbering[number - 1], frozenset()) for number in numbers] if valid else []
+        found: list[tuple[str, frozenset[int]]] = []
+        for part in re.split(r";", inside):
+            first, *more = (item.strip() for item in part.split(","))
+            key = re.sub(r"^-?@?\{?|\}$", "", first)
+            others = [re.sub(r"^-?@?\{?|\}$", "", item) for item in more]
+            locators = [item for item, other in zip(more, others, strict=True) if not self._has([other])]
+            if not self._has([key]) or (locators and not _LOCATOR.match(locators[0])):
+                return []
+            pages = _pages(", ".join(locators))
+            found += [(name, pages) for name in (key, *(other for other in others if self._has([other])))]
+        return found
+
+    def _has(self, keys: Sequence[str]) -> bool:
+        held = {item.key for item in self.evidence}
+        return all(key in held for key in keys)
+
+    def _evidence_for(self, key: str, pages: frozenset[int], words: str, before: set[str]) -> list[str]:
+        """The evidence of a paper that a citation stands for.
+
+        What the sentence cited before, on the named pages if there is any; for a newly cited paper the passages that
+        share most words with the sentence.
+        """
+        own = [item for item in self.evidence if item.key == key]
+        own = [item for item in own if item.page in pages] or own
+        cited = [item.id for item in own if item.id in before]
+        if cited:
+            return cited
+        said = _words_of(words)
+        ranked = sorted(own, key=lambda item: (-len(said & _words_of(f"{item.quote} {item.summary}")), item.id))
+        return [item.id for item in ranked[:_MOST]]
+
+
+def _without_marks(words: str) -> str:
+    """The words without the marks that rendering inserted."""
+    for mark in MARKS.values():
+        words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
+    return words
+
+
+def _numbers(inside: str) -> Iterator[int]:
+    for part in re.split(r"[,;]", inside):
+        first, last = (int(end) for end in (re.findall(r"\d+", part) * 2)[:2])
+        yield from range(first, last + 1) if first <= last <= first + _LONGEST_RANGE else (first,)
+
+
+def _pages(locator: str) -> frozenset[int]:
+    found = _PAGE.search(locator)
+    return frozenset(_numbers(found[1].strip(" ,\u2013-"))) if found else frozenset()
+
+
+def _words_of(text: str) -> set[str]:
+    return {word for word in _WORD.findall(text.casefold()) if word not in STOP_WORDS}

@@ -1,0 +1,60 @@
+"""Checks an experiment before anything is written from it: wrong fields, what each section lacks, and oddities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from ..errors import InputError
+from ..experiment import (
+    SECTION_KINDS,
+    SectionKind,
+    experiment_warnings,
+    field_problems,
+    missing_fields,
+    parse_experiment,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldIssue:
+    """What is wrong with a field; an empty path means the whole."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentCheck:
+    """`problems` prevent all sections; `missing` are the fields that each kind of section lacks, one of each group."""
+
+    problems: tuple[FieldIssue, ...]
+    missing: dict[SectionKind, tuple[tuple[str, ...], ...]]
+    warnings: tuple[str, ...]
+
+    @property
+    def ready(self) -> tuple[SectionKind, ...]:
+        """The kinds of sections that can be written."""
+        return () if self.problems else tuple(kind for kind, groups in self.missing.items() if not groups)
+
+
+def check_experiment(data: object) -> ExperimentCheck:
+    """Check the content of an `exp.json`; never raises."""
+    try:
+        experiment = parse_experiment(data)
+    except InputError as error:
+        return ExperimentCheck(tuple(_issues(error)), {}, ())
+    missing = {kind: tuple(missing_fields(experiment, kind)) for kind in SECTION_KINDS}
+    return ExperimentCheck((), missing, tuple(experiment_warnings(experiment)))
+
+
+def _issues(error: InputError) -> list[FieldIssue]:
+    if isinstance(error.__cause__, ValidationError):
+        return [
+            FieldIssue(field, f"{wrong[0].upper()}{wrong[1:]}.") for field, wrong in field_problems(error.__cause__)
+        ]
+    field, _, wrong = error.message.removeprefix("experiment: field ").partition(": ")
+    if not error.message.startswith("experiment: field ") or not wrong:
+        return [FieldIssue("", error.message.removeprefix("experiment: "))]
+    return [FieldIssue(field, f"{wrong[0].upper()}{wrong[1:]} {error.help}".strip())]

@@ -1,0 +1,117 @@
+"""The files of a finished run, each rendered from the stored record: for the output folder and for downloads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..citations.csl_styles import style_file
+from ..citations.export.evidence_report import evidence_report
+from ..citations.export.figures import figure_lines, images_of
+from ..citations.export.files import as_bytes, file_stem, slug
+from ..citations.export.pandoc_formats import FORMATS, Format, convert
+from ..errors import InputError
+from .result_record import StoredRecord, public_record
+
+ALWAYS: Final = ("md", "bib", "evidence.html", "json")
+
+
+class UnknownFileError(InputError):
+    """A result has no file of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """The files of one record under the name `stem`; `images` are those of its figures, by file name.
+
+    `pages` are images of the pages that citations rest on, by evidence id: the evidence report shows them.
+    """
+
+    record: StoredRecord
+    stem: str
+    images: Mapping[str, bytes]
+    pages: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: StoredRecord, stem: str = "", pages: Mapping[str, bytes] | None = None) -> ResultFiles:
+        """The files of a record; blocks, since the images of its figures are read."""
+        name = file_stem(name_of(record))
+        named = _with_figures_called(record, name, stem or name)
+        return cls(named, stem or name, images_of(named.get("figures", ())), pages or {})
+
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        """The figures whose image was found."""
+        return [figure for figure in self.record.get("figures", ()) if figure["file"] in self.images]
+
+    @property
+    def image_suffixes(self) -> list[str]:
+        """What follows `stem` and a dot in the names of the figures' images."""
+        return [file.removeprefix(f"{self.stem}.") for file in self.images]
+
+    @property
+    def suffixes(self) -> list[str]:
+        """What can be rendered: the files that are always written, the other formats, and the images of figures."""
+        return [*ALWAYS, *FORMATS, *self.image_suffixes]
+
+    def names(self) -> list[str]:
+        """The file names."""
+        return [f"{self.stem}.{suffix}" for suffix in self.suffixes]
+
+    def named(self, name: str) -> bytes:
+        """The content of the file with this name; raises `UnknownFileError`, and as `content` does."""
+        if name not in self.names():
+            raise UnknownFileError(f"This result has no file {name!r}.", help=f"It has {', '.join(self.names())}.")
+        return self.content(name.removeprefix(f"{self.stem}."))
+
+    def content(self, suffix: str) -> bytes:
+        """Render one file; blocks. Raises `ExportError` for a format that pandoc rejects."""
+        if suffix in self.image_suffixes:
+            return self.images[f"{self.stem}.{suffix}"]
+        if suffix == "md":
+            return as_bytes(self.record["markdown"])
+        if suffix == "bib":
+            return as_bytes(self.record["bibliography"])
+        if suffix == "evidence.html":
+            return as_bytes(evidence_report(self.record, self.pages))
+        if suffix == "json":
+            return as_bytes(json_text(self.record))
+        return self._converted(next(target for target in FORMATS if target == suffix))
+
+    def _converted(self, target: Format) -> bytes:
+        record = self.record
+        shown = figure_lines(self.figures, target, None if target == "tex" else self.images)
+        return convert(
+            f"{record['manuscript']}\n{shown}\n" if shown else record["manuscript"],
+            record["bibliography"],
+            target,
+            csl=style_file(record["csl"]),
+            bibliography_name=self.stem,
+            title=record.get("title", ""),
+            cited_too=sorted({key for citation in record.get("own_citations", ()) for key in citation["keys"]}),
+            notice=record["report"]["notice"],
+        )
+
+
+def json_text(record: StoredRecord, files: Mapping[str, str] | None = None) -> str:
+    """The content of the JSON file; `files` maps each format to its path."""
+    return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
+
+
+def name_of(record: StoredRecord) -> str:
+    """The file name of a record: the section, or the first words of the question."""
+    return str(record["section"]) if "section" in record else slug(record["question"])
+
+
+def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRecord:
+    """The record with its figure files renamed from `name` to the `stem` of its files."""
+    if name == stem or not record.get("figures"):
+        return record
+    figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]
+    markdown = record["markdown"]
+    for old, new in zip(record["figures"], figures, strict=True):
+        for shown in ("[{0}]({0})", "]({0})"):
+            markdown = markdown.replace(shown.format(old["file"]), shown.format(new["file"]))
+    return {**record, "figures": figures, "markdown": markdown}

@@ -1,0 +1,270 @@
+"""Checks one edited sentence of a finished run again: its citations, its numbers, its wording, and the judge.
+
+The run's stored text never changes. What the user keeps is stored beside it, and files can be made of either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from ..citations import Citation, Finding, Rendered, check_draft, trace_numbers
+from ..citations import render as render_text
+from ..citations.checks.foreign_citations import NEEDED
+from ..citations.checks.support_findings import BY_SEARCHES, cited_claims, pairs_of_absence, support_findings
+from ..citations.html_escaping import inert
+from ..citations.markers import sentences
+from ..graph.prompt_fitting import fitted
+from ..graph.role_inputs import sources_for
+from ..graph.session import Session
+from ..graph.state import VerdictRecord
+from ..graph.verdicts import record_of_verdict, verdicts_of
+from ..roles.inputs import Source
+from ..roles.protocols import Draft
+from ..stores.edited_sentences import EditedSentence, EditedSentences
+from ..stores.home import Home
+from ..stores.run_registry import RunRegister
+from .editable_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
+from .result_record import StoredRecord
+
+# From the one that a reader has to know first.
+_WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceCheck:
+    """What a check found; spans of findings and numbers are in `text`, the sentence as a reader sees it.
+
+    `verdict` is the worst of its citations, or "uncited" and "removed"; `ok` when nothing is left to mend.
+    """
+
+    position: int
+    section: str
+    text: str
+    verdict: str
+    ok: bool
+    citations: list[dict[str, Any]]
+    findings: list[dict[str, Any]]
+    numbers: list[dict[str, Any]]
+    warnings: list[str]
+    usage: dict[str, Any]
+    verdicts: list[VerdictRecord]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the JSON output; `verdicts` are kept with an edit only."""
+        return {name: value for name, value in asdict(self).items() if name != "verdicts"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The edited text in its section: what was found in it, and the span that the edit takes."""
+
+    text: str
+    span: tuple[int, int]
+    sources: Sequence[Source]
+
+    def touches(self, span: tuple[int, int] | None) -> bool:
+        """Whether something of the text touches the edited words."""
+        return span is not None and span[0] < self.span[1] and span[1] > self.span[0]
+
+
+def load_editable(home: Home, run_id: str) -> EditableText:
+    """The text of a finished run with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
+    run = RunRegister(home.runs).get(run_id)
+    return editable_text(run, EditedSentences(home.runs).of(run.thread_id))
+
+
+def sentence_records(text: EditableText) -> list[dict[str, Any]]:
+    """Every sentence with its place in the text of its section, its findings, verdict and edit; blocks."""
+    return [record for section in text.sections for record in _sentence_records(section)]
+
+
+async def check_sentence(run_id: str, position: int, words: str, session: Session) -> SentenceCheck:
+    """Check the user's words in place of the sentence at `position`, with the other edits around it.
+
+    What the judge answers is committed to the journal and counts against the budget of the run. Raises
+    `NotEditableError` and `PausedError`.
+    """
+    text = await asyncio.to_thread(load_editable, session.home, run_id)
+    section = text.section_at(position)
+    words = _plain(words)
+    if not words:
+        return SentenceCheck(position, section.kind, "", "removed", True, [], [], [], [], {}, [])
+    edits = {**section.edits, position: EditedSentence(position, words)}
+    whole, spans = await asyncio.to_thread(section.edited, edits)
+    sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
+    seen = _Checked(whole, spans[position], sources)
+    run = text.run.thread_id
+    before = await session.usage(run)
+    with session.run(run, fresh=text.run.fresh):
+        verdicts = await fitted(session, run, lambda: _judged(seen, run, session))
+    usage = _spent(await session.usage(run), before)
+    keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
+    return await asyncio.to_thread(_result, position, section, text, seen, keys, verdicts, lost, usage)
+
+
+def keep_edit(home: Home, run_id: str, position: int, words: str, check: SentenceCheck | None = None) -> EditedSentence:
+    """Keep the user's words beside the stored text; blocks. Raises as `load_editable` does."""
+    text = load_editable(home, run_id)
+    text.section_at(position)
+    checked = {} if check is None else {**check.as_dict(), "verdicts": check.verdicts}
+    edit = EditedSentence(position, _plain(words), checked)
+    EditedSentences(home.runs).keep(text.run.thread_id, edit)
+    return edit
+
+
+def withdraw_edit(home: Home, run_id: str, position: int) -> None:
+    """Return to the stored sentence; blocks. Raises `NotEditableError` if it was not edited."""
+    run = RunRegister(home.runs).get(run_id)
+    if not EditedSentences(home.runs).withdraw(run.thread_id, position):
+        raise NotEditableError(f"The sentence at {position} was not edited.")
+
+
+async def _judged(seen: _Checked, run: str, session: Session) -> list[VerdictRecord]:
+    """The judge's verdicts on the sentences of the edit, each compared with what it cites."""
+    judge = (await session.roles_of(run)).judge
+    inside = {item.text for item in sentences(seen.text) if seen.touches((item.start, item.end))}
+    claims = {words: claim for words, claim in cited_claims(seen.text, seen.sources).items() if words in inside}
+    answers = await judge.judge(list(claims.values()))
+    return [
+        *(
+            record_of_verdict((words, source.evidence.id), verdict)
+            for (words, claim), given in zip(claims.items(), answers, strict=True)
+            for source, verdict in zip(claim.sources, given, strict=True)
+        ),
+        *(record_of_verdict(key, BY_SEARCHES) for key in pairs_of_absence(seen.text, seen.sources) if key[0] in inside),
+    ]
+
+
+def _result(
+    position: int,
+    section: EditableSection,
+    text: EditableText,
+    seen: _Checked,
+    keys: Sequence[str],
+    verdicts: list[VerdictRecord],
+    lost: list[str],
+    usage: dict[str, Any],
+) -> SentenceCheck:
+    known = verdicts_of({"verdicts": verdicts})
+    drafted = check_draft(
+        Draft(seen.text), seen.sources, kind=section.kind, experiment=text.experiment, known_keys=keys
+    )
+    found = [item for item in (*drafted, *support_findings(seen.text, known)) if seen.touches(item.span)]
+    traces = [
+        trace
+        for trace in trace_numbers(seen.text, seen.sources, text.experiment)
+        if seen.touches((trace.start, trace.end))
+    ]
+    shown = render_text(
+        seen.text,
+        seen.sources,
+        section.record["cite_style"],
+        verdicts=known,
+        before=section.record.get("numbering", ()),
+    )
+    start, end = shown.moved(seen.span[0]), shown.moved(seen.span[1])
+    numbers = [
+        {**trace.as_dict(seen.text), "start": first - start, "end": last - start}
+        for trace in traces
+        for first, last in [shown.span(trace.start, trace.end)]
+    ]
+    citations = _citations_between(shown, start, end)
+    return SentenceCheck(
+        position=position,
+        section=section.kind,
+        text=inert(shown.text[start:end]),
+        verdict=_worst([citation.verdict for citation in citations]),
+        ok=not any(finding.severity != "note" for finding in found),
+        citations=[citation.as_dict() for citation in citations],
+        findings=[_finding(finding, shown, start, end) for finding in found],
+        numbers=numbers,
+        warnings=lost,
+        usage=usage,
+        verdicts=verdicts,
+    )
+
+
+def _citations_between(shown: Rendered, start: int, end: int) -> list[Citation]:
+    """The citations of the sentences between two positions of a rendered text."""
+    known = {citation.evidence_id for citation in shown.citations}
+    found: list[Citation] = []
+    done = 0
+    for sentence in shown.sentences:
+        count = sum(identifier in known for identifier in sentence.ids)
+        if sentence.start < end and sentence.end > start:
+            found += shown.citations[done : done + count]
+        done += count
+    return found
+
+
+def _finding(finding: Finding, shown: Rendered, start: int, end: int) -> dict[str, Any]:
+    first, last = shown.span(*finding.span) if finding.span else (start, end)
+    place = {"start": max(first, start) - start, "end": min(last, end) - start}
+    return {**finding.as_dict(), "message": inert(finding.message), **place}
+
+
+def _worst(labels: Sequence[str]) -> str:
+    return next((label for label in _WORST_FIRST if label in labels), "uncited")
+
+
+def _sentence_records(section: EditableSection) -> list[dict[str, Any]]:
+    record = section.record
+    shown, places = section.shown(), section.places()
+    waiting = list(record["citations"])
+    found: list[dict[str, Any]] = []
+    for number, (sentence, words, (start, end)) in enumerate(zip(section.sentences, shown, places, strict=True)):
+        own = [waiting.pop(0) for identifier in sentence.ids if waiting and waiting[0]["evidence_id"] == identifier]
+        edit = section.edits.get(section.first + number)
+        found.append(
+            {
+                "position": section.first + number,
+                "section": section.kind,
+                "text": inert(words),
+                "start": start,
+                "end": end,
+                "verdict": _worst([citation["verdict"] for citation in own]),
+                "keys": list(dict.fromkeys(citation["key"] for citation in own)),
+                "findings": _findings_between(record, start, end) or _replaced_in(words),
+                "edited": None if edit is None else _edit_record(edit),
+            }
+        )
+    return found
+
+
+def _findings_between(record: StoredRecord, start: int, end: int) -> list[dict[str, str]]:
+    return [
+        {"rule": finding["rule"], "severity": finding["severity"], "message": inert(finding["message"])}
+        for finding in record["findings"]
+        if finding["start"] is not None
+        and finding["end"] is not None
+        and finding["start"] < end
+        and finding["end"] > start
+    ]
+
+
+def _replaced_in(words: str) -> list[dict[str, str]]:
+    """The finding of a sentence in which a citation was replaced: that of the record has no place in the text."""
+    if NEEDED not in words:
+        return []
+    message = "What was cited here is not among the evidence and was taken out."
+    return [{"rule": "foreign-citation", "severity": "error", "message": message}]
+
+
+def _edit_record(edit: EditedSentence) -> dict[str, Any]:
+    checked = {name: value for name, value in edit.checked.items() if name != "verdicts"}
+    return {"text": inert(edit.text), "updated_at": edit.updated_at, "checked": checked or None}
+
+
+def _plain(words: str) -> str:
+    """The words on one line; raises `NotEditableError` for too many."""
+    plain = " ".join(words.split())
+    if len(plain) > LONGEST_EDIT:
+        raise NotEditableError(f"text: has {len(plain):,} characters; a sentence has at most {LONGEST_EDIT:,}.")
+    return plain
+
+
+def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if value is None else value - (before.get(name) or 0) for name, value in after.items()}

@@ -1,0 +1,112 @@
+"""An answer or a section on a page: its text with links, and what each link opens in the side panel.
+
+The same view serves the turns of a conversation and the sections of a run; `base` is the address under which the
+details are found, so a link also works without scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from markupsafe import Markup
+
+from ...citations.export.evidence_report import links_of
+from ...citations.export.report_html import Link, section_html, standing_apart
+from ...citations.export.report_model import DOUBTFUL, Card, ReportView, SearchHit, report_view
+from ...stores.library import Library
+from ..problems import ServerError
+from .html import displayed
+
+DetailKind = Literal["citation", "finding", "number", "evidence"]
+_QUOTED: Final = 1500  # characters of a quote that are looked for on the page of a PDF
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """A record with its report, and the HTML of its text."""
+
+    record: Mapping[str, Any]
+    report: ReportView
+    base: str
+    body: Markup
+
+    @property
+    def good(self) -> int:
+        """How many citations the judge found supported."""
+        return self.report.verdicts.get("supported", 0)
+
+    @property
+    def doubted(self) -> int:
+        """How many it did not."""
+        return sum(count for verdict, count in self.report.verdicts.items() if verdict in DOUBTFUL)
+
+    @property
+    def papers(self) -> int:
+        """How many papers are cited."""
+        return len({citation["key"] for citation in self.record["citations"]})
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The ids of the evidence that is cited."""
+        return frozenset(citation["evidence_id"] for citation in self.record["citations"])
+
+
+def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
+    """The view of a stored record."""
+    record = {"own_citations": (), "coverage": {}, **record}  # those of older versions lack these
+    report = report_view(record)
+    placed = standing_apart(record["text"], links_of(report, record))
+    name = base.strip("/").replace("/", "-")
+
+    def attributes(link: Link) -> Markup:
+        form = Markup('id="{}-{}" href="{}/{}s/{}" data-panel aria-haspopup="dialog"')
+        return form.format(name, link.anchor, base, link.kind, link.number)
+
+    return AnswerView(record, report, base, section_html(displayed_in_place(record["text"]), placed, attributes))
+
+
+def displayed_in_place(text: str) -> str:
+    """The text as `displayed`, but as long as before, so that spans stay valid."""
+    return "".join(displayed(character) or "\u200b" for character in text) if displayed(text) != text else text
+
+
+def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> dict[str, Any]:
+    """What the side panel shows for a link; raises `ServerError` for one that the text does not have."""
+    shared = {"view": view}
+    if kind == "evidence":
+        found = next((hit for hit in _hits(view.report) if hit.record["id"] == which), None)
+        if found is None:
+            raise _unknown(kind, which)
+        return {**shared, "kind": kind, "found": found, "pages": _pages(library, [found])}
+    number = int(which) if which.isascii() and which.isdigit() and len(which) < 6 else 0
+    items = {"citation": view.report.cards, "finding": view.report.findings, "number": view.report.numbers}[kind]
+    if not 1 <= number <= len(items):
+        raise _unknown(kind, which)
+    item = items[number - 1]
+    hits = [support.found for support in item.supports] if isinstance(item, Card) else []
+    return {**shared, "kind": kind, "number": number, "total": len(items), "item": item, "pages": _pages(library, hits)}
+
+
+def _hits(report: ReportView) -> list[SearchHit]:
+    cited = [support.found for card in report.cards for support in card.supports]
+    return [*cited, *(hit for group in report.unused for hit in group)]
+
+
+def _unknown(kind: str, which: str) -> ServerError:
+    return ServerError(
+        404, f"There is no {kind} {which[:40]!r} here.", help="The page may be older than the text: load it again."
+    )
+
+
+def _pages(library: Library, hits: list[SearchHit]) -> dict[str, Mapping[str, Any]]:
+    """For the evidence whose paper is a PDF in the library: the number of the page and the words to look for on it."""
+    records = library.records()
+    return {
+        hit.record["id"]: {"key": hit.record["key"], "page": hit.record["page"], "quote": hit.record["quote"][:_QUOTED]}
+        for hit in hits
+        if hit.record["page"] is not None
+        and hit.record["key"] in records
+        and records[hit.record["key"]].paper.source.lower().endswith(".pdf")
+    }

@@ -1,0 +1,137 @@
+"""Ask: conversations with the library, and what stands behind each citation."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from ...runs.conversation import PausedTurn, paused_turn
+from ...stores.conversation_registry import ConversationEntry, ConversationRegister, KeptTurn
+from ..problems import ServerError
+from ..server_state import ServerState, StateOf
+from .answer_view import AnswerView, DetailKind, answer_view, detail
+from .html import page
+
+router = APIRouter(include_in_schema=False)
+_KINDS: dict[str, DetailKind] = {
+    "citations": "citation",
+    "findings": "finding",
+    "numbers": "number",
+    "evidence": "evidence",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A finished turn with its answer as it is shown."""
+
+    turn: KeptTurn
+    answer: AnswerView
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """The turn that is being answered, or that was interrupted."""
+
+    asked: str
+    kind: str
+    active: bool
+
+
+@router.get("/")
+async def new_conversation(request: Request, state: StateOf) -> Response:
+    """An empty conversation; it is stored when the first question is asked."""
+    entries = await asyncio.to_thread(_entries, state)
+    papers = len(await asyncio.to_thread(state.session.library.records))
+    return page(request, "ask.html", {**_side(entries, ""), "turns": [], "open": None, "papers": papers})
+
+
+@router.get("/conversations")
+async def conversation_list(request: Request, state: StateOf, current: str = "") -> Response:
+    """The list beside a conversation."""
+    return page(request, "conversation_list.html", _side(await asyncio.to_thread(_entries, state), current))
+
+
+@router.get("/conversations/{thread_id}")
+async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
+    """A conversation with its turns, and the one that is being answered."""
+    entries = await asyncio.to_thread(_entries, state)
+    entry = await asyncio.to_thread(_register(state).get, thread_id)
+    turns = await asyncio.to_thread(_register(state).turns, entry.thread_id)
+    context = {
+        **_side(entries, entry.thread_id),
+        "turns": [_turn_view(turn, entry.thread_id) for turn in turns],
+        "open": await _open_turn(state, entry.thread_id),
+        "papers": len(state.session.library.records()),
+    }
+    return page(request, "ask.html", context)
+
+
+@router.get("/conversations/{thread_id}/state")
+async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
+    """How many turns are finished, and which is open: what an open page needs to catch up."""
+    entry = await asyncio.to_thread(_register(state).get, thread_id)
+    current = await _open_turn(state, entry.thread_id)
+    return {"turns": entry.turns, "open": asdict(current) if current else None}
+
+
+@router.get("/conversations/{thread_id}/turns/{number}")
+async def turn(thread_id: str, number: int, request: Request, state: StateOf) -> Response:
+    """One finished turn, which replaces the draft that was streamed."""
+    kept = await asyncio.to_thread(_turn, state, thread_id, number)
+    return page(request, "turn.html", {"item": _turn_view(kept, thread_id), "thread_id": thread_id})
+
+
+@router.get("/conversations/{thread_id}/turns/{number}/{kinds}/{which}")
+async def turn_detail(
+    thread_id: str, number: int, kinds: str, which: str, request: Request, state: StateOf
+) -> Response:
+    """What a link of an answer opens: a passage with its page, a finding, or where a number stands."""
+    kept = await asyncio.to_thread(_turn, state, thread_id, number)
+    return await detail_page(request, state, _turn_view(kept, thread_id).answer, kinds, which)
+
+
+async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
+    """The details of one link, as part of a page for the side panel, else as a page of its own."""
+    if kinds not in _KINDS:
+        raise ServerError(404, "There is no such page.")
+    shown = await asyncio.to_thread(detail, view, _KINDS[kinds], which, state.session.library)
+    alone = "x-part" not in request.headers
+    return page(request, "detail_page.html" if alone else "detail.html", shown)
+
+
+def _register(state: ServerState) -> ConversationRegister:
+    return ConversationRegister(state.session.home.runs)
+
+
+def _entries(state: ServerState) -> list[ConversationEntry]:
+    return [entry for entry in _register(state).all() if entry.turns or state.jobs.get(entry.thread_id)]
+
+
+def _side(entries: list[ConversationEntry], current: str) -> dict[str, Any]:
+    return {"conversations": entries, "thread_id": current}
+
+
+def _turn(state: ServerState, thread_id: str, number: int) -> KeptTurn:
+    register = _register(state)
+    entry = register.get(thread_id)
+    found = next((kept for kept in register.turns(entry.thread_id) if kept.number == number), None)
+    if found is None:
+        raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
+    return found
+
+
+def _turn_view(kept: KeptTurn, thread_id: str) -> TurnView:
+    return TurnView(kept, answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}"))
+
+
+async def _open_turn(state: ServerState, thread_id: str) -> OpenTurn | None:
+    """The turn at work here, else the interrupted one."""
+    job = state.jobs.get(thread_id)
+    if job is not None and job.active:
+        return OpenTurn(job.order.request["asked"], job.order.request["kind"], True)
+    paused: PausedTurn | None = await paused_turn(thread_id, state.session.home)
+    return OpenTurn(paused.asked, paused.kind, False) if paused else None

@@ -1,0 +1,109 @@
+"""Runs: what ran, what is paused and why, what it cost; one run while it works, and its text with its findings."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+
+from ...api.usage_record import usage_by_day, usage_total
+from ...errors import InputError
+from ...runs.result_files import ResultFiles
+from ...runs.result_record import stored
+from ...runs.sentence_check import load_editable, sentence_records
+from ...stores.run_registry import RunRecord, RunRegister
+from ..attachments import file_records
+from ..problems import ServerError
+from ..server_state import ServerState, StateOf
+from .answer_view import answer_view
+from .ask_page import detail_page
+from .html import page
+from .run_view import RunView, run_view
+
+router = APIRouter(include_in_schema=False)
+_ON_A_PAGE: Final = 30
+_DAYS: Final = 31  # that are listed
+Shown = Literal["all", "working", "stopped", "finished"]
+_SHOWN: Final[dict[Shown, frozenset[str]]] = {
+    "working": frozenset({"waiting", "working", "running"}),
+    "stopped": frozenset({"paused", "failed", "killed"}),
+    "finished": frozenset({"finished"}),
+}
+
+
+@router.get("/runs")
+async def runs(
+    request: Request, state: StateOf, show: Shown = "all", start: Annotated[int, Query(ge=0, le=10**6)] = 0
+) -> Response:
+    """All runs, the latest first, and the usage by day."""
+    session = state.session
+    spent, days = await session.journal.spending(), await session.journal.spending_by_day()
+    prices = session.settings.prices
+
+    def views() -> list[RunView]:
+        found = RunRegister(session.home.runs).all()
+        return [run_view(run, session.home, state.jobs, spent, prices) for run in found]
+
+    everything = await asyncio.to_thread(views)
+    chosen = [view for view in everything if show == "all" or view.state in _SHOWN[show]]
+    counts = {name: sum(view.state in states for view in everything) for name, states in _SHOWN.items()}
+    context = {
+        "runs": chosen[start : start + _ON_A_PAGE],
+        "show": show,
+        "counts": {"all": len(everything), **counts},
+        "start": start,
+        "following": start + _ON_A_PAGE if start + _ON_A_PAGE < len(chosen) else None,
+        "preceding": max(0, start - _ON_A_PAGE) if start else None,
+        "days": usage_by_day(days, prices)[-_DAYS:][::-1],
+        "total": usage_total(spent, prices),
+    }
+    return page(request, "run_list.html" if "x-part" in request.headers else "runs.html", context)
+
+
+@router.get("/runs/{run_id}")
+async def run(run_id: str, request: Request, state: StateOf) -> Response:
+    """One run: its steps while it works, why it stopped, or its text."""
+    record = await asyncio.to_thread(lambda: RunRegister(state.session.home.runs).get(run_id))
+    context = {"run": await _view(record, state), **await asyncio.to_thread(_text_of, record)}
+    context |= await asyncio.to_thread(_sentences_of, record, state)
+    return page(request, "run_body.html" if "x-part" in request.headers else "run.html", context)
+
+
+@router.get("/runs/{run_id}/{kinds}/{which}")
+async def run_detail(run_id: str, kinds: str, which: str, request: Request, state: StateOf) -> Response:
+    """What a link of the text opens: a passage with its page, a finding, or where a number stands."""
+    record = await asyncio.to_thread(lambda: RunRegister(state.session.home.runs).get(run_id))
+    if record.result is None:
+        raise ServerError(404, f"Run {record.thread_id} is not finished.")
+    view = await asyncio.to_thread(answer_view, record.result, f"/runs/{record.thread_id}")
+    return await detail_page(request, state, view, kinds, which)
+
+
+async def _view(record: RunRecord, state: ServerState) -> RunView:
+    session = state.session
+    spent = await session.journal.spending([record.thread_id])
+    return await asyncio.to_thread(run_view, record, session.home, state.jobs, spent, session.settings.prices)
+
+
+def _text_of(record: RunRecord) -> dict[str, Any]:
+    """The text of a finished run and its files."""
+    if record.status != "finished" or record.result is None:
+        return {"answer": None, "files": []}
+    base = f"/runs/{record.thread_id}"
+    files = ResultFiles.of(stored(record.result))
+    return {"answer": answer_view(record.result, base), "files": file_records([files], f"/api/v1{base}/files")}
+
+
+def _sentences_of(record: RunRecord, state: ServerState) -> dict[str, Any]:
+    """The sentences with their findings and edits; why there are none, where they cannot be edited."""
+    if record.status != "finished":
+        return {"sentences": [], "not_editable": "", "edited_files": []}
+    try:
+        text = load_editable(state.session.home, record.thread_id)
+    except InputError as error:
+        return {"sentences": [], "not_editable": error.message, "edited_files": []}
+    stem = f"{ResultFiles.of(stored(record.result or {})).stem}.edited"
+    edited = [ResultFiles.of(stored(record.result or {}), stem)] if text.edits else []
+    files = file_records(edited, f"/api/v1/runs/{record.thread_id}/files")
+    return {"sentences": sentence_records(text), "not_editable": "", "edited_files": files}

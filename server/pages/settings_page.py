@@ -1,0 +1,96 @@
+"""Settings: what is in force, and where each value comes from."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from ...api.doctor_record import library_counts, settings_in_force
+from ...config import Settings
+from ...key_trust import DEFAULT
+from ..server_state import StateOf
+from .html import page
+
+router = APIRouter(include_in_schema=False)
+# Groups by the beginning of a name, in the order of the page; what fits none comes last.
+_GROUPS: Final = (
+    ("Models", ("chat_", "agent_", "reader_", "writer_", "judge_", "summarizer_", "embedding_", "temperature")),
+    (
+        "Limits and prices",
+        ("max_calls", "max_tokens", "max_cost", "prices", "max_concurrency", "max_retries", "request_"),
+    ),
+    (
+        "Searching and reading",
+        ("retrieval_", "rerank", "top_k_", "per_paper", "window_", "read_", "search_", "paper_share"),
+    ),
+    ("Scores", ("vector_", "llm_", "score_", "answer_threshold", "enough_", "max_search_")),
+    (
+        "Writing",
+        (
+            "section_",
+            "answer_",
+            "summary_",
+            "max_repairs",
+            "max_output_",
+            "context_",
+            "prompts_",
+            "cite_",
+            "csl",
+            "strict",
+        ),
+    ),
+    ("Conversations", ("conversation_",)),
+    ("Library", ("home", "chunk_", "pdf_")),
+)
+_WORDS: Final = {"None": "not set", "": "not set", "{}": "not set", "True": "yes", "False": "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting: its name, value, origin, and what it is for."""
+
+    name: str
+    value: str
+    origin: str
+    purpose: str
+
+    @property
+    def changed(self) -> bool:
+        """True when it is not the default."""
+        return self.origin != DEFAULT
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return f"CITELOOM_{self.name.upper()}"
+
+
+@router.get("/settings")
+async def settings(request: Request, state: StateOf) -> Response:
+    """Every setting in force; keys are shown as set or not."""
+    session = state.session
+    context = {
+        "groups": grouped(session.settings),
+        "home": str(session.home.name),
+        "library": await asyncio.to_thread(library_counts, session.library),
+        "notice": session.notice,
+        "options": state.options,
+    }
+    return page(request, "settings.html", context)
+
+
+def grouped(settings: Settings) -> list[tuple[str, list[SettingRow]]]:
+    """The settings by group: those that are not defaults, then all in the order in which they are documented."""
+    groups: dict[str, list[SettingRow]] = {name: [] for name, _ in _GROUPS}
+    for name, (value, origin) in settings_in_force(settings).items():
+        purpose = type(settings).model_fields[name].description or ""
+        groups.setdefault(_group_of(name), []).append(SettingRow(name, _WORDS.get(value, value), origin, purpose))
+    changed = [row for rows in groups.values() for row in rows if row.changed]
+    return [(group, rows) for group, rows in [("Set for this server", changed), *groups.items()] if rows]
+
+
+def _group_of(name: str) -> str:
+    return next((group for group, starts in _GROUPS if name.startswith(starts)), "Other")

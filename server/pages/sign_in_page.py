@@ -1,0 +1,53 @@
+"""Signing in: a browser gives the token once and gets a cookie for it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from ..guard import SIGN_IN
+from ..server_state import StateOf
+from ..tokens import COOKIE, MAX_AGE
+from .html import page
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get(SIGN_IN)
+def sign_in_form(request: Request, state: StateOf, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
+    """The form; a server without a token needs none."""
+    if not state.tokens.needed:
+        return RedirectResponse(_own(next), 303)
+    return page(request, "sign_in.html", {"next": _own(next), "wrong": False})
+
+
+@router.post(SIGN_IN)
+def sign_in(
+    request: Request,
+    state: StateOf,
+    token: Annotated[str, Form(max_length=1000)] = "",
+    next: Annotated[str, Form(max_length=2000)] = "/",
+) -> Response:
+    """Set the cookie, which no script can read and no other site sends."""
+    if not state.tokens.valid(token.strip()):
+        return page(request, "sign_in.html", {"next": _own(next), "wrong": True}, 401)
+    response = RedirectResponse(_own(next), 303)
+    secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, state.tokens.cookie(), max_age=MAX_AGE, httponly=True, samesite="strict", secure=secure)
+    return response
+
+
+@router.post("/sign-out")
+def sign_out() -> Response:
+    """Have the browser forget the cookie."""
+    response = RedirectResponse(SIGN_IN, 303)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+def _own(address: str) -> str:
+    """A path of this server; anything else leads to the first page."""
+    plain = address.isascii() and address.isprintable() and "\\" not in address
+    return address if plain and address.startswith("/") and not address.startswith("//") else "/"

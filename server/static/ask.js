@@ -1,0 +1,271 @@
+// A conversation: asks, follows the answer as it is written, stops, resumes, improves, deletes.
+
+import { announce, part, Problem, send, toast } from "./api.js";
+import { confirmed } from "./confirm.js";
+import { follow } from "./events.js";
+import { LiveTurn } from "./live_turn.js";
+import { closePanel } from "./panel.js";
+import { element, localTimes } from "./text.js";
+
+const API = "/api/v1/conversations";
+const AGAIN = 3000; // milliseconds until an unreachable server is tried again
+const byId = (id) => document.getElementById(id);
+const conversation = byId("conversation");
+const composer = byId("composer");
+const question = byId("question");
+const tabs = new BroadcastChannel("citeloom-conversations");
+let live = null;
+let stream = null;
+let improving = false;
+
+const threadId = () => conversation.dataset.id;
+const shownTurns = () => byId("turns").childElementCount;
+
+// Asking
+
+async function ask(asked, kind) {
+  byId("welcome")?.remove();
+  document.body.classList.remove("fresh");
+  live = new LiveTurn(byId("live"), asked, kind);
+  busy(true);
+  live.root.scrollIntoView({ block: "start" });
+  try {
+    if (!threadId()) await begin(asked);
+    await send("POST", turnAddress(kind), turnBody(asked, kind), { Prefer: "respond-async" });
+  } catch (problem) {
+    busy(false);
+    live.failed(problem, actionButton("Try again", () => ask(asked, kind)));
+    if (!question.value && kind !== "improve") question.value = asked;
+    return;
+  }
+  listen();
+  tabs.postMessage(threadId());
+  refreshList();
+}
+
+async function begin(asked) {
+  const begun = await send("POST", API, {});
+  conversation.dataset.id = begun.thread_id;
+  history.replaceState(null, "", `/conversations/${begun.thread_id}`);
+  document.title = `${asked.slice(0, 60)} – Citeloom`;
+  for (const link of document.querySelectorAll("[data-export]")) {
+    link.href = `${API}/${begun.thread_id}/export?format=${link.dataset.export}`;
+  }
+}
+
+const turnAddress = (kind) => `${API}/${threadId()}/${kind === "improve" ? "improve" : "turns"}`;
+const turnBody = (asked, kind) =>
+  kind === "improve" ? { feedback: asked } : { question: asked, alone: kind === "question" };
+
+// Following
+
+function listen() {
+  stream?.close();
+  busy(true);
+  const events = {
+    reset: () => live.reset(),
+    stage: (event) => keepInView(() => live.stage(event)),
+    notice: ({ text }) => live.say(text),
+    evidence: (event) => keepInView(() => live.evidence(event)),
+    citation: (event) => live.draft.cite(event),
+    token: ({ text }) => keepInView(() => live.draft.add(text)),
+    restarted: () => live.draft.clear(),
+    done: ({ result }) => over(() => finished(result.number)),
+    error: (problem) => over(() => live.failed(problem, resumeButton(problem.paused ? "Resume" : "Try again"))),
+    stopped: ({ message }) => over(() => live.stopped(message, resumeButton("Resume"))),
+  };
+  stream = follow(`${API}/${threadId()}/events`, events, {
+    connected: () => live.say(""),
+    lost: () => live.say("The connection is lost; trying again"),
+    ended: () => over(sync),
+  });
+}
+
+function over(then) {
+  stream.close();
+  stream = null;
+  busy(false);
+  return then();
+}
+
+async function finished(number) {
+  try {
+    await addTurn(number);
+  } catch (problem) {
+    live.failed(problem, actionButton("Load it again", () => finished(number)));
+    return;
+  }
+  const citations = byId(`turn-${number}`).querySelectorAll("a.citation").length;
+  announce(`The answer is complete, with ${citations} citations.`);
+  tabs.postMessage(threadId());
+  refreshList();
+}
+
+async function addTurn(number) {
+  const content = await part(`/conversations/${threadId()}/turns/${number}`);
+  if (byId(`turn-${number}`)) return;
+  localTimes(content);
+  const followed = atEnd();
+  byId("turns").append(content);
+  byId("live").replaceChildren();
+  live = null;
+  if (followed) byId(`turn-${number}`).scrollIntoView({ block: "start" });
+  byId("head").hidden = false;
+  byId("alone-box").hidden = false;
+  byId("count").textContent = `${shownTurns()} ${shownTurns() === 1 ? "answer" : "answers"}`;
+  question.placeholder = "Ask on, or ask something else";
+}
+
+/** Show what happened while this tab was not following: in another tab, or before the server was restarted. */
+async function sync() {
+  if (!threadId() || stream) return;
+  try {
+    const state = await send("GET", `/conversations/${threadId()}/state`);
+    for (let number = shownTurns() + 1; number <= state.turns; number++) await addTurn(number);
+    if (!stream) showOpen(state.open);
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    if (problem.status === 404) location.assign("/");
+    else if (!problem.status) setTimeout(sync, AGAIN);
+    else toast(problem.message);
+  }
+}
+
+function showOpen(open) {
+  if (!open) return;
+  if (!live || live.asked !== open.asked) live = new LiveTurn(byId("live"), open.asked, open.kind);
+  if (open.active) listen();
+  else live.stopped("This question was not answered to the end. What was paid for is saved.", resumeButton("Resume"));
+}
+
+function resumeButton(label) {
+  const { asked, kind } = live;
+  return actionButton(label, () => ask(asked, kind));
+}
+
+function actionButton(label, act) {
+  const button = element("button", { class: "button small", type: "button" }, label);
+  button.addEventListener("click", act);
+  return button;
+}
+
+/** Change the page; one that was scrolled to its end stays there. */
+function keepInView(change) {
+  const followed = atEnd();
+  change();
+  if (followed) requestAnimationFrame(() => scrollTo({ top: document.scrollingElement.scrollHeight }));
+}
+
+function atEnd() {
+  const page = document.scrollingElement;
+  return page.scrollHeight - page.scrollTop - page.clientHeight < 120;
+}
+
+// The question box
+
+function busy(yes) {
+  byId("send").hidden = yes;
+  byId("stop").hidden = !yes;
+  byId("stop").disabled = false;
+}
+
+function improve(yes) {
+  improving = yes;
+  byId("improving").hidden = !yes;
+  byId("alone-box").hidden = yes || !shownTurns();
+  question.placeholder = yes ? "What should be better about the last answer?" : "Ask on, or ask something else";
+  question.focus();
+}
+
+composer.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const asked = question.value.trim();
+  if (!asked || stream) return;
+  const kind = improving ? "improve" : byId("alone").checked ? "question" : "follow-up";
+  question.value = "";
+  byId("alone").checked = false;
+  if (improving) improve(false);
+  closePanel();
+  ask(asked, kind);
+});
+
+question.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  composer.requestSubmit();
+});
+
+byId("stop").addEventListener("click", async () => {
+  byId("stop").disabled = true;
+  live?.say("Stopping");
+  try {
+    await send("POST", `${API}/${threadId()}/cancel`);
+  } catch (problem) {
+    byId("stop").disabled = false;
+    toast(problem.message);
+  }
+  question.focus();
+});
+
+byId("not-improving").addEventListener("click", () => improve(false));
+
+byId("turns").addEventListener("click", (event) => {
+  const turn = event.target.closest(".turn");
+  if (event.target.closest("[data-improve]")) improve(true);
+  else if (event.target.closest("[data-copy]")) copy(turn);
+});
+
+async function copy(turn) {
+  const references = [...turn.querySelectorAll(".references > li")].map(
+    (item) => `${item.querySelector(".id").textContent} ${item.querySelector("[dir]").textContent.trim()}`,
+  );
+  const text = [turn.querySelector(".prose").innerText.trim(), ...references].join("\n\n");
+  try {
+    await navigator.clipboard.writeText(`${text}\n`);
+    toast("Copied, with its references.");
+  } catch {
+    toast("The browser does not permit copying here.");
+  }
+}
+
+// The list of conversations
+
+async function refreshList() {
+  const list = byId("conversation-list");
+  try {
+    const content = await part(`/conversations?current=${encodeURIComponent(threadId())}`);
+    localTimes(content);
+    list.replaceChildren(content);
+  } catch {
+    // It is refreshed with the next answer.
+  }
+}
+
+byId("delete").addEventListener("click", async () => {
+  if (!(await confirmed("Delete this conversation? Its answers cannot be recovered.", "Delete"))) return;
+  try {
+    await send("DELETE", `${API}/${threadId()}`);
+  } catch (problem) {
+    toast([problem.message, problem.help].filter(Boolean).join(" "));
+    return;
+  }
+  tabs.postMessage(threadId());
+  location.assign("/");
+});
+
+byId("list-button").addEventListener("click", () => {
+  const open = byId("side").classList.toggle("open");
+  byId("list-button").setAttribute("aria-expanded", String(open));
+});
+
+tabs.addEventListener("message", ({ data }) => {
+  refreshList();
+  if (data === threadId()) sync();
+});
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) sync();
+});
+
+if (conversation.dataset.asked !== undefined) {
+  showOpen({ asked: conversation.dataset.asked, kind: conversation.dataset.kind, active: conversation.dataset.active === "yes" });
+}

@@ -1,0 +1,13 @@
+// What every page shares: requests to the API, short messages, the side panel, times in the reader's own zone.
+
+import { openPanel } from "./panel.js";
+import { localTimes } from "./text.js";
+
+localTimes(document);
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-panel]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  openPanel(link);
+});

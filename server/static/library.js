@@ -1,0 +1,173 @@
+// The library: adding papers by choosing or dropping files, and checking it.
+
+import { announce, part, Problem, problemCard, send } from "./api.js";
+import { follow } from "./events.js";
+import { element } from "./text.js";
+
+const byId = (id) => document.getElementById(id);
+const files = byId("files");
+const progress = byId("adding-progress");
+let uploadId = null;
+let request = null;
+let embedded = 0;
+
+// Sending
+
+/** Send files; the browser tells how far it is, which `fetch` cannot. */
+function add(chosen) {
+  if (!chosen.length || request || uploadId) return;
+  const form = new FormData();
+  for (const file of chosen) form.append("files", file);
+  byId("added").replaceChildren();
+  working(`Sending ${chosen.length === 1 ? chosen[0].name : `${chosen.length} files`}`);
+  request = new XMLHttpRequest();
+  request.open("POST", "/api/v1/papers");
+  request.setRequestHeader("Accept", "application/json");
+  request.setRequestHeader("Prefer", "respond-async");
+  request.upload.addEventListener("progress", ({ loaded, total }) => (progress.value = total ? loaded / total : 0));
+  request.addEventListener("load", sent);
+  request.addEventListener("error", () => failed(new Problem({ detail: "The server cannot be reached.", help: "Is it still running?" })));
+  request.addEventListener("abort", () => failed(new Problem({ detail: "Nothing was added." })));
+  request.send(form);
+}
+
+function sent() {
+  let answer = {};
+  try {
+    answer = JSON.parse(request.responseText);
+  } catch {
+    // A proxy's own page, say.
+  }
+  if (request.status === 202) listen(answer.id);
+  else failed(new Problem({ detail: `The files were not accepted (${request.status}).`, ...answer }), answer.errors);
+}
+
+// Following
+
+function listen(id) {
+  request = null;
+  uploadId = id;
+  embedded = 0;
+  let texts = 0;
+  working("Reading");
+  progress.removeAttribute("value");
+  const events = {
+    reset: () => (embedded = 0),
+    waiting: () => say("Waiting for another process that writes to the library"),
+    planned: (plan) => {
+      texts = plan.texts;
+      say(`Indexing ${plan.papers} ${plan.papers === 1 ? "paper" : "papers"}`);
+    },
+    embedded: ({ count }) => {
+      embedded += count;
+      if (texts) progress.value = embedded / texts;
+    },
+    stored: ({ key }) => say(`Added ${key}`),
+    done: ({ result }) => over(() => finished(result)),
+    error: (problem) => over(() => failed(problem)),
+    stopped: () => over(() => failed(new Problem({ detail: "Stopped.", help: "Papers that were finished stay in the library." }))),
+  };
+  const stream = follow(`/api/v1/ingests/${id}/events`, events, {
+    lost: () => say("The connection is lost; trying again"),
+    ended: () => over(() => location.reload()),
+  });
+  const over = (then) => {
+    stream.close();
+    uploadId = null;
+    then();
+  };
+}
+
+function finished(report) {
+  idle();
+  const names = [...report.added, ...report.updated];
+  const parts = [];
+  if (names.length) {
+    const links = names.map((key) => element("li", {}, element("a", { href: `/library/${encodeURIComponent(key)}` }, key)));
+    parts.push(element("div", { class: "notice" }, element("p", {}, counted(names.length, "paper was", "papers were") + " added:"), element("ul", {}, ...links)));
+  }
+  if (report.unchanged.length) parts.push(element("p", { class: "notice" }, `Already in the library: ${report.unchanged.join(", ")}.`));
+  if (report.refused.length) parts.push(refusals(report.refused.map(({ name, reason }) => [name, reason])));
+  for (const warning of report.warnings) parts.push(element("p", { class: "notice", dir: "auto" }, warning));
+  byId("added").replaceChildren(...parts, reloadButton(names.length));
+  announce(`${counted(names.length, "paper", "papers")} added, ${report.refused.length} refused.`);
+}
+
+function failed(problem, errors = []) {
+  idle();
+  const parts = [problemCard(problem)];
+  if (errors.length) parts.push(refusals(errors.map(({ field, message }) => [field, message])));
+  byId("added").replaceChildren(...parts);
+  announce(problem.message || problem.detail);
+}
+
+function refusals(pairs) {
+  const items = pairs.map(([name, reason]) => element("li", { dir: "auto" }, element("b", {}, name), `: ${reason}`));
+  return element("div", { class: "problem" }, element("p", {}, `${counted(items.length, "file was", "files were")} refused:`), element("ul", {}, ...items));
+}
+
+function reloadButton(added) {
+  return added ? element("a", { class: "button small", href: location.href }, "Show the list anew") : "";
+}
+
+const counted = (number, one, several) => `${number} ${number === 1 ? one : several}`;
+
+function working(text) {
+  byId("adding").hidden = false;
+  byId("adding-stop").disabled = false;
+  progress.value = 0;
+  say(text);
+}
+
+function idle() {
+  request = null;
+  byId("adding").hidden = true;
+  files.value = "";
+}
+
+function say(text) {
+  byId("adding-status").textContent = text;
+}
+
+files.addEventListener("change", () => add([...files.files]));
+
+byId("adding-stop").addEventListener("click", () => {
+  byId("adding-stop").disabled = true;
+  if (request) request.abort();
+  else if (uploadId) send("POST", `/api/v1/ingests/${uploadId}/cancel`).catch(failed);
+});
+
+// Dropping
+
+const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+let depth = 0;
+
+function dragged(event, change) {
+  if (!holdsFiles(event)) return;
+  event.preventDefault();
+  depth = Math.max(0, depth + change);
+  byId("drop").classList.toggle("over", depth > 0);
+}
+
+addEventListener("dragenter", (event) => dragged(event, 1));
+addEventListener("dragleave", (event) => dragged(event, -1));
+addEventListener("dragover", (event) => holdsFiles(event) && event.preventDefault());
+addEventListener("drop", (event) => {
+  dragged(event, -depth);
+  if (holdsFiles(event)) add([...event.dataTransfer.files]);
+});
+
+// The rest
+
+byId("sort").addEventListener("change", (event) => event.target.form.requestSubmit());
+
+byId("check").addEventListener("toggle", async () => {
+  if (!byId("check").open) return;
+  try {
+    byId("check-result").replaceChildren(await part("/library-check"));
+  } catch (problem) {
+    byId("check-result").replaceChildren(problemCard(problem));
+  }
+});
+
+if (byId("drop").dataset.ingest) listen(byId("drop").dataset.ingest);

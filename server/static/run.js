@@ -1,0 +1,113 @@
+// One run: follows it while it works, stops, resumes and deletes it; its sentences are edited in `sentences.js`.
+
+import { announce, part, problemCard, send, toast } from "./api.js";
+import { confirmed } from "./confirm.js";
+import { LiveRun } from "./live_run.js";
+import { follow } from "./events.js";
+import { readLimits } from "./limits.js";
+import { editSentences } from "./sentences.js";
+import { localTimes } from "./text.js";
+
+const AGAIN = 4000; // milliseconds until a run of another process, or a lost server, is looked at again
+const body = document.getElementById("run-body");
+let stream = null;
+let timer = 0;
+
+const run = () => document.getElementById("run");
+const address = () => `/api/v1/runs/${encodeURIComponent(run().dataset.id)}`;
+
+/** Show the run as it stands now, and say how it ended if it did. */
+async function refresh(focus = "") {
+  clearTimeout(timer);
+  const before = run().dataset.state;
+  try {
+    const content = await part(location.pathname);
+    localTimes(content);
+    body.replaceChildren(content);
+  } catch (problem) {
+    if (problem.status) toast(problem.message);
+    timer = setTimeout(refresh, AGAIN);
+    return;
+  }
+  if (focus) body.querySelector(focus)?.focus();
+  if (run().dataset.state !== before) announce(`The run is now: ${document.getElementById("run-state").textContent}`);
+  begin();
+}
+
+function begin() {
+  const state = run().dataset.state;
+  if (state === "waiting" || state === "working") listen();
+  else if (state === "running") timer = setTimeout(refresh, AGAIN);
+}
+
+/** After the browser has scrolled to the form, which takes the focus away. */
+function focusResume() {
+  if (location.hash === "#resume") document.querySelector("#resume-form input")?.focus();
+}
+
+function listen() {
+  const live = new LiveRun(document.getElementById("live"), run().dataset.kind);
+  const over = () => {
+    stream?.close();
+    stream = null;
+    return refresh("#run-title");
+  };
+  const events = {
+    reset: () => live.reset(),
+    stage: (event) => live.stage(event),
+    notice: ({ text }) => live.say(text),
+    evidence: (event) => live.evidence(event),
+    citation: (event) => live.cite(event),
+    token: ({ text }) => live.add(text),
+    restarted: () => live.restart(),
+    done: over,
+    error: over,
+    stopped: over,
+  };
+  const lost = () => live.say("The connection is lost; trying again.");
+  stream = follow(`${address()}/events`, events, { connected: () => live.say(""), lost, ended: over });
+}
+
+async function resume(form) {
+  const refusal = document.getElementById("resume-refusal");
+  refusal.replaceChildren();
+  try {
+    const limits = readLimits((name) => form.elements[name]);
+    form.querySelector("button").disabled = true;
+    await send("POST", `${address()}/resume`, limits, { Prefer: "respond-async" });
+    history.replaceState(null, "", location.pathname);
+    await refresh("#run-title");
+  } catch (problem) {
+    refusal.replaceChildren(problemCard(problem));
+    form.querySelector("button").disabled = false;
+  }
+}
+
+async function stop(button) {
+  button.disabled = true;
+  await send("POST", `${address()}/cancel`);
+  if (!stream) await refresh("#run-title");
+}
+
+async function remove() {
+  if (!(await confirmed("Delete this run with its text and your edits? Answers that were paid for stay cached.", "Delete"))) return;
+  await send("DELETE", address());
+  location.assign("/runs");
+}
+
+body.addEventListener("submit", (event) => {
+  if (event.target.id !== "resume-form") return;
+  event.preventDefault();
+  resume(event.target);
+});
+body.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-stop], [data-delete]");
+  if (!button) return;
+  const work = "stop" in button.dataset ? stop(button) : remove();
+  work.catch((problem) => toast(`${problem.message} ${problem.help ?? ""}`));
+});
+
+editSentences(body, address, refresh);
+begin();
+window.addEventListener("load", () => setTimeout(focusResume));
+window.addEventListener("hashchange", focusResume);

@@ -1,0 +1,196 @@
+// Write: the form of an experiment, checked as it is filled in; starting a section or a paper.
+
+import { Problem, problemCard, send, toast } from "./api.js";
+import { collect, fieldsOf, fill } from "./experiment_form.js";
+import { readLimits } from "./limits.js";
+import { element } from "./text.js";
+
+const KEPT = "citeloom-experiment"; // the form survives a reload
+const LARGEST = 4_000_000; // bytes
+const PAUSE = 400; // milliseconds after the last key until the form is checked
+const byId = (id) => document.getElementById(id);
+const form = byId("experiment");
+const fields = fieldsOf(form);
+let rest = {};
+let timer = 0;
+let checks = 0;
+
+const chosen = () => form.elements.kind.value;
+const kindName = () => (chosen() === "paper" ? "whole paper" : chosen());
+
+// The experiment
+
+function load(experiment, said) {
+  rest = fill(fields, experiment);
+  const more = Object.keys(rest);
+  const message = element("p", { class: "notice" }, said);
+  if (more.length) message.append(` Kept as well, without a place in the form: ${more.join(", ")}.`);
+  byId("upload-message").replaceChildren(...(said ? [message] : []));
+  changed();
+}
+
+async function upload(file) {
+  try {
+    if (file.size > LARGEST) throw new Problem({ detail: `${file.name} is larger than 4 MB.`, help: "Leave out what the paper does not need, such as a complete log." });
+    load(parse(await file.text(), file.name), `${file.name} is loaded.`);
+  } catch (problem) {
+    byId("upload-message").replaceChildren(problemCard(problem));
+  }
+}
+
+function parse(text, name) {
+  let experiment;
+  try {
+    experiment = JSON.parse(text);
+  } catch (error) {
+    throw new Problem({ detail: `${name} is not JSON: ${error.message}`, help: "Check the file with a JSON editor." });
+  }
+  if (typeof experiment !== "object" || experiment === null || Array.isArray(experiment)) {
+    throw new Problem({ detail: `${name} is not an experiment: a JSON object is expected at the top.` });
+  }
+  return experiment;
+}
+
+function save() {
+  const { experiment } = collect(fields, rest);
+  const address = URL.createObjectURL(new Blob([`${JSON.stringify(experiment, null, 2)}\n`], { type: "application/json" }));
+  const link = element("a", { href: address, download: "exp.json" });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+// Checking
+
+function changed() {
+  clearTimeout(timer);
+  timer = setTimeout(check, PAUSE);
+}
+
+async function check() {
+  const number = ++checks;
+  const { experiment, problems } = collect(fields, rest);
+  remember(experiment);
+  let report;
+  try {
+    report = await send("POST", "/api/v1/experiments/check", { experiment });
+  } catch (problem) {
+    if (number === checks) byId("warnings").replaceChildren(problemCard(problem));
+    return null;
+  }
+  if (number === checks) show(report, problems);
+  return report;
+}
+
+function show(report, own) {
+  const wrong = new Map([...report.problems.map(({ field, message }) => [field, message]), ...Object.entries(own)]);
+  const placed = new Set();
+  for (const field of fields) {
+    const found = [...wrong].find(([path]) => path === field.path || path.startsWith(`${field.path}.`) || path.startsWith(`${field.path}[`));
+    if (found) placed.add(found[0]);
+    field.error.textContent = found ? found[1] : "";
+    field.input.setAttribute("aria-invalid", String(Boolean(found)));
+  }
+  const others = [...wrong].filter(([path]) => !placed.has(path)).map(([path, message]) => (path ? `${path}: ${message}` : message));
+  const notices = [
+    ...others.map((text) => element("p", { class: "problem" }, text)),
+    ...report.warnings.map((text) => element("p", { class: "notice" }, text.replace(/^exp\.json: /, ""))),
+  ];
+  byId("warnings").replaceChildren(...notices);
+  showNeeds(report.missing, wrong.size > 0);
+}
+
+function showNeeds(missing, broken) {
+  const all = Object.values(missing).flat();
+  for (const needs of form.querySelectorAll("[data-needs]")) {
+    const lacking = broken ? null : needs.dataset.needs === "paper" ? unique(all) : missing[needs.dataset.needs];
+    needs.textContent = lacking?.length ? `needs ${lacking.map((group) => group.map(label).join(" or ")).join("; ")}` : lacking ? "✓ ready" : "";
+    needs.classList.toggle("lacking", Boolean(lacking?.length));
+    needs.classList.toggle("ready", lacking?.length === 0);
+  }
+}
+
+const unique = (groups) => [...new Map(groups.map((group) => [group.join(), group])).values()];
+const label = (path) => byId(`field-${path.replaceAll(".", "-")}`)?.closest(".field").querySelector("label").textContent ?? path;
+
+function remember(experiment) {
+  try {
+    localStorage.setItem(KEPT, JSON.stringify(experiment));
+  } catch {
+    // too large, or forbidden: the form works without
+  }
+}
+
+function recall() {
+  try {
+    return JSON.parse(localStorage.getItem(KEPT) ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+// Starting
+
+async function start() {
+  clearTimeout(timer);
+  byId("refusal").replaceChildren();
+  const { experiment, problems } = collect(fields, rest);
+  const first = fields.find(({ path }) => problems[path]);
+  if (first) {
+    show({ problems: [], warnings: [], missing: {} }, problems);
+    first.input.focus();
+    return;
+  }
+  byId("submit").disabled = true;
+  try {
+    const body = { experiment, ...readLimits(byId), strict: byId("strict").checked, fresh: byId("fresh").checked };
+    const address = chosen() === "paper" ? "/api/v1/manuscripts" : `/api/v1/sections/${chosen()}`;
+    const job = await send("POST", address, body, { Prefer: "respond-async", "Idempotency-Key": crypto.randomUUID() });
+    location.assign(`/runs/${encodeURIComponent(job.id)}`);
+  } catch (problem) {
+    refuse(problem);
+    await check();
+  } finally {
+    byId("submit").disabled = false;
+  }
+}
+
+function refuse(problem) {
+  byId("refusal").replaceChildren(problemCard(problem));
+  const named = fields.find(({ path }) => problem.message.includes(`field ${path}`));
+  named?.input.focus();
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  start();
+});
+form.addEventListener("input", (event) => {
+  if (event.target.name === "kind") byId("chosen").textContent = kindName();
+  else changed();
+});
+byId("file").addEventListener("change", ({ target }) => {
+  if (target.files.length) upload(target.files[0]);
+  target.value = "";
+});
+byId("save").addEventListener("click", save);
+byId("clear").addEventListener("click", () => {
+  const before = collect(fields, rest).experiment;
+  load({}, "");
+  const undo = element("button", { class: "button small", type: "button" }, "Undo");
+  undo.addEventListener("click", () => load(before, "The form is as before."));
+  byId("upload-message").replaceChildren(element("p", { class: "notice row" }, "The form is empty.", undo));
+});
+const drop = byId("drop");
+for (const [name, over] of [["dragover", true], ["dragleave", false], ["drop", false]]) {
+  drop.addEventListener(name, (event) => {
+    event.preventDefault();
+    drop.classList.toggle("over", over);
+    if (name === "drop" && event.dataTransfer.files.length) upload(event.dataTransfer.files[0]);
+  });
+}
+window.addEventListener("storage", ({ key }) => {
+  if (key === KEPT) toast("The form was changed in another tab; the last change is kept.");
+});
+
+load(recall() ?? {}, "");
+byId("chosen").textContent = kindName();

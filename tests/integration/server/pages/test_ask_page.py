@@ -1,0 +1,262 @@
+"""A user asks on the page: watches the answer come, opens its citations, stops, resumes, and asks on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.integration.server.pages.conftest import PAPER, QUESTION, Complaints
+from tests.support.event_streams import Gate
+from tests.support.openai_server import FakeOpenAI, Status
+from tests.support.served_process import ServedProcess
+
+OTHER = "How wide is the cloth after washing, and how was the width measured?"
+
+
+expect.set_options(timeout=30_000)  # where many tests share the machine
+
+
+def ask(page: Page, question: str = QUESTION) -> None:
+    page.get_by_role("textbox", name="Question").fill(question)
+    page.get_by_role("button", name="Ask", exact=True).click()
+
+
+def answered(page: Page, number: int = 1) -> None:
+    """Wait for an answer with its citations."""
+    expect(page.locator(f"#turn-{number} a.citation").first).to_be_visible(timeout=20_000)
+
+
+@contextmanager
+def held(model: FakeOpenAI, after: int = 4) -> Iterator[Gate]:
+    """Streams of the model stop after a few words until the gate is opened."""
+    model.gate = gate = Gate(after)
+    try:
+        yield gate
+    finally:
+        gate.open()
+        model.gate = None
+
+
+def test_a_question_is_answered_and_its_citation_opens_the_page_with_the_words_marked(
+    page: Page, served: ServedProcess
+) -> None:
+    page.goto(served.url)
+    ask(page)
+    answered(page)
+
+    expect(page.get_by_role("region", name="References")).to_contain_text("Warp tension")
+    page.locator("#turn-1 a.citation").first.click()
+    panel = page.get_by_role("dialog")
+    expect(panel.locator("mark").first).not_to_be_empty()
+    expect(panel).to_contain_text("page 1")
+    image = panel.locator("img.loaded").first
+    expect(image).to_be_visible()
+    assert _has_marker(page)
+    assert panel.get_by_role("link", name="Open the PDF at this page").first.get_attribute("href") == (
+        f"/api/v1/papers/{PAPER}/file#page=1"
+    )
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(page.locator("#turn-1 a.citation").first).to_be_focused()
+
+
+def _has_marker(page: Page) -> bool:
+    """Whether the image of the page has yellow pixels."""
+    found = page.evaluate(
+        """() => {
+          const image = document.querySelector("#panel img.loaded");
+          const canvas = document.createElement("canvas");
+          [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+          const drawing = canvas.getContext("2d");
+          drawing.drawImage(image, 0, 0);
+          const pixels = drawing.getImageData(0, 0, canvas.width, canvas.height).data;
+          for (let at = 0; at < pixels.length; at += 4) if (pixels[at] > 230 && pixels[at + 2] < 180) return true;
+          return false;
+        }"""
+    )
+    return bool(found)
+
+
+@pytest.mark.long
+def test_steps_evidence_and_words_appear_before_the_answer_is_complete(
+    page: Page, served: ServedProcess, model: FakeOpenAI
+) -> None:
+    page.goto(served.url)
+    with held(model):
+        ask(page, "What does humid air do to the width of the cloth?")
+        expect(page.locator(".draft")).to_contain_text("The authors")
+        assert page.locator(".stages > li").count() >= 2
+        expect(page.locator(".evidence")).to_contain_text(PAPER)
+        expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        expect(page.get_by_role("button", name="Ask", exact=True)).to_be_hidden()
+    answered(page)
+    expect(page.locator(".draft")).to_have_count(0)
+    assert "/conversations/chat-" in page.url
+
+
+@pytest.mark.long
+def test_a_page_that_is_reloaded_in_the_middle_of_an_answer_continues_it_without_asking_again(
+    page: Page, served: ServedProcess, model: FakeOpenAI
+) -> None:
+    page.goto(served.url)
+    with held(model):
+        ask(page, "Who wove the samples of linen cloth?")
+        expect(page.locator(".draft")).to_contain_text("The authors")
+        asked = model.calls()
+        page.reload()
+        expect(page.locator(".draft")).to_contain_text("The authors")
+        expect(page.locator(".asked")).to_have_text("Who wove the samples of linen cloth?")
+        assert model.calls() == asked
+    answered(page)
+
+
+@pytest.mark.long
+def test_an_answer_is_stopped_and_resumed(page: Page, served: ServedProcess, model: FakeOpenAI) -> None:
+    page.goto(served.url)
+    with held(model):
+        ask(page, "How many samples of cloth were woven?")
+        expect(page.locator(".draft")).to_contain_text("The authors")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator(".ending")).to_contain_text("Stopped")
+        page.reload()  # it is still there
+        expect(page.locator(".ending")).to_contain_text("was not answered to the end")
+    page.get_by_role("button", name="Resume").click()
+    answered(page)
+
+
+@pytest.mark.long
+def test_a_conversation_is_continued_improved_exported_and_deleted(page: Page, served: ServedProcess) -> None:
+    page.goto(served.url)
+    ask(page, "Does washing change the width of cloth?")
+    answered(page)
+    ask(page, OTHER)
+    answered(page, 2)
+    expect(page.locator("#turn-2")).to_contain_text("Understood as")
+    expect(page.locator("#turn-1 .improve")).to_be_hidden()
+    page.locator("#turn-2").get_by_role("button", name="Improve").click()
+    expect(page.get_by_role("textbox", name="Question")).to_be_focused()
+    ask(page, "Say more on the measuring.")
+    answered(page, 3)
+    expect(page.locator("#count")).to_have_text("3 answers")
+    expect(page.locator("#conversation-list [aria-current]")).to_contain_text("Does washing change")
+
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Markdown").click()
+    assert OTHER in download.value.path().read_text(encoding="utf-8")
+
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.locator("#turn-3")).to_be_visible()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="What do you want to know?")).to_be_visible()
+    expect(page.locator("#conversation-list")).not_to_contain_text("Does washing change")
+
+
+@pytest.mark.long
+def test_a_second_tab_sees_what_the_first_one_asks(
+    window: Callable[..., BrowserContext], served: ServedProcess, model: FakeOpenAI
+) -> None:
+    tabs = window()
+    first = tabs.new_page()
+    first.goto(served.url)
+    ask(first, "What was the tension of the warp set with?")
+    answered(first)
+    second = tabs.new_page()
+    second.goto(first.url)
+    answered(second)
+
+    with held(model):
+        ask(first, OTHER)
+        expect(second.locator(".draft")).to_contain_text("The authors")
+    answered(first, 2)
+    answered(second, 2)
+
+
+@pytest.mark.long
+def test_an_open_page_goes_on_when_a_killed_server_is_started_again(
+    page: Page, served: ServedProcess, model: FakeOpenAI, complaints: Complaints
+) -> None:
+    complaints.expected.append("ERR_")  # connections that were broken off or refused
+    page.goto(served.url)
+    with held(model):
+        ask(page, "How was the tension of the warp checked?")
+        expect(page.locator(".draft")).to_contain_text("The authors")
+        served.kill()
+        expect(page.locator(".status")).to_contain_text("connection is lost")
+    served.start()
+    answered(page)
+    expect(page.locator(".asked")).to_have_text("How was the tension of the warp checked?")
+
+
+@pytest.mark.long
+def test_a_failure_is_shown_with_what_to_do_about_it_and_can_be_tried_again(
+    page: Page, served: ServedProcess, model: FakeOpenAI
+) -> None:
+    page.goto(served.url)
+    model.failures = [Status(401, "no such key", code="invalid_api_key")] * 8
+    ask(page, "Which loom was used for the linen?")
+    expect(page.locator(".ending .problem")).to_contain_text("401")
+    expect(page.locator(".ending .help")).not_to_be_empty()
+    model.failures.clear()
+    page.locator(".ending").get_by_role("button").click()
+    answered(page)
+
+
+@pytest.mark.long
+def test_everything_is_done_with_the_keyboard_alone(page: Page, served: ServedProcess) -> None:
+    page.goto(served.url)
+    expect(page.get_by_role("textbox", name="Question")).to_be_focused()
+    page.keyboard.type("At which tension is the cloth narrowest?")
+    page.keyboard.press("Enter")
+    answered(page)
+    _tab_to(page, "a.citation")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel-title")).to_be_focused()
+    _tab_to(page, "[data-close]")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel")).to_be_hidden()
+    expect(page.locator("#turn-1 a.citation").first).to_be_focused()
+
+
+def _tab_to(page: Page, selector: str) -> None:
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"{selector} is not reached with the Tab key")
+
+
+@pytest.mark.long
+def test_on_a_phone_the_panel_lies_over_the_page_and_the_list_opens_with_a_button(
+    window: Callable[..., BrowserContext], served: ServedProcess
+) -> None:
+    page = window(380).new_page()
+    page.goto(served.url)
+    ask(page)
+    answered(page)
+    page.locator("#turn-1 a.citation").first.click()
+    expect(page.locator("#panel:modal")).to_be_visible()
+    page.get_by_role("button", name="Next citation").click()
+    expect(page.locator("#panel-title")).to_contain_text("Citation 2")
+    page.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("complementary", name="Conversations")).to_be_hidden()
+    page.get_by_role("button", name="Conversations").click()
+    expect(page.get_by_role("complementary", name="Conversations")).to_be_visible()
+
+
+@pytest.mark.long
+def test_a_question_with_markup_stays_text(page: Page, served: ServedProcess) -> None:
+    live = '<img src=x onerror="document.title=1"> \u202etension of the warp'
+    page.goto(served.url)
+    ask(page, live)
+    answered(page)
+    expect(page.locator(".asked")).to_have_text(re.compile(r"^<img src=x onerror="))
+    page.reload()
+    expect(page.locator("#turn-1 .asked")).to_have_text(re.compile(r"^<img src=x onerror="))
+    assert page.locator("main img").count() == 0
+    assert "\u202e" not in page.content()

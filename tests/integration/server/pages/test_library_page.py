@@ -1,0 +1,101 @@
+"""A user looks after the library on the page: finds papers, reads one, adds good and bad files, removes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.integration.server.pages.conftest import PAPER, Complaints, write_paper
+from tests.support.served_process import ServedProcess
+
+HOSTILE = '<script>document.title="owned"</script> and <b>bold</b>'
+
+
+def test_papers_are_found_by_their_words_and_sorted(page: Page, served: ServedProcess) -> None:
+    page.goto(f"{served.url}/library")
+    papers = page.locator(".papers h2")
+    expect(papers).to_have_count(5)
+    page.get_by_role("searchbox").fill("calibration")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 paper found.")).to_be_visible()
+    expect(papers).to_have_count(1)
+    page.get_by_role("link", name="Show all").click()
+    page.get_by_role("combobox", name="Order").select_option("Key")
+    expect(papers.first).to_contain_text("seeds", ignore_case=True)  # obrien2019seeds
+    assert "sort=key" in page.url
+
+
+@pytest.mark.long
+def test_a_paper_shows_its_sections_text_and_page(page: Page, served: ServedProcess) -> None:
+    page.goto(f"{served.url}/library/{PAPER}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Warp tension")
+    page.get_by_role("navigation", name="Sections", exact=True).get_by_role("link", name="Results").click()
+    expect(page.locator("#text")).to_contain_text("narrowest at the highest tension")
+    page.locator("#text a[data-panel]").first.click()
+    expect(page.locator("#panel img.loaded")).to_be_visible()
+    with page.expect_response("**/file") as response:
+        page.evaluate("key => fetch(`/api/v1/papers/${key}/file`)", PAPER)
+    assert response.value.headers["content-type"] == "application/pdf"
+    assert response.value.headers["content-disposition"].startswith("inline")
+
+
+@pytest.mark.long
+def test_a_good_file_is_added_and_a_bad_one_refused_with_the_reason(
+    page: Page, served: ServedProcess, tmp_path: Path
+) -> None:
+    good = write_paper(tmp_path / "silk2025dye.pdf", HOSTILE)
+    good.write_bytes(good.read_bytes().replace(b"linen", b"silky"))
+    bad = tmp_path / "broken2020.pdf"
+    bad.write_bytes(b"%PDF-1.4\nnothing")
+    page.goto(f"{served.url}/library")
+    page.locator("#files").set_input_files([good, bad])
+
+    expect(page.locator("#added")).to_contain_text("1 paper was added")
+    expect(page.locator("#added .problem")).to_contain_text("broken2020.pdf: is cut off")
+    page.locator("#added").get_by_role("link", name="silk2025dye").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
+    assert page.title().startswith("<script>")
+
+    page.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("dialog")).to_contain_text("is deleted too")
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(page.locator(".papers h2")).to_have_count(5)
+
+
+@pytest.mark.long
+def test_files_are_added_by_dropping_them(page: Page, served: ServedProcess, complaints: Complaints) -> None:
+    complaints.expected.append("422")  # the status of the refusal
+    page.goto(f"{served.url}/library")
+    dropped = page.evaluate_handle(
+        """() => {
+          const carried = new DataTransfer();
+          carried.items.add(new File(["MZ"], "virus.exe"));
+          return carried;
+        }"""
+    )
+    page.dispatch_event("main", "dragenter", {"dataTransfer": dropped})
+    expect(page.locator("#drop.over")).to_be_visible()
+    page.dispatch_event("main", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#added")).to_contain_text("virus.exe: is not a paper")
+    expect(page.locator("#drop.over")).to_have_count(0)
+
+
+@pytest.mark.long
+def test_the_library_is_checked(page: Page, served: ServedProcess) -> None:
+    page.goto(f"{served.url}/library")
+    page.get_by_text("Check the library").click()
+    expect(page.locator(".findings")).to_contain_text("Fine")
+
+
+@pytest.mark.long
+def test_an_unknown_paper_has_a_page_that_names_similar_ones(
+    window: Callable[..., BrowserContext], served: ServedProcess, complaints: Complaints
+) -> None:
+    complaints.expected.append("404")
+    page = window().new_page()
+    page.goto(f"{served.url}/library/weaver2024")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+    expect(page.locator("main")).to_contain_text(f"Did you mean {PAPER}?")

@@ -1,0 +1,58 @@
+"""Every view on a phone and a wide screen, light and dark: accessible, without overflow, and light to load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, Page, Response, expect
+
+from tests.integration.server.pages.conftest import PAPER, QUESTION
+from tests.integration.server.pages.test_ask_page import answered, ask
+from tests.support.served_process import ServedProcess
+
+VIEWS = ("/", "/library", f"/library/{PAPER}", "/library?q=nothing+like+this")
+_FIRST_PAINT = 150_000  # bytes
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [380, 1400])
+def test_views_are_accessible_and_fit_their_window(
+    width: int, scheme: str, window: Callable[..., BrowserContext], served: ServedProcess
+) -> None:
+    page = window(width, scheme).new_page()
+    for view in VIEWS:
+        page.goto(served.url + view)
+        _check(page, view)
+    page.goto(served.url)
+    ask(page, QUESTION)
+    answered(page)
+    for summary in page.locator("#turn-1 details > summary").all():
+        summary.click()
+    _check(page, "an answer")
+    page.locator("#turn-1 a.citation").first.click()
+    expect(page.locator("#panel img.loaded").first).to_be_visible()
+    _check(page, "the panel")
+
+
+def _check(page: Page, view: str) -> None:
+    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert overflow <= 0, f"{view} is {overflow} pixels too wide"
+    violations = Axe().run(page).response["violations"]
+    serious = [item for item in violations if item["impact"] in ("serious", "critical")]
+    assert serious == [], f"{view}: {[(item['id'], item['nodes'][0]['html'][:200]) for item in serious]}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_first_paint_is_small(view: str, page: Page, served: ServedProcess) -> None:
+    sizes: list[int] = []
+
+    def measure(response: Response) -> None:
+        sizes.append(len(response.body()))
+
+    page.on("response", measure)
+    page.goto(served.url + view, wait_until="load")
+    assert 5_000 < sum(sizes) < _FIRST_PAINT

@@ -1,0 +1,88 @@
+"""The pages Write, Runs and Settings as they are sent: small, without anything inline, and without secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.run_fixtures import experiment
+from tests.support.served_app import Served, served_app
+
+__all__ = ["experiment"]
+SECRET = "sk-must-never-be-shown"
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202egnihtyna'
+
+
+@pytest.fixture
+def served(home: Path) -> Iterator[Served]:
+    settings = {"chat_api_key": SECRET, "judge_base_url": "https://user:" + SECRET + "@models.example/v1"}
+    with served_app(home, settings) as server:
+        yield server
+
+
+def page(served: Served, path: str, **headers: str) -> httpx.Response:
+    return httpx.get(served.url + path, headers={"Accept": "text/html", **headers})
+
+
+def _inline(html: str) -> list[str]:
+    """Scripts, styles and handlers within a page, and images from elsewhere."""
+    found: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            given = dict(attrs)
+            live = tag == "style" or (tag == "script" and not given.get("src"))
+            elsewhere = tag in ("img", "script") and not str(given.get("src")).startswith("/static/")
+            handlers = [name for name in given if name.startswith("on") or name == "style"]
+            found.extend([tag] * (live or elsewhere) + handlers)
+
+    Reader(convert_charrefs=True).feed(html)
+    return found
+
+
+def test_pages_are_small_and_have_nothing_inline(served: Served, experiment: dict[str, Any]) -> None:
+    concept = {**experiment["paper_concept"], "title": HOSTILE}
+    run = served.post("/sections/discussion", {"experiment": {**experiment, "paper_concept": concept}}).json()
+    for path in ("/write", "/runs", f"/runs/{run['thread_id']}", "/settings"):
+        shown = page(served, path)
+        assert shown.status_code == 200, path
+        assert _inline(shown.text) == [], path
+        assert "\u202e" not in shown.text, path
+        parts = [
+            shown,
+            *(httpx.get(served.url + name) for name in re.findall(r'(?:href|src)="(/static/[^"]+)"', shown.text)),
+        ]
+        assert sum(len(part.content) for part in parts) < 150_000, path
+        policy = shown.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy
+
+
+def test_settings_say_where_they_come_from_and_hide_secrets(served: Served) -> None:
+    shown = page(served, "/settings").text
+    assert SECRET not in shown and "models.example" in shown
+    assert re.search(r"chat_api_key</b>.*?>set<", shown, re.DOTALL)
+    assert "Set for this server" in shown and "CITELOOM" not in shown.partition("<main")[2].partition("notice")[0]
+
+
+def test_runs_that_are_not_there_are_a_page_that_says_so(served: Served) -> None:
+    missing = page(served, "/runs/nothing-here")
+    assert missing.status_code == 404 and "There is no run" in missing.text and "<main" in missing.text
+    assert page(served, "/runs/nothing/citations/1").status_code == 404
+    assert page(served, "/runs?show=unknown").status_code == 422
+    assert "Nothing ran yet" in page(served, "/runs").text
+
+
+def test_links_of_a_text_open_their_details(served: Served, experiment: dict[str, Any]) -> None:
+    run = served.post("/sections/discussion", {"experiment": experiment}).json()["thread_id"]
+    shown = page(served, f"/runs/{run}").text
+    address = re.findall(r'href="(/runs/[^"]+/citations/\d+)"', shown)[0]
+    alone, part = page(served, address), page(served, address, **{"X-Part": "1"})
+    assert "<mark>" in alone.text and "<html" in alone.text
+    assert "<mark>" in part.text and "<html" not in part.text
+    assert page(served, f"/runs/{run}/citations/999").status_code == 404
