@@ -13,7 +13,7 @@ from ..config import Settings
 from ..stores.home import Home
 from .guard import Guard
 from .problems import handle_problems
-from .routes import events, research
+from .routes import chat_completions, events, research
 from .server_options import ServerOptions
 from .server_state import open_state
 from .tokens import Tokens
@@ -46,4 +46,5 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_problems(app)
     for router in (research.router, events.router):
         app.include_router(router, prefix="/api/v1")
+    app.include_router(chat_completions.router)
     return app

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .problems import ServerError, problem_of, problem_response
+from .problems import ServerError, problem_of, refusal
 from .server_options import ServerOptions
 from .tokens import Tokens
 
@@ -67,7 +67,7 @@ class Guard:
             receive = self._limited(scope["path"], headers, receive)
         except ServerError as error:
             after = {"Retry-After": str(error.retry_after)} if error.retry_after else None
-            await problem_response(problem_of(error), after)(scope, receive, send)
+            await refusal(scope["path"], problem_of(error), after)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -105,7 +105,7 @@ class Guard:
         if wants_page and not scope["path"].startswith(("/api/", "/v1/", "/mcp")):
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
         error = ServerError(401, "A token is needed.", help="Send it as 'Authorization: Bearer TOKEN'.")
-        return problem_response(problem_of(error), {"WWW-Authenticate": "Bearer"})
+        return refusal(scope["path"], problem_of(error), {"WWW-Authenticate": "Bearer"})
 
     def _limited(self, path: str, headers: Headers, receive: Receive) -> Receive:
         """`receive` that refuses more bytes than a request may have, whatever length it states."""

@@ -16,6 +16,7 @@ from ..runs.execution import RunUnderWayError
 from ..stores.conversation_registry import UnknownConversationError
 from ..stores.library import UnknownPaperError
 from ..stores.run_registry import UnknownRunError
+from .openai_errors import CHAT_PATHS, openai_error_response
 
 MEDIA_TYPE = "application/problem+json"
 _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
@@ -77,6 +78,12 @@ def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | Non
     return JSONResponse(dict(record), record["status"], headers, media_type=MEDIA_TYPE)
 
 
+def refusal(path: str, record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """A response with a problem, in the form that the clients of a path read."""
+    answer = openai_error_response if path.startswith(CHAT_PATHS) else problem_response
+    return answer(record, headers)
+
+
 def handle_problems(app: FastAPI) -> None:
     """Answer every error of the app with a problem."""
     app.add_exception_handler(CiteloomError, _citeloom_error)
@@ -85,27 +92,27 @@ def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unforeseen)
 
 
-async def _citeloom_error(_: Request, error: Exception) -> JSONResponse:
+async def _citeloom_error(request: Request, error: Exception) -> JSONResponse:
     after = getattr(error, "retry_after", None)
-    return problem_response(problem_of(error), {"Retry-After": str(after)} if after else None)
+    return refusal(request.url.path, problem_of(error), {"Retry-After": str(after)} if after else None)
 
 
-async def _unforeseen(_: Request, error: Exception) -> JSONResponse:
-    return problem_response(problem_of(error))
+async def _unforeseen(request: Request, error: Exception) -> JSONResponse:
+    return refusal(request.url.path, problem_of(error))
 
 
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     errors = [
         {"field": ".".join(str(part) for part in item["loc"]), "message": str(item["msg"])} for item in error.errors()
     ]
     first = f"{errors[0]['field']}: {errors[0]['message']}." if errors else "The request is invalid."
-    return problem_response(problem(422, first, errors=errors))
+    return refusal(request.url.path, problem(422, first, errors=errors))
 
 
-async def _http_error(_: Request, error: Exception) -> JSONResponse:
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return problem_response(problem(error.status_code, str(error.detail)), error.headers)
+    return refusal(request.url.path, problem(error.status_code, str(error.detail)), error.headers)
 
 
 _TITLES = {
