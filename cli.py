@@ -17,6 +17,7 @@ try:
         conversations,
         doctor,
         library,
+        mcp,
         research,
         runs,
         search,
@@ -67,6 +68,7 @@ conversations.register(app)
 runs.register(app)
 usage.register(app)
 serve.register(app)
+mcp.register(app)
 doctor.register(app)
 
 

@@ -15,7 +15,7 @@ from .output import notice
 if TYPE_CHECKING:
     from ..server.server_options import ServerOptions
 
-_EXTRA = "pip install 'citeloom[server]'"
+SERVER_EXTRA = "pip install 'citeloom[server]'"
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +40,9 @@ def serve(
 
         from ..server.app import create_app
     except ImportError as error:
-        raise ConfigurationError(f"The server is not installed ({error.name} is missing).", help=_EXTRA) from error
+        raise ConfigurationError(
+            f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
+        ) from error
     settings, found = resolve(home)
     options = _options(host, port, tuple(name or ()))
     with _bound(options) as listening:

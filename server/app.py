@@ -8,10 +8,13 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from ..config import Settings
 from ..stores.home import Home
+from .agent_tools import AgentLibrary
 from .guard import Guard
+from .mcp_transports import PATH, McpEndpoint, mcp_over_http
 from .problems import handle_problems
 from .routes import chat_completions, events, research
 from .server_options import ServerOptions
@@ -29,8 +32,11 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_state(settings, home, options) as state:
-            app.state.server = state
+        async with (
+            open_state(settings, home, options) as state,
+            mcp_over_http(AgentLibrary(state.session, state.runs), options) as sessions,
+        ):
+            app.state.server, app.state.mcp = state, sessions
             yield
 
     app = FastAPI(
@@ -47,4 +53,5 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     for router in (research.router, events.router):
         app.include_router(router, prefix="/api/v1")
     app.include_router(chat_completions.router)
+    app.router.routes.append(Route(PATH, McpEndpoint()))
     return app
