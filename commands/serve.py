@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,7 +35,8 @@ def serve(
 ) -> None:
     """Serve the library as a page and an API until Ctrl-C.
 
-    The token for addresses other than loopback is read from CITELOOM_SERVER_TOKEN.
+    The token for addresses other than loopback is read from CITELOOM_SERVER_TOKEN, or from the file that
+    CITELOOM_SERVER_TOKEN_FILE names.
     """
     try:
         import uvicorn
@@ -56,14 +59,25 @@ def serve(
 
 
 def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:
-    import os
-
     from pydantic import SecretStr
 
     from ..server.server_options import ServerOptions
 
-    token = os.environ.get("CITELOOM_SERVER_TOKEN")
+    token = os.environ.get("CITELOOM_SERVER_TOKEN") or _token_in_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
     return ServerOptions(host, port, SecretStr(token) if token else None, names)
+
+
+def _token_in_file(file: str | None) -> str | None:
+    """The token in a file, as containers get their secrets; raises `ConfigurationError` when it cannot be read."""
+    if not file:
+        return None
+    try:
+        return Path(file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not ASCII"
+        raise ConfigurationError(
+            f"CITELOOM_SERVER_TOKEN_FILE: {file}: cannot be read ({reason}).", help="Name a file that holds the token."
+        ) from error
 
 
 def _bound(options: ServerOptions) -> socket.socket:

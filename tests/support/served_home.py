@@ -18,14 +18,15 @@ def served(home: Path, *options: str, settings: Mapping[str, str] | None = None)
     """The address of a server on this home; ends the process, and fails when it ended before."""
     process = start("--home", home, "serve", "--port", "0", *options, cwd=home.parent, settings=settings)
     try:
-        yield _address(process)
+        yield address_of(process)
         assert process.poll() is None, process.communicate()
     finally:
         process.terminate()
         process.communicate()
 
 
-def _address(process: subprocess.Popen[str]) -> str:
+def address_of(process: subprocess.Popen[str]) -> str:
+    """The address that a server prints when it can be reached."""
     assert process.stderr is not None
     lines: list[str] = []
     for line in process.stderr:
