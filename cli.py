@@ -47,7 +47,7 @@ _GRACE = 1.0  # seconds for threads to finish their reads and writes; a kill at 
 app = typer.Typer(
     name="citeloom",
     no_args_is_help=True,
-    add_completion=program() == NAME,  # a shell cannot complete 'python cli.py'
+    add_completion=program() == NAME,  # a shell completes programs by their name
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Write paper sections whose every cited sentence opens to the words it rests on.\n\n"
