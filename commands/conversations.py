@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -60,10 +60,12 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
 @conversations_app.command("list")
 def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List all conversations, the latest first."""
+    from ..runs.transcript import conversation_summary
+
     _, _, register = _registered(home)
     entries = register.all()
     if as_json:
-        result_json([_listed(entry) for entry in entries])
+        result_json([conversation_summary(entry) for entry in entries])
         return
     rows = [[entry.thread_id, str(entry.turns), when(entry.updated_at), one_line(entry.title)] for entry in entries]
     table(
@@ -77,13 +79,13 @@ def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> 
 @conversations_app.command("show")
 def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show a conversation: its questions and answers, with the references of all."""
-    from ..runs.transcript import transcript, turn_record
+    from ..runs.transcript import conversation_record, transcript
 
     _, _, register = _registered(home)
     entry = register.get(thread_id)
     turns = register.turns(entry.thread_id)
     if as_json:
-        result_json({**_listed(entry), "turns": [turn_record(turn) for turn in turns]})
+        result_json(conversation_record(entry, turns))
     elif turns:
         result(transcript(entry.thread_id, turns))
     else:
@@ -123,8 +125,3 @@ def delete_conversations(
     for entry in entries:
         run_async(delete_conversation(found, entry.thread_id))
         notice(f"Deleted {entry.thread_id}.")
-
-
-def _listed(entry: Any) -> dict[str, Any]:
-    names = ("thread_id", "title", "turns", "begun_at", "updated_at")
-    return {name: getattr(entry, name) for name in names}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DONE_WITH_REFUSALS, InputError
+from ..errors import DONE_WITH_REFUSALS
 from ..models.concurrency import run_async
 from ..plurals import counted
 from ..program import command
@@ -39,40 +39,22 @@ def doctor(
     The LangGraph server opens the same home when it is started in the
     same folder with the same environment. Exit code 1 if a problem remains.
     """
-    settings, found = resolve(home)
-    record: dict[str, Any] = {"home": str(found.root), "settings": _in_force(settings), "findings": []}
-    if found.exists():
-        from ..ingestion.doctor import examine
+    from ..api.doctor_record import findings, library_counts, settings_in_force
 
+    settings, found = resolve(home)
+    record: dict[str, Any] = {"home": str(found.root), "settings": settings_in_force(settings), "findings": []}
+    if found.exists():
         with command_session(settings, found, create=False, reading=not mend) as session:
             library = session.library
-            record["library"] = {
-                "papers": len(library.papers()),
-                "chunks": library.chunk_count(),
-                "embedding": library.embedding.name,
-                "version": library.version(),
-            }
+            record["library"] = library_counts(library)
             done = run_async(_mended(library, settings)) if mend else []
-            record["findings"] = [asdict(finding) for finding in [*done, *examine(library), *_reader(settings)]]
+            record["findings"] = [*map(asdict, done), *findings(library, settings)]
     if as_json:
         result_json(record)
     else:
         _show(record)
     if any(finding["level"] == "problem" for finding in record["findings"]):
         raise typer.Exit(1)
-
-
-def _reader(settings: Settings) -> list[Problem]:
-    """Whether the configured PDF reader can run; the built-in one always can."""
-    from ..ingestion.doctor import Problem
-    from ..ingestion.opendataloader_process import OPENDATALOADER, reader_version, require_java
-
-    if settings.pdf_reader != OPENDATALOADER:
-        return []
-    try:
-        return [Problem("fine", "PDF reader", f"{OPENDATALOADER} {reader_version()} with {require_java()}")]
-    except InputError as error:
-        return [Problem("problem", "PDF reader", error.message.rstrip("."), error.help)]
 
 
 async def _mended(library: Library, settings: Settings) -> list[Problem]:
@@ -141,18 +123,3 @@ def _show(record: dict[str, Any]) -> None:
     for finding in record["findings"]:
         remedy = f" {finding['remedy']}" if finding["remedy"] else ""
         result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))
-
-
-def _in_force(settings: Settings) -> dict[str, tuple[str, str]]:
-    """Every setting with its value and where it comes from; keys are shown as set or not."""
-    from ..key_trust import shown_address
-
-    shown: dict[str, tuple[str, str]] = {}
-    for name in type(settings).model_fields:
-        value = getattr(settings, name)
-        if name.endswith("_api_key"):
-            value = "set" if value else "not set"
-        elif name.endswith("_base_url") and value is not None:
-            value = shown_address(value)
-        shown[name] = (str(value), settings.origin(name))
-    return shown

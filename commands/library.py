@@ -113,21 +113,11 @@ async def _ingest(
 @papers_app.command("list")
 def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List the papers with their keys."""
+    from ..tools.paper_records import listed_papers
+
     settings, found = resolve(home)
     with command_session(settings, found, create=False, reading=True) as session:
-        library = session.library
-        records: list[dict[str, Any]] = [
-            {
-                "key": paper.key,
-                "authors": list(paper.authors),
-                "year": paper.year,
-                "title": paper.title,
-                "venue": paper.venue,
-                "chunks": library.chunk_count(paper.key),
-                "source": paper.source,
-            }
-            for paper in library.papers()
-        ]
+        records = listed_papers(session.library)
     if as_json:
         result_json(records)
         return
@@ -156,18 +146,20 @@ def show_paper(
     Example: citeloom papers show smith2024quantum --text
     """
     from ..tools.outline import indexed_text, outline
-    from .paper_view import paper_lines, paper_record, text_lines
+    from ..tools.paper_records import paper_details
+    from .paper_view import paper_lines, text_lines
 
     settings, found = resolve(home)
     with command_session(settings, found, create=False, reading=True) as session:
         library = session.library
-        paper, summary, note = library.paper(key), library.summary(key), library.note(key)
-        sections = outline(library, key)
-        passages = indexed_text(library, key) if text else None
-    if as_json:
-        result_json(paper_record(paper, summary, note, sections, passages))
-    else:
-        shown = paper_lines(paper, summary, note, sections) if passages is None else text_lines(paper, passages)
+        paper = library.paper(key)
+        if as_json:
+            result_json(paper_details(library, key, text=text))
+            return
+        if text:
+            shown = text_lines(paper, indexed_text(library, key))
+        else:
+            shown = paper_lines(paper, library.summary(key), library.note(key), outline(library, key))
         for line in shown:
             result(line)
 

@@ -3,43 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from ..documents import Paper
 from ..tools.context_windows import Passage
 from ..tools.outline import OutlinedSection
 from .escaping import one_line
-
-
-def paper_record(
-    paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], passages: Sequence[Passage] | None
-) -> dict[str, Any]:
-    """The JSON of `papers show`; `text` only when it was asked for."""
-    record = {
-        **asdict(paper),
-        "summary": summary,
-        "note": note,
-        "chunks": sum(item.chunk_count for item in sections),
-        "sections": [
-            {
-                "title": item.section.title,
-                "level": item.section.level,
-                "category": item.section.category.name.lower(),
-                "searchable": item.section.searchable,
-                "chunks": item.chunk_count,
-                "chunk_range": list(item.chunks) if item.chunks else None,
-                "page_range": list(item.pages) if item.pages else None,
-            }
-            for item in sections
-        ],
-    }
-    if passages is not None:
-        record["text"] = [
-            {"section": item.section, "page": item.page, "chunk_ids": list(item.chunk_ids), "text": item.text}
-            for item in passages
-        ]
-    return record
 
 
 def paper_lines(paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection]) -> Iterator[str]:

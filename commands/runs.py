@@ -32,7 +32,7 @@ from .sections import ForceOption, OutOption, write_one
 if TYPE_CHECKING:
     from ..runs.result_record import ResultRecord
     from ..stores.home import Home
-    from ..stores.run_registry import RunRecord, RunRegister
+    from ..stores.run_registry import RunRegister
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
@@ -55,8 +55,10 @@ def registered(home: Home) -> RunRegister:
 @runs_app.command("list")
 def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List all runs, the latest first."""
+    from ..runs.run_listing import run_summary
+
     found = records_of(resolve(home)[1])
-    records = [_record(run, found) for run in registered(found).all()]
+    records = [run_summary(run, found) for run in registered(found).all()]
     if as_json:
         result_json(records)
         return
@@ -75,26 +77,20 @@ def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @runs_app.command("show")
 def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show one run: status, searches, and its text if finished."""
-    from ..runs.execution import state_values
-    from ..runs.output_files import public_record
-    from ..runs.result_record import stored
+    from ..runs.run_listing import run_details
 
     found = records_of(resolve(home)[1])
     run = registered(found).get(run_id)
-    record = _record(run, found)
-    values = run_async(state_values(found, run.thread_id))
-    queries = [
-        {key: record[key] for key in ("query", "origin", "evidence_ids")} for record in values.get("queries", [])
-    ]
+    record = run_async(run_details(run.thread_id, found))
     if as_json:
-        shown = None if run.result is None else public_record(stored(run.result))
-        result_json({**record, "queries": queries, "result": shown})
+        result_json(record)
         return
     detail = f" ({record['detail']})" if record["detail"] else ""
-    result(one_line(f"{run.thread_id}: {record['status']}{detail}"))
-    of = "research" if run.section == "research" else f"{run.section} of"
-    result(f"{of}: {one_line(run.title)}\nstarted {when(run.started_at)}, updated {when(run.updated_at)}\n")
-    for query in queries:
+    result(one_line(f"{record['thread_id']}: {record['status']}{detail}"))
+    of = "research" if record["section"] == "research" else f"{record['section']} of"
+    started, updated = when(record["started_at"]), when(record["updated_at"])
+    result(f"{of}: {one_line(record['title'])}\nstarted {started}, updated {updated}\n")
+    for query in record["queries"]:
         found_ids = ", ".join(query["evidence_ids"]) or "nothing"
         result(one_line(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}"))
     if run.result:
@@ -156,29 +152,6 @@ def delete_runs(
     for run_id in run_ids:
         run = run_async(delete_run(found, run_id))
         notice(f"Deleted {run.thread_id}.")
-
-
-def _record(run: RunRecord, home: Home) -> dict[str, Any]:
-    """The current status of a run; a "running" run that no process holds was killed."""
-    from ..stores.lock import run_under_way
-
-    names = (
-        "thread_id",
-        "section",
-        "title",
-        "status",
-        "detail",
-        "library_version",
-        "fresh",
-        "started_at",
-        "updated_at",
-    )
-    record = {name: getattr(run, name) for name in names}
-    if run.detail in ("CancelledError", "KeyboardInterrupt"):  # what earlier versions noted
-        record["detail"] = "interrupted"
-    if run.status == "running" and home.copy_of is None and not run_under_way(home, run.thread_id):
-        record["status"] = "killed"
-    return record
 
 
 def when(seconds: float) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,10 +12,6 @@ from ..plurals import counted
 from .options import HomeOption, JsonOption, command_session, resolve
 from .output import notice, result_json
 from .search_view import show_papers, show_passages
-
-if TYPE_CHECKING:
-    from ..stores.library import Library
-    from ..tools.scope import Scope
 
 _LIMIT_BOUNDS = {"min": 1, "max": 200}
 _RERANK = 0.5  # the part of the cross-encoder where it was asked for and no setting says how much
@@ -68,15 +63,17 @@ def search(
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
+    from ..api.library import asearch
+    from ..tools.paper_search import year_range
     from ..tools.scope import require_words
 
     require_words(query)
     keys, kinds = names_given("--papers", papers), names_given("--category", categories)
     settings, found = resolve(home, retrieval_mode=mode)
     with command_session(settings, found, create=False, reading=True) as session:
-        scope = _scope(session.library, keys, kinds, from_year, to_year, venue)
         part = settings.rerank or (_RERANK if rerank else 0.0)
-        records = run_async(_search(session.library, query, limit, scope, settings.retrieval_mode, part))
+        years = year_range(from_year, to_year)
+        records = run_async(asearch(session, query, limit, settings.retrieval_mode, keys, kinds, years, venue, part))
     if as_json:
         result_json(records)
     elif records:
@@ -126,27 +123,3 @@ def names_given(option: str, given: list[str] | None) -> list[str]:
     if given and not names:
         raise InputError(f"{option} is empty.", help="Leave it out to search everywhere.")
     return names
-
-
-def _scope(
-    library: Library,
-    papers: list[str],
-    categories: list[str],
-    from_year: int | None,
-    to_year: int | None,
-    venue: str,
-) -> Scope:
-    """The search filters; raises `InputError` for an unknown key, category or venue or an invalid year."""
-    from ..tools.paper_search import year_range
-    from ..tools.scope import Scope
-
-    return Scope.within(library, papers, categories, year_range(from_year, to_year), venue)
-
-
-async def _search(
-    library: Library, query: str, limit: int, scope: Scope, mode: Any, rerank: float
-) -> list[dict[str, Any]]:
-    from ..tools.retrieval import Retrieval, as_records, retrieve
-
-    hits = await retrieve(library, query, limit, scope, Retrieval(mode=mode, rerank=rerank))
-    return await asyncio.to_thread(as_records, library, query, hits)

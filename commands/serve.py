@@ -17,6 +17,8 @@ from .output import notice
 if TYPE_CHECKING:
     from ..server.server_options import ServerOptions
 
+_CONNECTIONS = 1024  # open at once
+_GRACE = 5  # seconds for open requests at the end; runs are paused
 SERVER_EXTRA = "pip install 'citeloom[server]'"
 
 
@@ -53,7 +55,14 @@ def serve(
         shown = f"[{address}]" if ":" in address else address
         notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C ends it)")
         config = uvicorn.Config(
-            create_app(settings, found, options), log_level="warning", access_log=False, server_header=False
+            create_app(settings, found, options),
+            log_level="warning",
+            access_log=False,  # addresses of requests are nobody's business
+            server_header=False,
+            proxy_headers=False,  # or any local program could claim another client's address
+            ws="none",
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=_GRACE,
         )
         uvicorn.Server(config).run(sockets=[listening])
 

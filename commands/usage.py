@@ -16,7 +16,6 @@ from .options import HomeOption, JsonOption, records_of, resolve
 from .output import notice, result, result_json
 
 if TYPE_CHECKING:
-    from ..config import Settings
     from ..models.journal.records import Spending
     from ..stores.home import Home
 
@@ -40,11 +39,13 @@ def usage(
 
     A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
     """
+    from ..api.usage_record import spending_record, usage_total
+
     settings, found = resolve(home)
     found = records_of(found)
     rows = _chosen(run_async(_spending(found)), run_ids or [], found)
-    records = [_record(row, settings) for row in rows]
-    total = _total(rows, settings)
+    records = [spending_record(row, settings.prices) for row in rows]
+    total = usage_total(rows, settings.prices)
     if as_json:
         result_json({"runs": records, "total": total})
         return
@@ -74,31 +75,6 @@ def _chosen(rows: list[Spending], run_ids: list[str], home: Home) -> list[Spendi
     register = RunRegister(home.runs)
     wanted = {register.get(run_id).thread_id for run_id in run_ids}
     return [row for row in rows if row.run in wanted]
-
-
-def _record(row: Spending, settings: Settings) -> dict[str, Any]:
-    from ..models.journal.pricing import total_cost
-
-    chat = row.kind == "chat"
-    return {
-        "run": row.run,
-        "model": row.model,
-        "endpoint": row.endpoint,
-        "llm_calls": row.paid if chat else 0,
-        "journal_hits": row.reused if chat else 0,
-        "embedded_texts": 0 if chat else row.paid,
-        "input_tokens": row.input_tokens,
-        "output_tokens": row.output_tokens,
-        "lost_calls": row.held_calls,
-        "cost": total_cost([row], settings.prices),
-    }
-
-
-def _total(rows: list[Spending], settings: Settings) -> dict[str, Any]:
-    from ..models.journal.pricing import total_cost
-    from ..models.journal.records import Usage
-
-    return asdict(Usage.of(rows, total_cost(rows, settings.prices)))
 
 
 def _cells(record: dict[str, Any]) -> list[str]:

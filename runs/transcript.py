@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..citations.html_escaping import inert
 from ..citations.references import places_line
 from ..errors import InputError
-from ..stores.conversation_registry import KeptTurn
+from ..stores.conversation_registry import ConversationEntry, KeptTurn
 from ..stores.home import Home
 from .output_files import public_record, write_own_file
 from .result_record import ResultRecord, stored
@@ -19,6 +20,22 @@ from .result_record import ResultRecord, stored
 def turn_record(turn: KeptTurn) -> ResultRecord:
     """A finished turn as plain data: its number, the question, and the answer's JSON."""
     return {"number": turn.number, **public_record(stored(turn.record)), "asked": inert(turn.asked)}
+
+
+def conversation_summary(entry: ConversationEntry) -> dict[str, Any]:
+    """A conversation as listed by `conversations list`."""
+    return asdict(entry)
+
+
+def conversation_record(entry: ConversationEntry, turns: Sequence[KeptTurn]) -> dict[str, Any]:
+    """The JSON of `conversations show`: the conversation with its finished turns."""
+    return {**conversation_summary(entry), "turns": [turn_record(turn) for turn in turns]}
+
+
+def transcript_json(thread_id: str, turns: Sequence[KeptTurn]) -> str:
+    """A conversation as the JSON of its export."""
+    record = {"thread_id": thread_id, "turns": [turn_record(turn) for turn in turns]}
+    return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
 
 
 def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
@@ -40,6 +57,12 @@ def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def require_turns(thread_id: str, turns: Sequence[KeptTurn]) -> None:
+    """Raise `InputError` for a conversation in which nothing was answered yet."""
+    if not turns:
+        raise InputError(f"Conversation {thread_id}: nothing was answered yet.")
+
+
 def write_transcript(
     path: Path, thread_id: str, turns: Sequence[KeptTurn], *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
@@ -48,13 +71,8 @@ def write_transcript(
     A file that is not as Citeloom wrote it is kept, and the conversation gets a number (`talk.2.md`), unless `force` is
     given. Blocks. Raises `InputError` when nothing was answered yet or the file cannot be written.
     """
-    if not turns:
-        raise InputError(f"Conversation {thread_id}: nothing was answered yet.")
-    if path.suffix.lower() == ".json":
-        record = {"thread_id": thread_id, "turns": [turn_record(turn) for turn in turns]}
-        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
-    else:
-        text = transcript(thread_id, turns)
+    require_turns(thread_id, turns)
+    text = (transcript_json if path.suffix.lower() == ".json" else transcript)(thread_id, turns)
     return write_own_file(path, text, home=home, force=force)
 
 

@@ -15,8 +15,9 @@ from ..stores.home import Home
 from .agent_tools import AgentLibrary
 from .guard import Guard
 from .mcp_transports import PATH, McpEndpoint, mcp_over_http
+from .metrics import CountRequests, RequestCounts
 from .problems import handle_problems
-from .routes import chat_completions, events, research
+from .routes import chat_completions, conversations, events, ingests, papers, research, runs, search, status, writing
 from .server_options import ServerOptions
 from .server_state import open_state
 from .tokens import Tokens
@@ -30,10 +31,12 @@ _DESCRIPTION = (
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
     """The application for one home; the library is opened when it starts and closed when it ends."""
 
+    requests = RequestCounts()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with (
-            open_state(settings, home, options) as state,
+            open_state(settings, home, options, requests) as state,
             mcp_over_http(AgentLibrary(state.session, state.runs), options) as sessions,
         ):
             app.state.server, app.state.mcp = state, sessions
@@ -47,11 +50,15 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         lifespan=lifespan,
-        middleware=[Middleware(Guard, options=options, tokens=Tokens(options.token))],
+        middleware=[
+            Middleware(CountRequests, counts=requests),
+            Middleware(Guard, options=options, tokens=Tokens(options.token)),
+        ],
     )
     handle_problems(app)
-    for router in (research.router, events.router):
-        app.include_router(router, prefix="/api/v1")
+    # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
+    for module in (events, research, conversations, runs, writing, search, ingests, status, papers):
+        app.include_router(module.router, prefix="/api/v1")
     app.include_router(chat_completions.router)
     app.router.routes.append(Route(PATH, McpEndpoint()))
     return app

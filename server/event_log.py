@@ -30,6 +30,7 @@ class EventLog:
         self._events: list[tuple[str, str]] = []
         self._changed = asyncio.Event()
         self._closed = False
+        self.size = 0  # characters
 
     def __len__(self) -> int:
         return len(self._events)
@@ -41,7 +42,11 @@ class EventLog:
 
     def append(self, name: str, data: Mapping[str, Any]) -> None:
         """Add an event and wake the readers."""
-        self._events.append((name, json.dumps(data, ensure_ascii=False)))
+        text = (
+            json.dumps(data, ensure_ascii=False).encode("utf-8", "replace").decode()
+        )  # half a surrogate pair is no text
+        self._events.append((name, text))
+        self.size += len(text)
         self._wake()
 
     def close(self) -> None:
@@ -56,6 +61,10 @@ class EventLog:
         epoch, _, number = last_id.partition(".")
         known = epoch == self.epoch and number.isascii() and number.isdigit() and len(number) < 12
         return int(number) + 1 if known and int(number) < len(self._events) else None
+
+    def exhausted_after(self, last_id: str | None) -> bool:
+        """True when a reader that has seen the event with this id would get nothing."""
+        return self._closed and self.place_after(last_id) == len(self._events)
 
     async def read(self, last_id: str | None = None) -> AsyncGenerator[LoggedEvent, None]:
         """The events after `last_id`, as they come, until the log is closed."""

@@ -6,24 +6,30 @@ that was pointed at this machine: DNS rebinding) or by its `Origin` (a form or s
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .problems import ServerError, problem_of, refusal
+from ..errors import CiteloomError
+from .problems import ServerError, problem_of, problem_response, problem_response_of
 from .server_options import ServerOptions
 from .tokens import Tokens
 
 SIGN_IN: Final = "/sign-in"
 _OPEN_PATHS: Final = frozenset({"/api/v1/health", SIGN_IN})
+_UPLOADS: Final = "/api/v1/papers"
+_API: Final = ("/api/", "/v1/", "/mcp")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CLIENTS: Final = 4096  # whose requests are counted
+_log = logging.getLogger("citeloom.server")
 _HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -45,37 +51,36 @@ class Guard:
         self._app = app
         self._options = options
         self._tokens = tokens
-        self._names = options.host_names()
         self._seen: OrderedDict[str, deque[float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it with a problem."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
+            await send({"type": "websocket.close", "code": 1008})
             return
-        headers = Headers(scope=scope)
-        send = _with_headers(send, scope["path"])
+        answer = _Answer(send, scope["path"])
         try:
+            headers = Headers(scope=scope)
             self._require_host(headers)
-            if scope["method"] not in _SAFE:
-                _require_same_origin(headers)
+            _require_own_page(scope, headers)
             self._require_rate(scope)
-            if not self._signed_in(scope["path"], headers):
-                await self._ask_for_token(scope, headers)(scope, receive, send)
-                return
-            receive = self._limited(scope["path"], headers, receive)
-        except ServerError as error:
-            after = {"Retry-After": str(error.retry_after)} if error.retry_after else None
-            await refusal(scope["path"], problem_of(error), after)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+            if self._signed_in(scope["path"], headers):
+                await self._app(scope, self._limited(scope, headers, receive), answer)
+            else:
+                await self._ask_for_token(scope, headers)(scope, receive, answer)
+        except Exception as error:
+            if answer.begun:
+                raise
+            if not isinstance(error, CiteloomError | HTTPException):
+                _log.exception("Unexpected error in %s %s", scope["method"], scope["path"])
+            await problem_response_of(error)(scope, receive, answer)
 
     def _require_host(self, headers: Headers) -> None:
         given = headers.getlist("host")
-        name = urlsplit(f"//{given[0]}").hostname if len(given) == 1 and _plain(given[0]) else None
-        shown = f"[{name}]" if name and ":" in name else name
-        if shown is None or shown.lower() not in self._names:
+        if len(given) != 1 or not self._options.accepts_host(given[0]):
             raise ServerError(
                 421, "The server is not reached under this host name.", help="Add the name: serve --name NAME."
             )
@@ -102,20 +107,21 @@ class Guard:
 
     def _ask_for_token(self, scope: Scope, headers: Headers) -> ASGIApp:
         wants_page = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
-        if wants_page and not scope["path"].startswith(("/api/", "/v1/", "/mcp")):
+        if wants_page and not scope["path"].startswith(_API):
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
         error = ServerError(401, "A token is needed.", help="Send it as 'Authorization: Bearer TOKEN'.")
-        return refusal(scope["path"], problem_of(error), {"WWW-Authenticate": "Bearer"})
+        return problem_response(problem_of(error), {"WWW-Authenticate": "Bearer"})
 
-    def _limited(self, path: str, headers: Headers, receive: Receive) -> Receive:
+    def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """`receive` that refuses more bytes than a request may have, whatever length it states."""
-        upload = headers.get("content-type", "").startswith("multipart/form-data")
+        upload = scope["method"] == "POST" and scope["path"] == _UPLOADS
         most = self._options.max_upload if upload else self._options.max_body
-        stated = headers.get("content-length")
-        if stated is not None and (not stated.isascii() or not stated.isdigit()):
-            raise ServerError(400, "Content-Length is not a number.")
-        too_large = ServerError(413, f"The request is larger than {most // 2**20} MiB.")
-        if stated is not None and (len(stated) > 15 or int(stated) > most):
+        stated = headers.getlist("content-length")
+        if len(stated) > 1 or not all(length.isascii() and length.isdigit() for length in stated):
+            raise ServerError(400, "Content-Length is not one number.")
+        # FastAPI answers any other error that it meets while it reads a body with 400.
+        too_large = HTTPException(413, f"The request is larger than {most // 2**20} MiB.")
+        if stated and (len(stated[0]) > 15 or int(stated[0]) > most):
             raise too_large
         received = 0
 
@@ -130,29 +136,40 @@ class Guard:
         return counted
 
 
-def _plain(host: str) -> bool:
-    return host.isascii() and host.isprintable() and not set(host) & set("/\\@?# ")
+class _Answer:
+    """`send` that adds the security headers, and knows whether the answer has begun."""
+
+    def __init__(self, send: Send, path: str) -> None:
+        self._send = send
+        self._fixed = path.startswith("/static/")
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            if not self._fixed:
+                headers.setdefault("Cache-Control", "no-store")
+        await self._send(message)
 
 
-def _require_same_origin(headers: Headers) -> None:
-    """Raise `ServerError` for a request that a page of another site made."""
-    origin = headers.get("origin")
-    site = headers.get("sec-fetch-site")
-    foreign = site is not None and site not in ("same-origin", "none")
-    if origin is not None:
-        foreign = foreign or urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+def _require_own_page(scope: Scope, headers: Headers) -> None:
+    """Raise `ServerError` for a request that a page of another site made, unless it only opens a page of ours."""
+    navigates = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    site = headers.getlist("sec-fetch-site")
+    foreign = any(value not in ("same-origin", "none") for value in site) and not navigates
+    if scope["method"] not in _SAFE:
+        host = headers.get("host", "").lower()
+        foreign = foreign or any(_netloc(origin) != host for origin in headers.getlist("origin"))
     if foreign:
         raise ServerError(403, "The request comes from a page of another site.")
 
 
-def _with_headers(send: Send, path: str) -> Send:
-    async def guarded(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
-            if not path.startswith("/static/"):
-                headers.setdefault("Cache-Control", "no-store")
-        await send(message)
-
-    return guarded
+def _netloc(origin: str) -> str:
+    """Host and port of an origin; "" for `null` and for anything that is no origin."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette.sse import SendTimeoutError
+from starlette.types import Receive, Scope, Send
 
 from .jobs import Job
-from .problems import ServerError, problem, problem_response
+from .problems import problem, problem_response
 from .stream_count import StreamCount
 
 _PING = 15  # seconds
+_PATIENCE = 120  # seconds without the client taking anything, after which it has to come back
+
+
+class EventResponse(EventSourceResponse):
+    """A stream that pings a client, and ends when it takes nothing for long."""
+
+    def __init__(self, events: AsyncGenerator[ServerSentEvent, None], headers: Mapping[str, str] | None = None) -> None:
+        kept = {"Cache-Control": "no-store", **(headers or {})}
+        super().__init__(events, ping=_PING, send_timeout=_PATIENCE, headers=kept)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(SendTimeoutError):
+            await super().__call__(scope, receive, send)
 
 
 async def job_response(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
@@ -24,7 +39,7 @@ async def job_response(job: Job, request: Request, location: str, streams: Strea
     if "text/event-stream" in request.headers.get("accept", ""):
         return event_stream(job, request, streams, {"Content-Location": location})
     if "respond-async" in request.headers.get("prefer", ""):
-        return JSONResponse(job_record(job), 202, {"Location": location, "Preference-Applied": "respond-async"})
+        return JSONResponse(job.record(), 202, {"Location": location, "Preference-Applied": "respond-async"})
     await job.ended()
     if job.result is not None:
         return JSONResponse(dict(job.result), headers={"Content-Location": location})
@@ -32,31 +47,26 @@ async def job_response(job: Job, request: Request, location: str, streams: Strea
     return problem_response(job.problem or stopped, {"Content-Location": location})
 
 
-def event_stream(
-    job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None
-) -> EventSourceResponse:
-    """The events of a job after the one that the client saw last; raises `ServerError` when too many are open."""
-    streams.require_free()
+def job_reference(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
+    """A job that always works in the background: its events if they are asked for, or 202."""
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return event_stream(job, request, streams, {"Content-Location": location})
+    return JSONResponse(job.record(), 202, {"Location": location})
+
+
+def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None) -> Response:
+    """The events of a job after the one that the client saw last; 204, which ends its reconnecting, if there are none.
+
+    Raises `ServerError` when too many streams are open.
+    """
     last_id = request.headers.get("last-event-id")
+    if last_id and job.log.exhausted_after(last_id):
+        return Response(status_code=204)
+    streams.require_free()
 
     async def events() -> AsyncGenerator[ServerSentEvent, None]:
         with streams.open():
             async for event in job.log.read(last_id):
                 yield ServerSentEvent(event.data, event=event.name, id=event.id, sep="\n")
 
-    return EventSourceResponse(events(), ping=_PING, headers={"Cache-Control": "no-store", **(headers or {})})
-
-
-def job_record(job: Job) -> dict[str, Any]:
-    """The state of a job as JSON."""
-    record: dict[str, Any] = {"id": job.id, "kind": job.order.kind, "state": job.state, "events": len(job.log)}
-    if job.problem is not None:
-        record["problem"] = job.problem
-    return record
-
-
-def require_job(job: Job | None, what: str) -> Job:
-    """The job; raises `ServerError` with status 404 when there is none."""
-    if job is None:
-        raise ServerError(404, f"{what}: nothing is being worked on here, and nothing was since the server started.")
-    return job
+    return EventResponse(events(), headers)

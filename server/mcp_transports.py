@@ -26,19 +26,10 @@ _ACTIVE: Final = 4  # runs that one agent has at once
 
 @asynccontextmanager
 async def mcp_over_http(library: AgentLibrary, options: ServerOptions) -> AsyncIterator[StreamableHTTPSessionManager]:
-    """The sessions of MCP clients, as long as the server runs; its own check of Host and Origin knows our names."""
-    names = sorted(options.host_names())
+    """The sessions of MCP clients, as long as the server runs; the guard has checked the host and origin of each."""
     manager = StreamableHTTPSessionManager(
         mcp_server(library),
-        security_settings=TransportSecuritySettings(
-            allowed_hosts=[form for name in names for form in (name, f"{name}:*")],
-            allowed_origins=[
-                form
-                for name in names
-                for scheme in ("http", "https")
-                for form in (f"{scheme}://{name}", f"{scheme}://{name}:*")
-            ],
-        ),
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=options.max_body,
         max_sessions=options.max_streams,
     )

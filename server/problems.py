@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from ..api.arguments import ReadOnlyLibraryError
 from ..errors import CiteloomError, InputError, PausedError
@@ -18,6 +21,8 @@ from ..stores.library import UnknownPaperError
 from ..stores.run_registry import UnknownRunError
 from .openai_errors import CHAT_PATHS, openai_error_response
 
+_LONGEST = 300  # characters of what a problem says about one field
+_MOST_ERRORS = 20
 MEDIA_TYPE = "application/problem+json"
 _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownRunError, 404),
@@ -31,10 +36,19 @@ _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
 class ServerError(CiteloomError):
     """A request that the server refuses, with its HTTP status."""
 
-    def __init__(self, status: int, message: str, *, help: str | None = None, retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        help: str | None = None,
+        retry_after: int | None = None,
+        errors: list[dict[str, str]] | None = None,
+    ) -> None:
         super().__init__(message, help=help)
         self.status = status
         self.retry_after = retry_after
+        self.errors = errors
 
 
 def status_of(error: BaseException) -> int:
@@ -53,9 +67,12 @@ def status_of(error: BaseException) -> int:
 
 def problem_of(error: BaseException) -> dict[str, Any]:
     """The body of an error; an unforeseen one shows nothing of its inside."""
+    if isinstance(error, sqlite3.OperationalError):  # any other is damage, and named as such
+        return problem(503, f"A file of the home is busy or cannot be written ({error}).", help="Try again later.")
     if not isinstance(error, CiteloomError):
         return problem(500, "Unexpected error in the server; its log has the details.")
-    record = problem(status_of(error), error.message, help=error.help)
+    errors = error.errors if isinstance(error, ServerError) else None
+    record = problem(status_of(error), error.message, help=error.help, errors=errors)
     record["type"] = f"urn:citeloom:{type(error).__name__}"
     if isinstance(error, PausedError):
         record["paused"] = True
@@ -73,46 +90,57 @@ def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, 
     return record
 
 
-def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> JSONResponse:
+class _ProblemResponse(JSONResponse):
+    media_type = MEDIA_TYPE
+
+    def __init__(self, record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(dict(record), record["status"], headers)
+        self._given = record, headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the problem, to a chat program in the form that it reads."""
+        if scope["path"].startswith(CHAT_PATHS):
+            await openai_error_response(*self._given)(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+    def render(self, content: Any) -> bytes:
+        """The content as JSON in ASCII, since a request's words in it need not be valid text."""
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
+def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
     """A response with a problem."""
-    return JSONResponse(dict(record), record["status"], headers, media_type=MEDIA_TYPE)
+    return _ProblemResponse(record, headers)
 
 
-def refusal(path: str, record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """A response with a problem, in the form that the clients of a path read."""
-    answer = openai_error_response if path.startswith(CHAT_PATHS) else problem_response
-    return answer(record, headers)
+def problem_response_of(error: BaseException) -> Response:
+    """The response to an error."""
+    if isinstance(error, HTTPException):
+        return problem_response(problem(error.status_code, str(error.detail)), error.headers)
+    after = error.retry_after if isinstance(error, ServerError) else None
+    return problem_response(problem_of(error), {"Retry-After": str(after)} if after else None)
 
 
 def handle_problems(app: FastAPI) -> None:
     """Answer every error of the app with a problem."""
-    app.add_exception_handler(CiteloomError, _citeloom_error)
+    app.add_exception_handler(CiteloomError, _answered)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _unforeseen)
+    app.add_exception_handler(HTTPException, _answered)
 
 
-async def _citeloom_error(request: Request, error: Exception) -> JSONResponse:
-    after = getattr(error, "retry_after", None)
-    return refusal(request.url.path, problem_of(error), {"Retry-After": str(after)} if after else None)
+async def _answered(_: Request, error: Exception) -> Response:
+    return problem_response_of(error)
 
 
-async def _unforeseen(request: Request, error: Exception) -> JSONResponse:
-    return refusal(request.url.path, problem_of(error))
-
-
-async def _invalid(request: Request, error: Exception) -> JSONResponse:
+async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = [
-        {"field": ".".join(str(part) for part in item["loc"]), "message": str(item["msg"])} for item in error.errors()
+        {"field": ".".join(str(part) for part in item["loc"])[:_LONGEST], "message": str(item["msg"])[:_LONGEST]}
+        for item in error.errors()[:_MOST_ERRORS]
     ]
     first = f"{errors[0]['field']}: {errors[0]['message']}." if errors else "The request is invalid."
-    return refusal(request.url.path, problem(422, first, errors=errors))
-
-
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return refusal(request.url.path, problem(error.status_code, str(error.detail)), error.headers)
+    return problem_response(problem(422, first, errors=errors))
 
 
 _TITLES = {
@@ -129,5 +157,6 @@ _TITLES = {
     429: "Too many requests",
     500: "Unexpected error",
     502: "A model or service failed",
-    503: "Paused",
+    503: "Not now",
+    507: "Disk full",
 }

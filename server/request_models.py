@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from .run_jobs import Limits
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
+Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of entries.")]
+Offset = Annotated[int, Query(ge=0, le=10**9, description="Entries to skip.")]
+Year = Annotated[int | None, Query(ge=0, le=9999, description="Year of publication.")]
 
 
 class _Body(BaseModel):
@@ -44,3 +48,23 @@ class ResearchBody(LimitedBody):
     papers: list[PaperKey] = Field(default_factory=list, max_length=200, description="Keys of the only papers to use.")
     single_shot: bool = Field(False, description="Search once, without the agent.")
     fresh: bool = Field(False, description="Answer again, without reusing cached answers.")
+
+
+class QuestionBody(LimitedBody):
+    """The next question of a conversation."""
+
+    question: Text
+    alone: bool = Field(False, description="The question does not refer to earlier ones; do not rewrite it.")
+
+
+class ImproveBody(LimitedBody):
+    """Feedback on the last answer of a conversation."""
+
+    feedback: Text
+
+
+class WritingBody(LimitedBody):
+    """A section or a paper to write from an experiment."""
+
+    experiment: dict[str, Any] = Field(description="The experiment, as in exp.json; its plots cannot name image files.")
+    fresh: bool = Field(False, description="Write again, without reusing cached answers.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
@@ -17,11 +18,13 @@ from ..runs.research import ResearchRequest
 from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
 from ..runs.section_request import SectionRequest
 from ..runs.service import run_and_save
-from ..stores.run_registry import RunRecord, RunRegister
+from ..runs.transcript import turn_record
+from ..stores.conversation_registry import ConversationRegister, UnknownConversationError
+from ..stores.run_registry import RunRecord, RunRegister, UnknownRunError
 from ..tools.questions.validation import plain_question
 from .job_register import JobOrder
 from .jobs import Emit, Job, Jobs, Work
-from .problems import ServerError
+from .stored_jobs import ended_job
 
 
 class Limits(TypedDict, total=False):
@@ -69,24 +72,45 @@ class RunJobs:
 
         Raises `QuestionError`, and `ServerError` with status 409 while another turn is active.
         """
-        request = {"asked": plain_question(asked), "kind": kind, "limits": dict(limits)}
-        running = self.jobs.get(thread_id)
-        if running is not None and running.active and running.order.request != request:
-            raise ServerError(
-                409,
-                f"Conversation {thread_id} is still answering another question.",
-                help="Wait for the answer, or stop it first.",
-            )
+        number = await asyncio.to_thread(self._next_number, thread_id)
+        request = {"asked": plain_question(asked), "kind": kind, "limits": dict(limits), "number": number}
         await self.session.require_papers()
         return await self.jobs.start(JobOrder(thread_id, "turn", request), self._turn_work(thread_id, request))
+
+    async def find(self, order: Mapping[str, Any]) -> Job | None:
+        """The job of an earlier request, or its end as the registers have it; a paused run is resumed.
+
+        None when nothing is known of it any more, or when a question is to be asked again.
+        """
+        job = self.jobs.get(order["id"])
+        if job is not None and job.order.request == order["request"] and job.state != "paused":
+            return job
+        if order["kind"] == "turn":
+            return await asyncio.to_thread(self._finished_turn, order)
+        try:
+            return await self.resume_run(order["id"], order["request"]["limits"])
+        except UnknownRunError:
+            return None
 
     async def resume_order(self, order: JobOrder) -> None:
         """Start again what an earlier server left unfinished; raises `CiteloomError` when that cannot be done."""
         limits: Any = order.request.get("limits", {})
         if order.kind == "run":
             await self.resume_run(order.id, limits)
-        elif order.kind == "turn":
+        else:
             await self.jobs.start(order, self._turn_work(order.id, order.request))
+
+    def _next_number(self, thread_id: str) -> int:
+        register = ConversationRegister(self.session.home.runs)
+        with suppress(UnknownConversationError):
+            return register.get(thread_id).turns + 1
+        return 1
+
+    def _finished_turn(self, order: Mapping[str, Any]) -> Job | None:
+        turns = ConversationRegister(self.session.home.runs).turns(order["id"])
+        given = order["request"]
+        turn = next((turn for turn in turns if (turn.number, turn.asked) == (given["number"], given["asked"])), None)
+        return None if turn is None else ended_job(order["id"], "turn", turn_record(turn))
 
     def _to_resume(self, run: RunRecord, limits: Limits) -> tuple[SectionRequest | ResearchRequest, Session]:
         current = self.session

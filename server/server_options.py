@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass, field
 
 from pydantic import SecretStr
@@ -11,6 +12,7 @@ from ..errors import ConfigurationError
 
 DEFAULT_PORT = 8765
 _MEBIBYTE = 2**20
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::\d{1,5})?")
 _MIN_TOKEN = 16  # characters
 
 
@@ -57,21 +59,41 @@ class ServerOptions:
                 help='Make one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
             )
 
-    def host_names(self) -> frozenset[str]:
-        """The values of `Host` without port that are accepted, in lower case."""
-        own = {"127.0.0.1", "localhost", "[::1]"} if self.loopback else {_in_url(self.host)}
-        return frozenset(name.lower() for name in (*own, *self.names))
+    def accepts_host(self, given: str) -> bool:
+        """Whether a `Host` header names this server.
+
+        A name that is not known may have been pointed at this machine by anybody; an address cannot be.
+        """
+        name = _host_of(given)
+        if name is None:
+            return False
+        own = {"127.0.0.1", "localhost", "::1"} if self.loopback or self._wildcard else {self.host.strip("[]").lower()}
+        return (
+            name in own
+            or name in {known.lower().strip("[]") for known in self.names}
+            or (self._wildcard and _address(name) is not None)
+        )
+
+    @property
+    def _wildcard(self) -> bool:
+        address = _address(self.host)
+        return address is not None and address.is_unspecified
 
 
 def is_loopback(host: str) -> bool:
     """True for addresses that only this machine reaches."""
-    if host.lower() == "localhost":
-        return True
+    address = _address(host)
+    return host.lower() == "localhost" if address is None else address.is_loopback
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        return False
+        return None
 
 
-def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+def _host_of(header: str) -> str | None:
+    """The name or address in a `Host` header, in lower case; None when it is not well-formed."""
+    found = _HOST.fullmatch(header)
+    return None if found is None else (found["address"] or found["name"]).lower()

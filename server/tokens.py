@@ -5,10 +5,10 @@ from __future__ import annotations
 import hmac
 import time
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from pydantic import SecretStr
+from starlette.requests import cookie_parser
 
 COOKIE: Final = "citeloom_session"
 MAX_AGE: Final = 30 * 86_400  # seconds
@@ -41,11 +41,7 @@ class Tokens:
 
     def valid_cookie(self, header: str | None) -> bool:
         """True for a `Cookie` header with a value of `cookie` that has not expired."""
-        try:
-            found = SimpleCookie(header or "").get(COOKIE)
-        except CookieError:
-            return False
-        until, _, signature = (found.value if found else "").partition(".")
+        until, _, signature = cookie_parser(header or "").get(COOKIE, "").partition(".")
         if not until.isascii() or not until.isdigit() or len(until) > 12:
             return False
         return hmac.compare_digest(signature.encode(), self._signature(until).encode()) and int(until) > time.time()

@@ -67,6 +67,11 @@ def with_plot_files(experiment: Experiment, folder: Path) -> Experiment:
     return experiment.model_copy(update={"plots": [_with_file(plot, folder) for plot in experiment.plots]})
 
 
+def without_plot_files(experiment: Experiment) -> Experiment:
+    """The experiment of somebody who may not name files of this machine: no plot has an image."""
+    return experiment.model_copy(update={"plots": [_without_file(plot) for plot in experiment.plots]})
+
+
 def figures_in(text: str, experiment: Experiment, stem: str) -> list[Figure]:
     """The plots that a text mentions by number, with file names derived from `stem`."""
     figures = []
@@ -118,12 +123,19 @@ def images_of(figures: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
 
 
 def _with_file(plot: Plot | str, folder: Path) -> Plot | str:
-    written = plot if isinstance(plot, str) else plot.path
-    bare = {} if isinstance(plot, str) else {k: v for k, v in plot.model_dump().items() if k != PLOT_FILE}
+    bare = _without_file(plot)
+    written = bare if isinstance(bare, str) else bare.path
     path = _inside(folder, written)
     if path is None or not _image(path):
-        return plot if isinstance(plot, str) else Plot.model_validate(bare)
-    return Plot.model_validate({"path": written, **bare, PLOT_FILE: str(path)})
+        return bare
+    fields = {} if isinstance(bare, str) else bare.model_dump()
+    return Plot.model_validate({"path": written, **fields, PLOT_FILE: str(path)})
+
+
+def _without_file(plot: Plot | str) -> Plot | str:
+    if isinstance(plot, str):
+        return plot
+    return Plot.model_validate({name: value for name, value in plot.model_dump().items() if name != PLOT_FILE})
 
 
 def _inside(folder: Path, written: str) -> Path | None:

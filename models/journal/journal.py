@@ -151,6 +151,10 @@ class Journal:
         """The spending of runs so far, by model; of all runs if none are named."""
         return await self.submit(lambda db: spending_table.spent(db, runs))
 
+    async def spending_by_day(self) -> list[tuple[str, Spending]]:
+        """The spending of each day by model, as far as its answers and runs are still stored."""
+        return await self.submit(spending_table.spent_by_day)
+
     def since_opened(self) -> list[Spending]:
         """Calls paid and reused through this journal since it was opened; never blocks."""
         with self._counting:

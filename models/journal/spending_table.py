@@ -64,6 +64,16 @@ def spent(db: sqlite3.Connection, runs: Sequence[str] | None = None) -> list[Spe
     return [Spending(*row) for row in rows]
 
 
+def spent_by_day(db: sqlite3.Connection) -> list[tuple[str, Spending]]:
+    """The spending of each day by model, in local time, as far as its answers and runs are still stored."""
+    rows = db.execute(
+        "SELECT date(u.used_at, 'unixepoch', 'localtime') AS day, a.kind, a.endpoint, a.model, sum(u.paid),"
+        " sum(NOT u.paid), sum(u.paid * a.input_tokens), sum(u.paid * a.output_tokens)"
+        " FROM uses u JOIN answers a ON a.id = u.answer GROUP BY 1, 2, 3, 4 ORDER BY 1"
+    ).fetchall()
+    return [(day, Spending("", *counts)) for day, *counts in rows]
+
+
 def forget(db: sqlite3.Connection, run: str) -> None:
     """Delete the spending of a run."""
     db.execute("DELETE FROM spending WHERE run = ?", (run,))

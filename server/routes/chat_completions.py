@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Any
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from langchain_core.messages import AnyMessage
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 
 from ...graph.chat_messages import chat_question
 from ...graph.conversation_state import remembered
@@ -18,12 +18,11 @@ from ...runs.research import ResearchRequest
 from ..chat_answers import MODEL, ChatAnswer, job_chunks, stopped_problem, task_chunks
 from ..chat_models import ChatRequest
 from ..chat_tasks import task_answer
+from ..job_responses import EventResponse
 from ..jobs import Job
-from ..openai_errors import openai_error_response
-from ..problems import ServerError
+from ..problems import ServerError, problem_response
 from ..server_state import ServerState, StateOf
 
-_PING: Final = 15  # seconds
 router = APIRouter(prefix="/v1", include_in_schema=False)  # OpenAI documents it
 
 
@@ -64,7 +63,7 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
         return _streamed(state, job_chunks(identifier, job, before, with_usage=with_usage))
     await job.ended()
     if job.result is None:
-        return openai_error_response(stopped_problem(job))
+        return problem_response(stopped_problem(job))
     return JSONResponse(ChatAnswer.of_record(job.result, before).completion(identifier))
 
 
@@ -75,7 +74,7 @@ async def _start(messages: list[AnyMessage], state: ServerState) -> Job:
     return await state.runs.start_run(ResearchRequest(chat.asked, turns=tuple(turns), follow_up=bool(turns)), {})
 
 
-def _streamed(state: ServerState, lines: AsyncGenerator[str, None]) -> EventSourceResponse:
+def _streamed(state: ServerState, lines: AsyncGenerator[str, None]) -> Response:
     state.streams.require_free()
 
     async def events() -> AsyncGenerator[ServerSentEvent, None]:
@@ -83,7 +82,7 @@ def _streamed(state: ServerState, lines: AsyncGenerator[str, None]) -> EventSour
             async for line in lines:
                 yield ServerSentEvent(line, sep="\n")
 
-    return EventSourceResponse(events(), ping=_PING, headers={"Cache-Control": "no-store"})
+    return EventResponse(events())
 
 
 def _require_model(name: str) -> None:

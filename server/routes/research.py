@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from ...runs.research import ResearchRequest
-from ..job_responses import job_response
+from ..job_requests import JobCall
 from ..request_models import ResearchBody
-from ..server_state import StateOf
+from ..response_models import job_answers
 
 router = APIRouter(tags=["research"])
 
 
-@router.post("/research")
-async def start_research(body: ResearchBody, request: Request, state: StateOf) -> Response:
+@router.post("/research", responses=job_answers(), response_class=Response)
+async def start_research(body: ResearchBody, call: JobCall) -> Response:
     """Answer a question from the library, or join or resume the run that already does."""
     asked = ResearchRequest(
         body.question,
@@ -26,5 +26,4 @@ async def start_research(body: ResearchBody, request: Request, state: StateOf) -
         single_shot=body.single_shot,
         fresh=body.fresh,
     )
-    job = await state.runs.start_run(asked, body.limits())
-    return await job_response(job, request, f"/api/v1/runs/{job.id}", state.streams)
+    return await call.answer(body.model_dump(), lambda: call.state.runs.start_run(asked, body.limits()))

@@ -1,0 +1,51 @@
+"""Settings in force and the state of a library, for `doctor` and the server."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ..config import Settings
+from ..errors import InputError
+from ..ingestion.doctor import Problem, examine
+from ..ingestion.opendataloader_process import OPENDATALOADER, reader_version, require_java
+from ..key_trust import shown_address
+from ..stores.library import Library
+
+
+def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
+    """Every setting with its value and origin; keys are shown as set or not."""
+    shown: dict[str, tuple[str, str]] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if name.endswith("_api_key"):
+            value = "set" if value else "not set"
+        elif name.endswith("_base_url") and value is not None:
+            value = shown_address(value)
+        shown[name] = (str(value), settings.origin(name))
+    return shown
+
+
+def library_counts(library: Library) -> dict[str, Any]:
+    """Papers, chunks, embedding and version of a library; blocks."""
+    return {
+        "papers": len(library.papers()),
+        "chunks": library.chunk_count(),
+        "embedding": library.embedding.name,
+        "version": library.version(),
+    }
+
+
+def findings(library: Library, settings: Settings) -> list[dict[str, Any]]:
+    """What is fine with a library and the configured PDF reader, and what is not; changes nothing. Blocks."""
+    return [asdict(finding) for finding in [*examine(library), *_reader(settings)]]
+
+
+def _reader(settings: Settings) -> list[Problem]:
+    """Whether the configured PDF reader can run; the built-in one always can."""
+    if settings.pdf_reader != OPENDATALOADER:
+        return []
+    try:
+        return [Problem("fine", "PDF reader", f"{OPENDATALOADER} {reader_version()} with {require_java()}")]
+    except InputError as error:
+        return [Problem("problem", "PDF reader", error.message.rstrip("."), error.help)]

@@ -1,0 +1,85 @@
+"""Idempotency keys: a request that is sent again with its key joins the work that it began before, and pays nothing.
+
+A key is kept for a day, also over a restart. With another request it is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Header, Request
+
+from .job_register import JobRegister
+from .jobs import Job
+from .problems import ServerError
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Any unique text: the same request with the same key joins its work instead of beginning it again.",
+    ),
+]
+Find = Callable[[Mapping[str, Any]], Awaitable[Job | None]]
+Start = Callable[[], Awaitable[Job]]
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKeys:
+    """The keys of one server; a claim that its predecessor did not settle is void."""
+
+    register: JobRegister
+    server: str = ""
+
+    @classmethod
+    def of(cls, register: JobRegister) -> IdempotencyKeys:
+        """The keys in a register, for a server that has just started."""
+        return cls(register, secrets.token_hex(8))
+
+    async def once(self, key: str | None, request: str, *, find: Find, start: Start) -> Job:
+        """The job that a key began before and `find` still knows, or else the one that `start` begins.
+
+        `request` identifies the request; `find` gets the job's order as it was stored. Raises `ServerError` with
+        status 422 for a key of another request, and 409 while the first request with the key is being started.
+        """
+        if key is None:
+            return await start()
+        name = hashlib.sha256(key.encode()).hexdigest()
+        claim = {"request": request, "server": self.server}
+        earlier = await asyncio.to_thread(self.register.claim, name, claim)
+        if earlier is not None:
+            job = await self._joined(earlier, request, find)
+            if job is not None:
+                return job
+        try:
+            job = await start()
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(self.register.release, name))
+            raise
+        order = {"id": job.order.id, "kind": job.order.kind, "request": job.order.request}
+        await asyncio.shield(asyncio.to_thread(self.register.settle, name, {**claim, "order": order}))
+        return job
+
+    async def _joined(self, earlier: dict[str, Any], request: str, find: Find) -> Job | None:
+        if earlier.get("request") != request:
+            raise ServerError(422, "The Idempotency-Key was used for another request.", help="Use a new key.")
+        order = earlier.get("order")
+        if order is not None:
+            return await find(order)
+        if earlier.get("server") == self.server:
+            raise ServerError(409, "The first request with this key is being started.", retry_after=1)
+        return None
+
+
+def request_mark(request: Request, content: Any) -> str:
+    """Identifies a request by its path and content."""
+    given = json.dumps([request.url.path, content], sort_keys=True, default=str)
+    return hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()

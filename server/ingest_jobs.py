@@ -1,0 +1,121 @@
+"""Ingests of uploaded files as jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..documents.bibliography import Refusal
+from ..documents.subprocesses import in_thread
+from ..graph.session import Session
+from ..ingestion.conversion_cache import ConvertedFiles
+from ..ingestion.events import IngestEvent, IngestReport
+from ..ingestion.ingest import ingest_sources
+from ..ingestion.sources import Sources, read_sources
+from ..models.journal.billing_context import bill_to
+from ..stores.library import Library
+from .job_register import JobOrder
+from .jobs import Emit, Job, Jobs, Work
+from .uploaded_files import bibliography_of, is_uploaded, refusal, tidy_folder, upload_folder, without_folder
+
+
+@dataclass(frozen=True, slots=True)
+class IngestJobs:
+    """Makes jobs of uploads."""
+
+    session: Session
+    jobs: Jobs
+
+    async def start(self, order: JobOrder) -> Job:
+        """Ingest the files of an upload; `order.request` has their `files`, what was `refused`, and `replace`."""
+        return await self.jobs.start(order, _ingest_work(order.id, order.request, self.session))
+
+    async def find(self, order: Mapping[str, Any]) -> Job | None:
+        """The job of an earlier upload; None once it was stopped or the server was started again."""
+        job = self.jobs.get(order["id"])
+        return None if job is None or job.state == "paused" else job
+
+    async def stop(self, upload_id: str) -> bool:
+        """Stop an ingest: its finished papers stay, and the other files are deleted."""
+        stopped = await self.jobs.stop(upload_id)
+        if stopped:
+            folder = upload_folder(self.session.home, upload_id)
+            await asyncio.to_thread(tidy_folder, folder, self.session.library)
+        return stopped
+
+
+def _ingest_work(upload_id: str, request: Mapping[str, Any], session: Session) -> Work:
+    folder = upload_folder(session.home, upload_id)
+
+    async def work(emit: Emit) -> Mapping[str, Any]:
+        before = {paper.key: paper for paper in session.library.papers()}
+        try:
+            report = await _ingest(upload_id, folder, request, session, emit)
+        except Exception:
+            await asyncio.to_thread(tidy_folder, folder, session.library)
+            raise
+        replaced = [before[key] for key in report.updated if key in before and is_uploaded(before[key], session.home)]
+        for each in {folder, *(Path(paper.source).parent for paper in replaced)}:
+            await asyncio.to_thread(tidy_folder, each, session.library)
+        record = _record(report, folder, request["refused"])
+        emit("done", {"kind": "done", "result": record})
+        return record
+
+    return work
+
+
+async def _ingest(
+    upload_id: str, folder: Path, request: Mapping[str, Any], session: Session, emit: Emit
+) -> IngestReport:
+    settings = session.settings
+    bib = bibliography_of(request["files"])
+    papers = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
+    converted = ConvertedFiles(session.home.converted)
+    given = folder / bib if bib else None
+    sources = await in_thread(read_sources, papers, given, (), converted, settings.pdf_reader)
+    sources = await asyncio.to_thread(_new, sources, session.library, replaces=bool(request["replace"]))
+
+    def show(event: IngestEvent) -> None:
+        kind = type(event).__name__.lower()
+        emit(kind, {"kind": kind, **asdict(event)})
+
+    with bill_to(upload_id, session.budget(upload_id)):
+        chunking = (settings.chunk_tokens, settings.chunk_overlap)
+        return await ingest_sources(session.library, sources, on_event=show, chunking=chunking)
+
+
+def _new(sources: Sources, library: Library, *, replaces: bool) -> Sources:
+    """The sources without those that the library has, and without other papers of the same keys unless it `replaces`.
+
+    On the command line a file of the same name is the same paper, edited; an upload may come from anybody.
+    """
+    records = library.records()
+    kept = {record.paper.content_hash: key for key, record in records.items() if Path(record.paper.source).is_file()}
+    found, refused, warnings = [], list(sources.refused), list(sources.warnings)
+    for source in sources.found:
+        key = source.paper.key
+        same = kept.get(source.paper.content_hash)
+        if same is not None and not (replaces and same == key):
+            warnings.append(f"{source.path}: is in the library already, as {same}.")
+        elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
+            refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
+        else:
+            found.append(source)
+    return replace(sources, found=tuple(found), refused=tuple(refused), warnings=tuple(warnings))
+
+
+def _record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:
+    """The report with keys, and with the names of files instead of paths."""
+    later = [refusal(without_folder(item.path, folder), without_folder(item.reason, folder)) for item in report.refused]
+    return {
+        "added": list(report.added),
+        "updated": list(report.updated),
+        "unchanged": list(report.unchanged),
+        "refused": [*refused, *later],
+        "warnings": [without_folder(line, folder) for line in report.warnings],
+        "chunks_embedded": report.chunks_embedded,
+        "seconds": round(report.seconds, 3),
+    }

@@ -1,0 +1,242 @@
+"""The responses of the API as its OpenAPI document describes them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .problems import MEDIA_TYPE
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+class _Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class FieldProblem(BaseModel):
+    """What is wrong with one field of a request."""
+
+    field: str
+    message: str
+
+
+class Problem(_Open):
+    """An error (RFC 9457), with the help line of the command line."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    help: str = ""
+    errors: list[FieldProblem] = Field(default_factory=list)
+    paused: bool = Field(False, description="True when the same request resumes the run.")
+
+
+class JobState(_Open):
+    """A piece of work; its events are at the path of its run, conversation or ingest plus `/events`."""
+
+    id: str
+    kind: str
+    state: str
+    events: int
+    problem: Problem | None = None
+
+
+class RunSummary(_Open):
+    """A run as `runs list` shows it; `active` is its job while it waits or works here."""
+
+    thread_id: str
+    section: str
+    title: str
+    status: str
+    detail: str
+    started_at: float
+    updated_at: float
+    active: JobState | None = None
+
+
+class RunList(BaseModel):
+    """A page of runs, the latest first."""
+
+    runs: list[RunSummary]
+    total: int
+
+
+class RunDetails(RunSummary):
+    """A run with its searches, and its result once it is finished."""
+
+    queries: list[dict[str, Any]]
+    result: dict[str, Any] | None
+
+
+class ConversationSummary(_Open):
+    """A conversation as `conversations list` shows it; `active` is its turn while it waits or works here."""
+
+    thread_id: str
+    title: str
+    turns: int | list[dict[str, Any]]
+    begun_at: float
+    updated_at: float
+    active: JobState | None = None
+
+
+class ConversationList(BaseModel):
+    """A page of conversations, the latest first."""
+
+    conversations: list[ConversationSummary]
+    total: int
+
+
+class PausedQuestion(BaseModel):
+    """A question that was stopped; asking it again resumes it."""
+
+    asked: str
+    kind: str
+
+
+class ConversationDetails(_Open):
+    """A conversation with its finished turns."""
+
+    thread_id: str
+    title: str
+    turns: list[dict[str, Any]]
+    begun_at: float
+    updated_at: float
+    active: JobState | None = None
+    paused: PausedQuestion | None = None
+
+
+class Stopped(BaseModel):
+    """Whether there was anything to stop."""
+
+    id: str
+    stopped: bool
+
+
+class PaperList(BaseModel):
+    """A page of papers."""
+
+    papers: list[dict[str, Any]]
+    total: int
+
+
+class PaperDetails(_Open):
+    """A paper with its metadata, summary, note and section tree."""
+
+    key: str
+    title: str
+    sections: list[dict[str, Any]]
+    added_here: bool = Field(description="True when its file was uploaded; removing the paper removes that file too.")
+
+
+class PaperText(BaseModel):
+    """The searchable text of a paper, in reading order."""
+
+    key: str
+    text: list[dict[str, Any]]
+
+
+class Passages(BaseModel):
+    """Passages for a query, best first."""
+
+    passages: list[dict[str, Any]]
+
+
+class FoundPapers(BaseModel):
+    """A page of papers for a query, best first."""
+
+    papers: list[dict[str, Any]]
+    total: int
+    next_page: int | None
+
+
+class Health(BaseModel):
+    """The server answers."""
+
+    status: str
+
+
+class Readiness(Health):
+    """The library can be used."""
+
+    papers: int
+
+
+class SettingRecord(BaseModel):
+    """A setting as text, and where it comes from."""
+
+    value: str
+    origin: str
+
+
+class UsageRecords(BaseModel):
+    """What runs cost: by run and model, by day, and in all. A cost is null where a price is not known."""
+
+    runs: list[dict[str, Any]]
+    days: list[dict[str, Any]]
+    total: dict[str, Any]
+
+
+class DoctorRecord(BaseModel):
+    """The state of the library."""
+
+    home: str
+    library: dict[str, Any]
+    findings: list[dict[str, Any]]
+
+
+_PROBLEMS: Final = {
+    400: "The request cannot be read.",
+    401: "A token is needed.",
+    403: "The request comes from a page of another site.",
+    404: "There is nothing with this id.",
+    405: "The path does not have this method.",
+    409: "Something else is under way, or the library cannot be written.",
+    411: "The request has a body of unknown length.",
+    413: "The request is too large.",
+    415: "The body has another media type.",
+    421: "The server is not reached under this host name.",
+    422: "The request is invalid.",
+    429: "Too many requests, streams or jobs.",
+    500: "An unexpected error; the server's log has the details.",
+    502: "A model or service failed.",
+    503: "The run is paused with everything saved, or the server is shutting down.",
+    507: "The file cannot be stored.",
+}
+_ALWAYS: Final = (400, 401, 403, 413, 421, 422, 429, 500)
+_EVENTS: Final = {"schema": {"type": "string"}, "description": "Server-sent events; see docs/events.md."}
+METRICS: Final = {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+def problems(*statuses: int) -> Responses:
+    """These problems, and those that every route can answer with."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _PROBLEMS[status], "content": content} for status in sorted({*_ALWAYS, *statuses})}
+
+
+def job_answers(*statuses: int) -> Responses:
+    """A job's result, events or reference, and the problems of a job."""
+    result = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": _EVENTS}
+    reference = {"application/json": {"schema": {"$ref": "#/components/schemas/JobState"}}}
+    return {
+        200: {"description": "The result, or its events as they come.", "content": result},
+        202: {"description": "The job, which works in the background (Prefer: respond-async).", "content": reference},
+        **problems(409, 502, 503, *statuses),
+    }
+
+
+def reference_answers(*statuses: int) -> Responses:
+    """A job that always works in the background, and the problems of starting it."""
+    answers = job_answers(*statuses)
+    return {**answers, 200: {"description": "Its events as they come.", "content": {"text/event-stream": _EVENTS}}}
+
+
+def event_answers() -> Responses:
+    """A stream of events, nothing for a client that has seen them all, and its problems."""
+    return {
+        200: {"description": "The events.", "content": {"text/event-stream": _EVENTS}},
+        204: {"description": "The client has seen all events, and no more will come."},
+        **problems(404, 409),
+    }

@@ -1,0 +1,143 @@
+"""Conversations: created, listed, asked, stopped, exported and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from ...graph.conversation_state import TurnKind
+from ...runs.conversation import delete_conversation, paused_turn
+from ...runs.transcript import (
+    conversation_record,
+    conversation_summary,
+    require_turns,
+    transcript,
+    transcript_json,
+)
+from ...stores.conversation_registry import (
+    ConversationEntry,
+    ConversationRegister,
+    UnknownConversationError,
+    new_thread_id,
+)
+from ..job_requests import JobCall
+from ..jobs import Job
+from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
+from ..response_models import ConversationDetails, ConversationList, ConversationSummary, Stopped, job_answers, problems
+from ..server_state import ServerState, StateOf
+
+router = APIRouter(prefix="/conversations", tags=["conversations"])
+_MARKDOWN = "text/markdown; charset=utf-8"
+
+
+@router.post("", status_code=201, responses=problems(409))
+async def create_conversation(response: Response, state: StateOf) -> ConversationSummary:
+    """Begin a conversation."""
+    thread_id = new_thread_id()
+
+    def begin() -> ConversationEntry:
+        register = ConversationRegister(state.session.home.runs)
+        register.begin(thread_id)
+        return register.get(thread_id)
+
+    entry = await asyncio.to_thread(begin)
+    response.headers["Location"] = f"/api/v1/conversations/{thread_id}"
+    return ConversationSummary.model_validate(conversation_summary(entry))
+
+
+@router.get("", responses=problems())
+async def list_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> ConversationList:
+    """The conversations, the latest first."""
+    entries = await asyncio.to_thread(lambda: ConversationRegister(state.session.home.runs).all())
+    shown = [_with_job(conversation_summary(entry), state) for entry in entries[offset : offset + limit]]
+    return ConversationList.model_validate({"conversations": shown, "total": len(entries)})
+
+
+@router.get("/{thread_id}", responses=problems(404))
+async def get_conversation(thread_id: str, state: StateOf) -> ConversationDetails:
+    """A conversation by its id or a prefix of it, with its finished turns, and the one that is active or paused."""
+    home = state.session.home
+    entry = await _registered(thread_id, state)
+    turns = await asyncio.to_thread(lambda: ConversationRegister(home.runs).turns(entry.thread_id))
+    record = _with_job(conversation_record(entry, turns), state)
+    paused = None if record.get("active") else await paused_turn(entry.thread_id, home)
+    record["paused"] = {"asked": paused.asked, "kind": paused.kind} if paused else None
+    return ConversationDetails.model_validate(record)
+
+
+@router.post("/{thread_id}/turns", responses=job_answers(404), response_class=Response)
+async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
+    """Ask the next question, or join or resume the turn that already answers it."""
+    return await _turn(thread_id, body.question, "question" if body.alone else "follow-up", body, call)
+
+
+@router.post("/{thread_id}/improve", responses=job_answers(404), response_class=Response)
+async def improve(thread_id: str, body: ImproveBody, call: JobCall) -> Response:
+    """Write the last answer again in the light of feedback."""
+    return await _turn(thread_id, body.feedback, "improve", body, call)
+
+
+@router.post("/{thread_id}/cancel", responses=problems(404))
+async def cancel_turn(thread_id: str, state: StateOf) -> Stopped:
+    """Stop the turn that is active here; asking the same question again resumes it."""
+    entry = await _registered(thread_id, state)
+    return Stopped(id=entry.thread_id, stopped=await state.jobs.stop(entry.thread_id))
+
+
+@router.get(
+    "/{thread_id}/export",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The conversation as a file.",
+            "content": {"text/markdown": {"schema": {"type": "string"}}, "application/json": {"schema": {}}},
+        },
+        **problems(404),
+    },
+)
+async def export_conversation(
+    thread_id: str, state: StateOf, format: Annotated[Literal["md", "json"], Query()] = "md"
+) -> Response:
+    """The conversation as markdown or JSON, as `conversations export` writes it."""
+    entry = await _registered(thread_id, state)
+    turns = await asyncio.to_thread(lambda: ConversationRegister(state.session.home.runs).turns(entry.thread_id))
+    require_turns(entry.thread_id, turns)
+    text = (transcript if format == "md" else transcript_json)(entry.thread_id, turns)
+    media_type = _MARKDOWN if format == "md" else "application/json"
+    attached = {"Content-Disposition": f'attachment; filename="{entry.thread_id}.{format}"'}
+    return Response(text.encode("utf-8", "replace"), media_type=media_type, headers=attached)
+
+
+@router.delete("/{thread_id}", status_code=204, responses=problems(404, 409))
+async def remove_conversation(thread_id: str, state: StateOf) -> None:
+    """Delete the conversation with exactly this id, if it is not active; cached model answers stay."""
+    entry = await _registered(thread_id, state)
+    if entry.thread_id != thread_id:
+        raise UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
+    state.jobs.require_idle(entry.thread_id)
+    await delete_conversation(state.session.home, entry.thread_id)
+    state.jobs.forget(entry.thread_id)
+
+
+async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, call: JobCall) -> Response:
+    entry = await _registered(thread_id, call.state)
+
+    def start() -> Awaitable[Job]:
+        return call.state.runs.ask(entry.thread_id, asked, kind, body.limits())
+
+    return await call.answer(body.model_dump(), start, "conversations")
+
+
+async def _registered(thread_id: str, state: ServerState) -> ConversationEntry:
+    return await asyncio.to_thread(lambda: ConversationRegister(state.session.home.runs).get(thread_id))
+
+
+def _with_job(record: dict[str, Any], state: ServerState) -> dict[str, Any]:
+    """The record with the active turn; its question is the title of a conversation without any answer."""
+    job = state.jobs.get(record["thread_id"])
+    if job is None or not job.active:
+        return record
+    return {**record, "title": record["title"] or job.order.request["asked"], "active": job.record()}

@@ -1,0 +1,102 @@
+"""Uploads of papers, and the ingests that index them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, Request, Response, UploadFile
+
+from ..idempotency import IdempotencyKey, request_mark
+from ..job_register import JobOrder
+from ..job_responses import event_stream, job_reference
+from ..jobs import Job
+from ..problems import ServerError
+from ..response_models import JobState, Stopped, event_answers, problems, reference_answers
+from ..server_state import ServerState, StateOf
+from ..uploaded_files import reason_to_refuse, refusal, safe_name, store_file, tidy_folder, upload_folder
+
+router = APIRouter(tags=["papers"])
+Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
+
+
+@router.post("/papers", status_code=202, response_class=Response, responses=reference_answers(507))
+async def add_papers(
+    request: Request,
+    state: StateOf,
+    files: Files,
+    replace: Annotated[bool, Form(description="Replace papers of the same keys.")] = False,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Store files and ingest them in the background; each refused one is named with its reason at the end."""
+
+    async def start() -> Job:
+        upload_id = f"ingest-{secrets.token_hex(6)}"
+        stored, refused = await _stored(files, upload_id, state)
+        if not stored:
+            errors = [{"field": item["name"], "message": item["reason"]} for item in refused]
+            raise ServerError(422, "None of the files can be added.", errors=errors)
+        order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
+        return await state.ingests.start(order)
+
+    content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if idempotency_key else []
+    mark = request_mark(request, [replace, content])
+    job = await state.keys.once(idempotency_key, mark, find=state.ingests.find, start=start)
+    return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
+
+
+@router.get("/ingests/{upload_id}", responses=problems(404))
+async def get_ingest(upload_id: str, state: StateOf) -> JobState:
+    """The state of an ingest, with its report once it is finished."""
+    return JobState.model_validate(_required(upload_id, state).record())
+
+
+@router.get("/ingests/{upload_id}/events", responses=event_answers(), response_class=Response)
+async def ingest_events(upload_id: str, request: Request, state: StateOf) -> Response:
+    """The events of an ingest since `Last-Event-ID`, until it ends."""
+    return event_stream(_required(upload_id, state), request, state.streams)
+
+
+@router.post("/ingests/{upload_id}/cancel", responses=problems(404))
+async def cancel_ingest(upload_id: str, state: StateOf) -> Stopped:
+    """Stop an ingest: its finished papers stay, and its other files are deleted."""
+    return Stopped(id=upload_id, stopped=await state.ingests.stop(_required(upload_id, state).id))
+
+
+def _required(upload_id: str, state: ServerState) -> Job:
+    job = state.jobs.get(upload_id)
+    if job is None or job.order.kind != "ingest":
+        raise ServerError(404, f"There is no ingest {upload_id!r:.60} since the server started.")
+    return job
+
+
+async def _stored(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[dict[str, Any]]]:
+    """The names of the files that were stored, and what was refused with the reason of each."""
+    folder = upload_folder(state.session.home, upload_id)
+    stored: list[str] = []
+    refused: list[dict[str, Any]] = []
+    try:
+        for file in files:
+            name = safe_name(file.filename or "")
+            reason = reason_to_refuse(name, stored)
+            if not reason and not await asyncio.to_thread(store_file, file.file, folder, name):
+                reason = "is empty"
+            if reason:
+                refused.append(refusal(name or "file", reason))
+            else:
+                stored.append(name)
+    except ServerError:
+        await asyncio.to_thread(tidy_folder, folder, state.session.library)
+        raise
+    if not stored:
+        await asyncio.to_thread(tidy_folder, folder, state.session.library)
+    return stored, refused
+
+
+def _digest(file: UploadFile) -> str:
+    file.file.seek(0)
+    digest = hashlib.file_digest(file.file, "sha256").hexdigest()  # type: ignore[arg-type]  # a spooled file has all it uses
+    file.file.seek(0)
+    return digest

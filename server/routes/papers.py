@@ -1,0 +1,85 @@
+"""Papers: listed, shown and removed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+
+from ...tools.outline import indexed_text
+from ...tools.paper_records import listed_papers, paper_details, text_records
+from ..request_models import Limit, Offset, Year
+from ..response_models import PaperDetails, PaperList, PaperText, problems
+from ..server_state import StateOf
+from ..uploaded_files import is_uploaded, remove_paper
+
+router = APIRouter(prefix="/papers", tags=["papers"])
+Order = Literal["key", "title", "authors", "year", "venue", "chunks"]
+
+
+@router.get("", responses=problems())
+async def list_papers(
+    state: StateOf,
+    q: Annotated[str, Query(max_length=200, description="Words of key, title, authors, venue or year.")] = "",
+    sort: Order = "key",
+    descending: bool = False,
+    from_year: Year = None,
+    to_year: Year = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> PaperList:
+    """The papers whose data contain all given words, in the given order."""
+    papers = await asyncio.to_thread(listed_papers, state.session.library)
+    words = q.casefold().split()
+    found = [paper for paper in papers if _within(paper, from_year, to_year) and _has(paper, words)]
+    found.sort(key=lambda paper: _rank(paper, sort), reverse=descending)
+    return PaperList(papers=[_shown(paper) for paper in found[offset : offset + limit]], total=len(found))
+
+
+@router.get("/{key:path}/text", responses=problems(404))
+async def get_text(key: str, state: StateOf) -> PaperText:
+    """The searchable text of a paper, by section and page."""
+    passages = await asyncio.to_thread(indexed_text, state.session.library, key)
+    return PaperText(key=key, text=text_records(passages))
+
+
+@router.get("/{key:path}", responses=problems(404))
+async def get_paper(key: str, state: StateOf) -> PaperDetails:
+    """A paper with its metadata, summary, note and section tree."""
+    library = state.session.library
+    record = await asyncio.to_thread(paper_details, library, key)
+    return PaperDetails.model_validate({**_shown(record), "added_here": is_uploaded(library.paper(key), library.home)})
+
+
+@router.delete("/{key:path}", status_code=204, responses=problems(404, 409))
+async def delete_paper(key: str, state: StateOf) -> None:
+    """Remove a paper from the library, and its file if it was uploaded; any other file stays where it is."""
+    await remove_paper(state.session.library, key)
+
+
+def _shown(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with the name of its file instead of its path."""
+    source = str(record["source"])
+    return {**record, "source": source.replace("\\", "/").rsplit("/", 1)[-1]}
+
+
+def _within(paper: dict[str, Any], first: int | None, last: int | None) -> bool:
+    year = paper["year"]
+    if first is None and last is None:
+        return True
+    return year is not None and (first is None or first <= year) and (last is None or year <= last)
+
+
+def _has(paper: dict[str, Any], words: list[str]) -> bool:
+    fields = (paper["key"], paper["title"], *paper["authors"], paper["venue"], str(paper["year"] or ""))
+    text = " ".join(fields).casefold()
+    return all(word in text for word in words)
+
+
+def _rank(paper: dict[str, Any], sort: Order) -> tuple[Any, ...]:
+    value = paper[sort]
+    if isinstance(value, int):
+        return (value, paper["key"])
+    text = " ".join(value) if isinstance(value, list) else value or ""
+    return (0 if sort in ("year", "chunks") else text.casefold(), paper["key"])

@@ -1,0 +1,122 @@
+"""Files that are added through the server: each upload has a folder of its own inside the home.
+
+A name from a request only ever becomes the last part of a path, after it was made safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import unicodedata
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Final
+
+from pathvalidate import sanitize_filename
+
+from ..documents import Paper
+from ..documents.notes import note_stem
+from ..ingestion.ingest import remove
+from ..ingestion.sources import ENDINGS
+from ..stores.home import Home
+from ..stores.library import Library
+from .problems import ServerError
+
+_LONGEST_NAME: Final = 120  # characters without the ending
+_BIB: Final = ".bib"
+_FOLDER: Final = re.compile(r"ingest-[0-9a-f]{12}")
+
+
+def upload_folder(home: Home, upload_id: str) -> Path:
+    """The folder of an upload; raises `ServerError` for an id that is none."""
+    if not _FOLDER.fullmatch(upload_id):
+        raise ServerError(404, "There is no such upload.")
+    return home.papers / upload_id
+
+
+def safe_name(given: str) -> str:
+    """The last part of a file name without anything that a file system or a terminal could misread; "" if none is left.
+
+    Its ending stays, since it tells how the file is read.
+    """
+    last = PurePosixPath(unicodedata.normalize("NFC", given).replace("\\", "/")).name
+    path = PurePosixPath(sanitize_filename(last, platform="universal").lstrip(". "))
+    stem = path.stem.encode("utf-8", "ignore").decode()[:_LONGEST_NAME].rstrip(". ")
+    return f"{stem}{path.suffix.lower()}" if stem and path.suffix else stem
+
+
+def reason_to_refuse(name: str, taken: Collection[str]) -> str:
+    """Why a file of this name is not stored; empty if it is."""
+    if not name:
+        return "has no usable name"
+    ending = PurePosixPath(name).suffix
+    if ending not in (*ENDINGS, _BIB):
+        return f"is not a paper ({', '.join(ENDINGS)})"
+    if name.casefold() in {other.casefold() for other in taken}:
+        return "has the same name as another file of this upload"
+    if ending == _BIB and any(other.endswith(_BIB) for other in taken):
+        return "is a second .bib file; send one"
+    return ""
+
+
+def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
+    """Write a file to the folder of its upload, and return whether it holds anything; blocks.
+
+    Raises `ServerError` with status 507 when it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / name).open("xb") as target:
+            shutil.copyfileobj(source, target, 2**20)
+            return target.tell() > 0
+    except OSError as error:
+        raise ServerError(507, f"The file cannot be stored ({error.strerror}).", help="Free some space.") from error
+
+
+def bibliography_of(names: Sequence[str]) -> str | None:
+    """The name of the .bib file among these."""
+    return next((name for name in names if name.endswith(_BIB)), None)
+
+
+def is_uploaded(paper: Paper, home: Home) -> bool:
+    """True when the paper's file is in a folder of an upload."""
+    return bool(paper.source) and Path(paper.source).is_relative_to(home.papers.resolve())
+
+
+async def remove_paper(library: Library, key: str) -> None:
+    """Remove a paper, and its file if it was uploaded; raises `UnknownPaperError`."""
+    paper = await remove(library, key)
+    if is_uploaded(paper, library.home):
+        await asyncio.to_thread(tidy_folder, Path(paper.source).parent, library)
+
+
+def tidy_folder(folder: Path, library: Library) -> None:
+    """Delete the files of an upload that belong to no paper, and the folder when nothing is left; blocks."""
+    files = {Path(paper.source) for paper in library.papers() if paper.source}
+    stems = {file.stem for file in files if file.parent == folder.resolve()} | set(library.records())
+    with suppress(FileNotFoundError):
+        for file in folder.iterdir():
+            if file.resolve() not in files and note_stem(file) not in stems:
+                file.unlink()
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def tidy_abandoned(library: Library, active: Collection[str]) -> None:
+    """Tidy the folders of uploads that no job works on: those of a killed server that are not resumed; blocks."""
+    with suppress(FileNotFoundError):
+        for folder in library.home.papers.iterdir():
+            if folder.is_dir() and _FOLDER.fullmatch(folder.name) and folder.name not in active:
+                tidy_folder(folder, library)
+
+
+def without_folder(text: str, folder: Path) -> str:
+    """A message with the names of uploaded files instead of their paths on the server."""
+    return text.replace(f"{folder.resolve()}/", "").replace(f"{folder}/", "")
+
+
+def refusal(name: str, reason: str) -> dict[str, Any]:
+    """A refused file."""
+    return {"name": name, "reason": reason}

@@ -1,0 +1,131 @@
+"""The server in a thread of the test, at a real socket, so that clients can leave and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from citeloom.config import Settings
+from citeloom.models.http.client import close_connections
+from citeloom.server.app import create_app
+from citeloom.server.server_options import ServerOptions
+from citeloom.server.server_state import ServerState
+from citeloom.stores.home import Home
+
+SSE = {"Accept": "text/event-stream"}
+IN_BACKGROUND = {"Prefer": "respond-async"}
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event as a client reads it."""
+
+    id: str
+    name: str
+    data: Any
+
+
+class Served:
+    """A running server, and a client of its API."""
+
+    def __init__(self, settings: Settings, home: Path, options: ServerOptions) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.app = create_app(settings, Home(home), options)
+        config = uvicorn.Config(
+            self.app, log_level="warning", access_log=False, proxy_headers=False, ws="none", timeout_graceful_shutdown=5
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name="served-app", daemon=True)
+        headers = {} if options.token is None else {"Authorization": f"Bearer {options.token.get_secret_value()}"}
+        self.api = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=60)
+
+    @property
+    def state(self) -> ServerState:
+        """The parts of the server."""
+        state: ServerState = self.app.state.server
+        return state
+
+    def start(self) -> None:
+        """Serve in a thread; returns when requests are answered."""
+        self._thread.start()
+        while not self._server.started:
+            assert self._thread.is_alive(), "the server ended while it started"
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """End the server and wait for it."""
+        self.api.close()
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def _serve(self) -> None:
+        async def serve() -> None:
+            await self._server.serve(sockets=[self._socket])
+            await close_connections()
+
+        asyncio.run(serve())
+
+    def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        """POST a JSON body; underscores in names of headers are hyphens."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.api.post(path, json={} if body is None else body, headers=sent)
+
+    def conversation(self) -> str:
+        """The id of a new conversation."""
+        created = self.api.post("/conversations")
+        assert created.status_code == 201
+        return str(created.json()["thread_id"])
+
+    def events(self, path: str, last_id: str | None = None) -> list[Event]:
+        """All events of a stream until it ends."""
+        headers = SSE | ({"Last-Event-ID": last_id} if last_id else {})
+        with self.api.stream("GET", path, headers=headers) as answer:
+            assert answer.status_code == 200, answer.read()
+            return list(events_of(answer.iter_lines()))
+
+    def raw(self, request: bytes) -> bytes:
+        """The answer to bytes that no client would send, until the server closes or is silent for a moment."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(request)
+            answer = b""
+            while b"\r\n\r\n" not in answer and (read := connection.recv(65_536)):
+                answer += read
+            return answer
+
+
+def events_of(lines: Iterator[str]) -> Iterator[Event]:
+    """The events in the lines of a stream."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif "event" in fields:
+            yield Event(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
+            fields = {}
+
+
+@contextmanager
+def served_app(home: Path, settings: dict[str, Any] | None = None, **options: Any) -> Iterator[Served]:
+    """A server on this home until the end of the block; extractive unless the settings name a model."""
+    given = {"chat_model": "extractive"} | (settings or {})
+    server = Served(Settings(**given), home, ServerOptions(**options))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

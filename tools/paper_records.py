@@ -1,0 +1,69 @@
+"""Papers as plain records, for `papers list`, `papers show` and the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..documents import Paper
+from ..stores.library import Library
+from .context_windows import Passage
+from .outline import OutlinedSection, indexed_text, outline
+
+
+def listed_papers(library: Library) -> list[dict[str, Any]]:
+    """All papers with their number of chunks, as in `papers list`; blocks."""
+    return [
+        {
+            "key": paper.key,
+            "authors": list(paper.authors),
+            "year": paper.year,
+            "title": paper.title,
+            "venue": paper.venue,
+            "chunks": library.chunk_count(paper.key),
+            "source": paper.source,
+        }
+        for paper in library.papers()
+    ]
+
+
+def paper_details(library: Library, key: str, *, text: bool = False) -> dict[str, Any]:
+    """The JSON of `papers show`, with the searchable text if asked for; raises `UnknownPaperError`. Blocks."""
+    paper, summary, note = library.paper(key), library.summary(key), library.note(key)
+    passages = indexed_text(library, key) if text else None
+    return _paper_record(paper, summary, note, outline(library, key), passages)
+
+
+def text_records(passages: Sequence[Passage]) -> list[dict[str, Any]]:
+    """Passages of a paper in reading order."""
+    return [
+        {"section": item.section, "page": item.page, "chunk_ids": list(item.chunk_ids), "text": item.text}
+        for item in passages
+    ]
+
+
+def _paper_record(
+    paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], passages: Sequence[Passage] | None
+) -> dict[str, Any]:
+    record = {
+        **asdict(paper),
+        "summary": summary,
+        "note": note,
+        "chunks": sum(item.chunk_count for item in sections),
+        "sections": [
+            {
+                "title": item.section.title,
+                "level": item.section.level,
+                "category": item.section.category.name.lower(),
+                "searchable": item.section.searchable,
+                "chunks": item.chunk_count,
+                "chunk_range": list(item.chunks) if item.chunks else None,
+                "page_range": list(item.pages) if item.pages else None,
+            }
+            for item in sections
+        ],
+    }
+    if passages is not None:
+        record["text"] = text_records(passages)
+    return record
