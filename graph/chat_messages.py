@@ -18,6 +18,9 @@ from .conversation_state import PastTurn
 
 SOURCES_HEADING: Final = "**Sources**"
 
+_MOST_TURNS: Final = 20
+_LONGEST_ANSWER: Final = 8000  # characters
+_LONGEST_QUESTION: Final = 2000
 _CITATION: Final = re.compile(rf" ?(?:{MARKER.pattern}|\[\d{{1,4}}(?:, ?\d{{1,4}})*\])")
 
 
@@ -32,18 +35,24 @@ class ChatQuestion:
 def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
     """The question of a chat; None when its last message is not the user's, so that nothing is asked.
 
-    Instructions and tools of the chat are left out, and questions that were not answered.
+    Instructions and tools of the chat are left out, and questions that were not answered. Of a long chat only the
+    latest turns count, and the beginning of their answers: a prompt has room for no more.
     """
     if not messages or not isinstance(messages[-1], HumanMessage):
         return None
-    past: list[PastTurn] = []
+    pairs: list[tuple[str, str]] = []
     asked = ""
     for message in messages[:-1]:
+        text = str(message.text)
         if isinstance(message, HumanMessage):
-            asked = " ".join(str(message.text).split())
-        elif isinstance(message, AIMessage) and asked and (answer := plain_answer(str(message.text))):
-            past.append({"asked": asked, "question": _alone(asked, past), "answer": answer, "cited": []})
+            asked = text
+        elif isinstance(message, AIMessage) and asked.strip() and text.strip():
+            pairs.append((asked, text))
             asked = ""
+    past: list[PastTurn] = []
+    for earlier, text in pairs[-_MOST_TURNS:]:
+        question = " ".join(earlier[:_LONGEST_QUESTION].split())
+        past.append({"asked": question, "question": _alone(question, past), "answer": plain_answer(text), "cited": []})
     return ChatQuestion(str(messages[-1].text), tuple(past))
 
 
@@ -63,4 +72,4 @@ def answer_with_sources(record: Mapping[str, Any]) -> str:
 def plain_answer(text: str) -> str:
     """An earlier answer without its citations and list of sources: their numbers mean nothing in a new answer."""
     body = text.rpartition(f"\n{SOURCES_HEADING}")[0] or text
-    return _CITATION.sub("", normalise_markers(body)).strip()
+    return _CITATION.sub("", normalise_markers(body[:_LONGEST_ANSWER])).strip()

@@ -89,7 +89,7 @@ async def job_chunks(
             for chunk in stream.answer(ChatAnswer.of_record(data["result"], before)):
                 yield chunk
         elif event.name in ("error", "stopped"):
-            yield json.dumps(openai_error(stopped_problem(job)), ensure_ascii=False)
+            yield json.dumps(openai_error(stopped_problem(job)))
             yield DONE
 
 

@@ -71,6 +71,7 @@ def _first_question(messages: Sequence[AnyMessage], *, by_system: bool) -> str:
 
 
 def _title(question: str) -> str:
-    words = (subject_of(question).phrase or question).split()[:_WORDS]
+    asked = question[:_HEAD].encode(errors="replace").decode()  # without halves of surrogate pairs
+    words = (subject_of(asked).phrase or asked).split()[:_WORDS]
     title = " ".join(words).strip(" .?!:;,\"'")
     return f"{title[:1].upper()}{title[1:]}" or "Questions to the library"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fastapi.responses import JSONResponse
+from fastapi import Response
 
 CHAT_PATHS: Final = "/v1/"
 
@@ -31,11 +32,12 @@ def openai_error(problem: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def openai_error_response(problem: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> JSONResponse:
+def openai_error_response(problem: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
     """The response; invalid input has status 400 there, and clients do not retry what is paused."""
     status = 400 if problem["status"] == 422 else int(problem["status"])
     once = {"x-should-retry": "false"} if problem.get("paused") else {}
-    return JSONResponse(openai_error(problem), status, {**(headers or {}), **once})
+    body = json.dumps(openai_error(problem))  # in ASCII, since a request's words in it need not be valid text
+    return Response(body, status, {**(headers or {}), **once}, media_type="application/json")
 
 
 def _code(kind: str) -> str | None:

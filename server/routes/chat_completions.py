@@ -53,7 +53,7 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
     messages = body.conversation()
     with_usage = bool(body.stream_options and body.stream_options.include_usage)
     identifier = secrets.token_hex(12)
-    if (text := task_answer(messages)) is not None:
+    if (text := await asyncio.to_thread(task_answer, messages)) is not None:
         if body.stream:
             return _streamed(state, task_chunks(identifier, text, with_usage=with_usage))
         return JSONResponse(ChatAnswer.of_task(text).completion(identifier))
@@ -68,7 +68,7 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
 
 
 async def _start(messages: list[AnyMessage], state: ServerState) -> Job:
-    chat = chat_question(messages)
+    chat = await asyncio.to_thread(chat_question, messages)
     assert chat is not None
     turns = remembered(chat.past, state.session.settings.conversation_tokens)
     return await state.runs.start_run(ResearchRequest(chat.asked, turns=tuple(turns), follow_up=bool(turns)), {})

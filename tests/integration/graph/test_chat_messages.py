@@ -119,3 +119,12 @@ def test_earlier_follow_up_questions_are_completed() -> None:
     )
     assert chat is not None
     assert "calibration" in chat.past[1]["question"] and "ensembles" in chat.past[1]["question"]
+
+
+def test_of_a_long_chat_the_latest_turns_count() -> None:
+    turns = [message for number in range(30) for message in (HumanMessage(f"What is term {number}?"), AIMessage("So."))]
+    chat = chat_question([*turns, HumanMessage("Why?")])
+    assert chat is not None
+    assert [turn["asked"] for turn in chat.past] == [f"What is term {number}?" for number in range(10, 30)]
+    (long,) = chat_question([HumanMessage("What?"), AIMessage("word " * 500_000), HumanMessage("Why?")]).past  # type: ignore[union-attr]
+    assert len(long["answer"]) < 10_000
