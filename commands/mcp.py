@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
 from ..errors import ConfigurationError
 from ..models.concurrency import run_async
 from .options import HomeOption, command_session, resolve
+from .output import notice
 from .serve import SERVER_EXTRA
 
 
@@ -29,4 +32,6 @@ def mcp(home: HomeOption = None) -> None:
         ) from error
     settings, found = resolve(home)
     with command_session(settings, found, create=False) as session:
+        if sys.stdin.isatty():
+            notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C ends it).")
         run_async(serve_stdio(session))

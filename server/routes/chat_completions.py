@@ -51,6 +51,8 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
     """Answer the last message from the library, or join or resume the run that already does."""
     _require_model(body.model)
     messages = body.conversation()
+    if body.stream:
+        state.streams.require_free()
     with_usage = bool(body.stream_options and body.stream_options.include_usage)
     identifier = secrets.token_hex(12)
     if (text := await asyncio.to_thread(task_answer, messages)) is not None:
@@ -75,8 +77,6 @@ async def _start(messages: list[AnyMessage], state: ServerState) -> Job:
 
 
 def _streamed(state: ServerState, lines: AsyncGenerator[str, None]) -> Response:
-    state.streams.require_free()
-
     async def events() -> AsyncGenerator[ServerSentEvent, None]:
         with state.streams.open():
             async for line in lines:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pexpect
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -180,3 +181,13 @@ def test_nothing_but_the_protocol_is_on_standard_output(served_home: Path) -> No
 def test_without_a_library_the_command_says_so(tmp_path: Path) -> None:
     out, err = start("--home", tmp_path / "none", "mcp", cwd=tmp_path).communicate()
     assert not out and "holds no library" in err and not (tmp_path / "none").exists()
+
+
+def test_a_person_who_types_the_command_learns_what_it_waits_for(served_home: Path) -> None:
+    command = [str(CLI), "--home", str(served_home), "mcp"]
+    child: Any = pexpect.spawn(sys.executable, command, env=environment({}), encoding="utf-8", timeout=120)
+    child.expect("agents start this command themselves")
+    child.sendeof()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
