@@ -3,10 +3,11 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := .venv/bin
 DEMO := demo-out
 WORKERS ?= 2
+PORT ?= 8765
 PARALLEL = -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test unit integration acceptance torture lint types contract check bench clean
+.PHONY: help install dev demo serve test unit integration acceptance torture lint types contract check bench clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +16,10 @@ help: ## List what make can do
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Citeloom needs Python 3.11 or newer; give one as PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/.server: .venv/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server]'
 	@touch $@
 
 .venv/.dev: .venv/.core
@@ -29,6 +34,9 @@ dev: .venv/.dev ## The same with tests, linter and type checker
 demo: install ## Index the sample library and write a discussion from it, without key or network, into demo-out/
 	$(BIN)/python cli.py --home $(DEMO)/.citeloom ingest examples/library --bib examples/library/library.bib
 	$(BIN)/python cli.py --home $(DEMO)/.citeloom discussion examples/exp.json --out $(DEMO)
+
+serve: .venv/.server ## Serve your library as a page and an API, and print the address (PORT=8765)
+	$(BIN)/citeloom serve --port $(PORT)
 
 test: dev ## Run all tests but the long ones, in parallel (WORKERS=2)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/unit tests/integration

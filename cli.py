@@ -17,6 +17,7 @@ try:
         conversations,
         doctor,
         library,
+        mcp,
         research,
         runs,
         search,
@@ -46,7 +47,7 @@ _GRACE = 1.0  # seconds for threads to finish their reads and writes; a kill at 
 app = typer.Typer(
     name="citeloom",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=program() == NAME,  # a shell completes programs by their name
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Write paper sections whose every cited sentence opens to the words it rests on.\n\n"
@@ -67,6 +68,7 @@ conversations.register(app)
 runs.register(app)
 usage.register(app)
 serve.register(app)
+mcp.register(app)
 doctor.register(app)
 
 

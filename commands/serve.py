@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +18,7 @@ from .output import notice
 if TYPE_CHECKING:
     from ..server.server_options import ServerOptions
 
-_EXTRA = "pip install 'citeloom[server]'"
+SERVER_EXTRA = "pip install 'citeloom[server]'"
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +36,8 @@ def serve(
 ) -> None:
     """Serve the library as a page and an API until Ctrl-C.
 
-    The token for addresses other than loopback is read from CITELOOM_SERVER_TOKEN.
+    The token for addresses other than loopback is read from CITELOOM_SERVER_TOKEN, or from the file that
+    CITELOOM_SERVER_TOKEN_FILE names.
     """
     try:
         import uvicorn
@@ -42,7 +45,9 @@ def serve(
         from ..server.app import create_app
         from ..server.uvicorn_config import uvicorn_config
     except ImportError as error:
-        raise ConfigurationError(f"The server is not installed ({error.name} is missing).", help=_EXTRA) from error
+        raise ConfigurationError(
+            f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
+        ) from error
     settings, found = resolve(home)
     options = _options(host, port, tuple(name or ()))
     with _bound(options) as listening:
@@ -55,14 +60,25 @@ def serve(
 
 
 def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:
-    import os
-
     from pydantic import SecretStr
 
     from ..server.server_options import ServerOptions
 
-    token = os.environ.get("CITELOOM_SERVER_TOKEN")
+    token = os.environ.get("CITELOOM_SERVER_TOKEN") or _token_in_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
     return ServerOptions(host, port, SecretStr(token) if token else None, names)
+
+
+def _token_in_file(file: str | None) -> str | None:
+    """The token in a file, as containers get their secrets; raises `ConfigurationError` when it cannot be read."""
+    if not file:
+        return None
+    try:
+        return Path(file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not ASCII"
+        raise ConfigurationError(
+            f"CITELOOM_SERVER_TOKEN_FILE: {file}: cannot be read ({reason}).", help="Name a file that holds the token."
+        ) from error
 
 
 def _bound(options: ServerOptions) -> socket.socket:

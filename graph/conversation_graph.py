@@ -3,22 +3,25 @@
     START -> rewrite -> answer (the research graph) -> remember -> END
 
 One thread is one conversation: its state persists from turn to turn, and a killed turn resumes at its step inside the
-research graph.
+research graph. A caller that gives `messages`, as agents and chat programs do, asks its last one and gets the answer as
+a message; those before it are the conversation of a new thread.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from ..errors import InputError
-from ..roles.inputs import Turn
 from ..tools.questions.validation import plain_question
+from .chat_messages import answer_with_sources, chat_question
 from .context import SectionContext
 from .conversation_state import (
     ConversationInput,
@@ -29,9 +32,9 @@ from .conversation_state import (
     recalled,
     remembered,
 )
-from .events import progress
 from .evidence_ids import evidence_key
-from .input_check import CheckedStateGraph, require_given
+from .follow_ups import standing_alone
+from .input_check import CheckedStateGraph, GraphInputError, require_given
 from .node_binding import SessionProvider, bound
 from .research_graph import ResearchGraph, build_research_graph
 from .session import Session
@@ -81,10 +84,9 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Sess
     Raises `QuestionError` for a question that cannot be asked, `NothingToImproveError` when there is no answer yet, and
     `EmptyLibraryError`.
     """
-    require_given(state, "asked", ConversationInput)
-    asked = plain_question(state["asked"])
+    asked = plain_question(_asked(state))
     await session.require_papers()
-    past = state.get("past", [])
+    past = _past(state)
     kind = state.get("turn_kind", "follow-up")
     if kind == "improve":
         improved = last_answered(past)
@@ -93,11 +95,7 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Sess
         return {"asked": asked, "question": improved["question"], "result": {}, "queries": []}
     question = asked
     if past and kind == "follow-up":
-        roles = await session.roles(runtime)
-        earlier = [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past]
-        question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
-    if question != asked:
-        runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
+        question = await standing_alone(asked, past, runtime, session)
     return {"asked": asked, "question": question, "result": {}, "queries": []}
 
 
@@ -113,17 +111,46 @@ async def remember(state: ConversationState, runtime: Runtime[Any], session: Ses
         "cited": [by_id[identifier] for identifier in cited if identifier in by_id],
     }
     ids = {evidence_key(record): record["id"] for record in result["evidence"]}
+    before = [] if state.get("past") else _past(state)
     return {
-        "past": [turn],
+        "past": [*before, turn],
         "evidence_ids": {**state.get("evidence_ids", {}), **ids},
         "numbering": result["numbering"],
+        "messages": _with_answer(state),
     }
+
+
+def _asked(state: ConversationState) -> str:
+    """The user's words: the last message, or the field `asked`; raises `GraphInputError` when neither is given."""
+    if (chat := chat_question(state.get("messages", []))) is not None:
+        return chat.asked
+    if state.get("messages") and "asked" not in state:
+        raise GraphInputError("input: field messages: the last message is not the user's.", help="Add the question.")
+    require_given(state, "asked", ConversationInput)
+    return state["asked"]
+
+
+def _past(state: ConversationState) -> Sequence[PastTurn]:
+    """The turns of the thread; in a new one those of the messages."""
+    if past := state.get("past"):
+        return past
+    chat = chat_question(state.get("messages", []))
+    return chat.past if chat is not None else ()
+
+
+def _with_answer(state: ConversationState) -> list[AnyMessage]:
+    """The answer as a message, for a caller that gives messages; the question too if it was given without."""
+    messages = state.get("messages", [])
+    if not messages:
+        return []
+    asked = [] if isinstance(messages[-1], HumanMessage) else [HumanMessage(state["asked"])]
+    return [*asked, AIMessage(answer_with_sources(state["result"]), name="citeloom")]
 
 
 async def _answered(
     state: ConversationState, runtime: Runtime[Any], session: Session, research: ResearchGraph
 ) -> Update:
-    past = state.get("past", [])
+    past = _past(state)
     given: dict[str, Any] = {
         "question": state["question"],
         "turns": remembered(past, session.settings.conversation_tokens),

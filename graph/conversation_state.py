@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NotRequired
 
+from langchain_core.messages import AnyMessage
+from langgraph.graph.message import add_messages
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -33,24 +35,40 @@ class PastTurn(TypedDict):
 
 
 class ConversationInput(TypedDict):
-    """What a caller gives: the next question, and whether it may refer to earlier turns."""
+    """What a caller gives: the next question, or the messages of a chat, whose last is the question.
 
-    asked: Annotated[str, Field(description="The next question, or feedback on the last answer.")]
-    turn_kind: Annotated[
-        TurnKind, Field(description="A question that stands alone, one that may lean on the last, or feedback.")
+    Messages before the last count as earlier turns while the thread has none of its own.
+    """
+
+    messages: NotRequired[
+        Annotated[list[AnyMessage], add_messages, Field(description="A chat; its last message is the question.")]
+    ]
+    asked: NotRequired[Annotated[str, Field(description="The next question, or feedback on the last answer.")]]
+    turn_kind: NotRequired[
+        Annotated[
+            TurnKind, Field(description="A question that stands alone, one that may lean on the last, or feedback.")
+        ]
     ]
 
 
 class ConversationOutput(TypedDict):
-    """What a caller gets; `result` is the answer's JSON without files and usage."""
+    """What a caller gets; `result` is the answer's JSON without files and usage.
+
+    A caller that gave messages gets the answer as the last of them.
+    """
 
     question: str
     result: dict[str, Any]
+    messages: NotRequired[Annotated[list[AnyMessage], add_messages]]
 
 
 class ConversationState(TypedDict, total=False):
-    """The state of a conversation: what persists, and for the current turn its question and result."""
+    """The state of a conversation: what persists, and for the current turn its question and result.
 
+    `messages` are those of a caller that gives them, with the answers; others have none.
+    """
+
+    messages: Annotated[list[AnyMessage], add_messages]
     past: Annotated[list[PastTurn], operator.add]
     evidence_ids: dict[str, str]
     numbering: list[str]

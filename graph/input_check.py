@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
+from langchain_core.messages import convert_to_messages
 from langchain_core.runnables.config import ensure_config
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -20,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import InputError
 
 _CHECKED_BY_NODES: Final = frozenset({"section", "experiment", "question", "asked"})  # with more specific messages
+_MESSAGES: Final = "messages"
 
 
 class GraphInputError(InputError):
@@ -58,10 +60,17 @@ class CheckedStateGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
 def require_input(given: Mapping[str, Any], schema: type) -> None:
     """Raise `GraphInputError` for an empty input, unknown fields, or a value of the wrong type."""
     types = _types(schema)
+    if _MESSAGES in given and _MESSAGES not in types and "question" in types:
+        raise GraphInputError(
+            "input: this graph takes no messages.",
+            help="Give the last one as question, or use the graph conversation, which takes messages.",
+        )
     require_known("input", given, types)
     if not given:
         raise GraphInputError(f"input: is empty; {_listed(types)}.")
-    for name in given.keys() - _CHECKED_BY_NODES:
+    if _MESSAGES in given:
+        _require_messages(given[_MESSAGES])
+    for name in given.keys() - _CHECKED_BY_NODES - {_MESSAGES}:
         try:
             types[name].validate_python(given[name])
         except ValidationError as error:
@@ -70,6 +79,17 @@ def require_input(given: Mapping[str, Any], schema: type) -> None:
             raise GraphInputError(
                 f"input: field {name}{place}: {wrong['msg'].lower()}, got {wrong['input']!r:.80}."
             ) from None
+
+
+def _require_messages(given: Any) -> None:
+    """Raise `GraphInputError` for what LangGraph would refuse as messages in several lines."""
+    try:
+        convert_to_messages(given if isinstance(given, list) else [given])
+    except Exception as error:
+        raise GraphInputError(
+            f"input: field messages: cannot be read, got {given!r:.80}.",
+            help='Give a list such as [{"role": "user", "content": "What is calibration?"}].',
+        ) from error
 
 
 def require_given(state: Mapping[str, Any], name: str, schema: type) -> None:

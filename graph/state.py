@@ -213,9 +213,9 @@ class RouteRecord(TypedDict):
 class ResearchInput(TypedDict):
     """What a caller gives: the question, and limits if any.
 
-    The fields after `single_shot` come from a conversation: earlier turns, the evidence they cited, the ids of all
-    chunks that were evidence, the keys that were cited (the first has number 1), and the user's feedback when the last
-    answer is to be revised.
+    The fields after `single_shot` come from a conversation: earlier turns, whether the question may refer to them (it
+    is then rewritten), the evidence they cited, the ids of all chunks that were evidence, the keys that were cited (the
+    first has number 1), and the user's feedback when the last answer is to be revised.
     """
 
     question: Annotated[str, Field(description="The question to answer from your papers.")]
@@ -227,6 +227,7 @@ class ResearchInput(TypedDict):
     papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers to look into.")]]
     single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
     turns: NotRequired[list[TurnRecord]]
+    follow_up: NotRequired[bool]
     recalled: NotRequired[list[dict[str, Any]]]
     evidence_ids: NotRequired[dict[str, str]]
     numbering: NotRequired[list[str]]
@@ -259,6 +260,7 @@ class ResearchState(RunState, total=False):
     papers: list[str]
     single_shot: bool
     turns: list[TurnRecord]
+    follow_up: bool
     recalled: list[dict[str, Any]]
     evidence_ids: dict[str, str]
     numbering: list[str]

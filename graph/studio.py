@@ -8,12 +8,14 @@ environment, while in the command line the environment wins.
 Compiled without a checkpointer: the server brings its own, and refuses a graph that has one.
 """
 
+from .conversation_graph import conversation_graph
 from .paper_graph import paper_graph
 from .research_graph import research_graph
 from .section_graph import section_graph
 
-__all__ = ["paper", "research", "section"]
+__all__ = ["conversation", "paper", "research", "section"]
 
+conversation = conversation_graph()
 research = research_graph()
 section = section_graph()
 paper = paper_graph()

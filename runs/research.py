@@ -39,6 +39,7 @@ class ResearchRequest:
         fresh: ignore answers of earlier runs.
         thread_id: resume this existing run.
         turns: earlier questions of the conversation with their answers.
+        follow_up: the question may refer to them.
         recalled: the evidence that these answers cited, as plain data.
     """
 
@@ -53,6 +54,7 @@ class ResearchRequest:
     fresh: bool = False
     thread_id: str | None = None
     turns: tuple[TurnRecord, ...] = ()
+    follow_up: bool = False
     recalled: tuple[dict[str, Any], ...] = field(default=())
 
     @property
@@ -77,6 +79,7 @@ class ResearchRequest:
             "papers": list(self.papers),
             "single_shot": self.single_shot,
             "turns": [dict(turn) for turn in self.turns],
+            "follow_up": self.follow_up,
             "recalled": [dict(record) for record in self.recalled],
         }
         return {"question": plain_question(self.question)} | {name: value for name, value in asked.items() if value}

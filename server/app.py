@@ -8,15 +8,19 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from ..config import Settings
 from ..stores.home import Home
+from .agent_tools import AgentLibrary
 from .guard import Guard
+from .mcp_transports import PATH, McpEndpoint, mcp_over_http
 from .metrics import CountRequests, RequestCounts
 from .pages.error_pages import handle_page_errors
 from .pages.routers import PAGE_ROUTERS
 from .problems import handle_problems
 from .routes import (
+    chat_completions,
     conversations,
     events,
     ingests,
@@ -47,8 +51,11 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_state(settings, home, options, requests) as state:
-            app.state.server = state
+        async with (
+            open_state(settings, home, options, requests) as state,
+            mcp_over_http(AgentLibrary(state.session, state.runs), options) as sessions,
+        ):
+            app.state.server, app.state.mcp = state, sessions
             yield
 
     app = FastAPI(
@@ -72,4 +79,6 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         app.include_router(module.router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)
+    app.include_router(chat_completions.router)
+    app.router.routes.append(Route(PATH, McpEndpoint()))
     return app

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 
 from fastapi import Request, Response
@@ -19,7 +19,13 @@ _PING = 15  # seconds
 _PATIENCE = 120  # seconds without the client taking anything, after which it has to come back
 
 
-class _Events(EventSourceResponse):
+class EventResponse(EventSourceResponse):
+    """A stream that pings a client, and ends when it takes nothing for long."""
+
+    def __init__(self, events: AsyncGenerator[ServerSentEvent, None], headers: Mapping[str, str] | None = None) -> None:
+        kept = {"Cache-Control": "no-store", **(headers or {})}
+        super().__init__(events, ping=_PING, send_timeout=_PATIENCE, headers=kept)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with suppress(SendTimeoutError):
             await super().__call__(scope, receive, send)
@@ -63,6 +69,4 @@ def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict
             async for event in job.log.read(last_id):
                 yield ServerSentEvent(event.data, event=event.name, id=event.id, sep="\n")
 
-    return _Events(
-        events(), ping=_PING, send_timeout=_PATIENCE, headers={"Cache-Control": "no-store", **(headers or {})}
-    )
+    return EventResponse(events(), headers)

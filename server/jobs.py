@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from ..errors import CiteloomError, PausedError
 from .event_log import EventLog
-from .job_register import JobOrder, JobRegister
+from .job_register import JobOrder, JobRegister, NoRegister
 from .problems import ServerError, problem_of
 
 JobState = Literal["waiting", "working", "finished", "paused", "failed"]
@@ -66,7 +66,7 @@ class Job:
 class Jobs:
     """All jobs of a server; used from its event loop."""
 
-    def __init__(self, register: JobRegister, *, max_active: int, max_waiting: int) -> None:
+    def __init__(self, register: JobRegister | NoRegister, *, max_active: int, max_waiting: int) -> None:
         self._register = register
         self._slots = asyncio.Semaphore(max_active)
         self._max_jobs = max_active + max_waiting

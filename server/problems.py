@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from ..api.arguments import ReadOnlyLibraryError
 from ..errors import CiteloomError, InputError, PausedError
@@ -18,6 +19,7 @@ from ..runs.execution import RunUnderWayError
 from ..stores.conversation_registry import UnknownConversationError
 from ..stores.library import UnknownPaperError
 from ..stores.run_registry import UnknownRunError
+from .openai_errors import CHAT_PATHS, openai_error_response
 
 _LONGEST = 300  # characters of what a problem says about one field
 _MOST_ERRORS = 20
@@ -91,6 +93,17 @@ def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, 
 class _ProblemResponse(JSONResponse):
     media_type = MEDIA_TYPE
 
+    def __init__(self, record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(dict(record), record["status"], headers)
+        self._given = record, headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the problem, to a chat program in the form that it reads."""
+        if scope["path"].startswith(CHAT_PATHS):
+            await openai_error_response(*self._given)(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
     def render(self, content: Any) -> bytes:
         """The content as JSON in ASCII, since a request's words in it need not be valid text."""
         return json.dumps(content, separators=(",", ":")).encode()
@@ -98,7 +111,7 @@ class _ProblemResponse(JSONResponse):
 
 def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
     """A response with a problem."""
-    return _ProblemResponse(dict(record), record["status"], headers)
+    return _ProblemResponse(record, headers)
 
 
 def problem_response_of(error: BaseException) -> Response:

@@ -20,16 +20,18 @@ class ToolRequestError(Exception):
     """A tool call that cannot be carried out; the message is meant for the model."""
 
 
-def _as_list(value: Any) -> Any:
+def as_list(value: Any) -> Any:
+    """A list of what a model gave as one value, or as nothing."""
     if value is None or value == "":
         return []
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _as_years(value: Any) -> Any:
+def as_years(value: Any) -> Any:
+    """The first and the last year of what a model gave, a single year as both."""
     if value is None or value in ("", []):
         return None
-    years = _as_list(value)
+    years = as_list(value)
     return [years[0], years[0]] if len(years) == 1 else years
 
 
@@ -47,13 +49,13 @@ class SearchEvidence(_Request):
         min_length=3, max_length=2000, description="A statement as it might stand in the paper that has it."
     )
     need: str = Field("", max_length=300, description="Id of the need it is for, such as N2; empty for something new.")
-    papers: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+    papers: Annotated[list[str], BeforeValidator(as_list)] = Field(
         default_factory=list, description="Citation keys to search within; empty for the whole library."
     )
-    categories: Annotated[list[CategoryName], BeforeValidator(_as_list)] = Field(
+    categories: Annotated[list[CategoryName], BeforeValidator(as_list)] = Field(
         default_factory=list, description="Kinds of paper section to search within; empty for all."
     )
-    years: Annotated[list[int] | None, BeforeValidator(_as_years)] = Field(
+    years: Annotated[list[int] | None, BeforeValidator(as_years)] = Field(
         None, min_length=2, max_length=2, description="First and last year of publication."
     )
 

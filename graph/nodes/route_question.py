@@ -22,6 +22,7 @@ from ...tools.questions.validation import plain_question
 from ...tools.window_search import propose_windows
 from ..events import progress
 from ..evidence_ids import evidence_key
+from ..follow_ups import standing_alone
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
@@ -53,6 +54,8 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     question = plain_question(state["question"])
     await session.require_papers()
     limits = await asyncio.to_thread(limits_of, state, session.library)
+    if state.get("follow_up") and state.get("turns"):
+        question = await standing_alone(question, state["turns"], runtime, session)
     found = await asyncio.to_thread(route_in, question, session.library)
     if limits.papers:
         asked = limits.papers

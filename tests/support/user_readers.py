@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from langchain_core.messages import AIMessage, HumanMessage
+
 from citeloom.citations import user_citations, verification
 from citeloom.citations.checks import claimless
 from citeloom.citations.export import figures
 from citeloom.documents import field_blocks, marker_escaping
-from citeloom.graph import needs_filter
+from citeloom.graph import chat_messages, needs_filter
 from citeloom.models import context_size
 from citeloom.roles.chat import reader_output
 from citeloom.roles.needs import Need
+from citeloom.server import chat_tasks
 from tests.support.reader_company import EXPERIMENT, PLAIN, experiment, paper
 
 Reader = Callable[[str], object]
@@ -49,4 +52,11 @@ USERS: Final[Mapping[str, Reader]] = {
     "without_own_results": lambda text: needs_filter.without_own_results([_need(text)], EXPERIMENT),
     "refused_size": context_size.refused_size,
     "reading_answer": _refusable,
+    "chat_question": lambda text: chat_messages.chat_question(
+        [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]
+    ),
+    "task_answer": lambda text: chat_tasks.task_answer([HumanMessage(text)]),
+    "task_answer, a title": lambda text: chat_tasks.task_answer(
+        [HumanMessage(f"Write a title for this chat.\n{text}")]
+    ),
 }

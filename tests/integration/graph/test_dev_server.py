@@ -128,7 +128,9 @@ def home_of_the_command_line(server: Server) -> Path:
 
 async def test_the_graphs_are_there_with_forms_for_their_input_and_settings(client: LangGraphClient) -> None:
     by_graph = {assistant["graph_id"]: assistant for assistant in await client.assistants.search()}
-    assert by_graph.keys() == {"section", "paper", "research"}
+    assert by_graph.keys() == {"section", "paper", "research", "conversation"}
+    of_chat = (await client.assistants.get_schemas(by_graph["conversation"]["assistant_id"]))["input_schema"]
+    assert of_chat is not None and of_chat["properties"].keys() == {"messages", "asked", "turn_kind"}
     asked = (await client.assistants.get_schemas(by_graph["research"]["assistant_id"]))["input_schema"]
     assert asked is not None and asked["required"] == ["question"]
     assert {"sources", "words", "min_year", "max_year", "venue", "papers", "single_shot"} <= asked["properties"].keys()
@@ -153,6 +155,29 @@ async def test_a_question_is_answered_or_not_on_the_server(client: LangGraphClie
     values = (await client.threads.get_state(thread))["values"]
     assert values["answered"] is bool(values["result"]["citations"])
     assert values["text"]
+
+
+async def test_a_chat_page_asks_and_follows_up_with_messages(client: LangGraphClient) -> None:
+    thread = await new_thread(client)
+    for asked in ("What does Okafor say about temperature?", "And about ensembles?"):
+        events = await stream(client, thread, {"messages": [{"role": "user", "content": asked}]}, "conversation")
+        assert steps(events) == ["rewrite", "answer", "remember"], events[-1]
+    messages = (await client.threads.get_state(thread))["values"]["messages"]
+    assert [message["type"] for message in messages] == ["human", "ai"] * 2
+    assert messages[2]["content"] == "And about ensembles?"
+
+
+@pytest.mark.parametrize(
+    ("graph", "given", "said"),
+    [
+        ("conversation", {"messages": [{"content": "no role"}]}, "input: field messages: cannot be read"),
+        ("conversation", {"question": "What?"}, "input: unknown field 'question'"),
+        ("research", {"messages": [{"role": "user", "content": "What?"}]}, "use the graph conversation"),
+    ],
+)
+async def test_a_wrong_chat_is_named(client: LangGraphClient, graph: str, given: Any, said: str) -> None:
+    kind, data = (await stream(client, await new_thread(client), given, graph))[-1]
+    assert kind == "error" and said in data["message"]
 
 
 async def test_a_run_streams_stops_at_its_interrupt_and_resumes(

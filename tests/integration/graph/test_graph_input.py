@@ -36,6 +36,7 @@ def _environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (build_research_graph, {"question": "Are scores calibrated?", "min_yaer": 2000}, "(did you mean 'min_year'?)"),
         (build_research_graph, {"question": "Are scores calibrated?", "papers": "varga"}, "field papers"),
         (build_research_graph, {"question": "Are scores calibrated?", "min_year": "soon"}, "field min_year"),
+        (build_research_graph, {"messages": [("user", "What?")]}, "takes no messages"),
         (build_conversation_graph, {"question": "Are scores calibrated?"}, "'question'"),
         (build_conversation_graph, {"turn_kind": "question"}, "field asked is missing"),
     ],

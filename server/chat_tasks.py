@@ -1,0 +1,77 @@
+"""What chat programs ask a model on the side: a title for the chat, tags, follow-up questions.
+
+They send these as ordinary questions after the first answer. The library has nothing to say on them, and a run for each
+would cost as much as an answer, so they are answered here: the title from the user's own question, the rest empty.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+
+from ..text.question_subject import subject_of
+
+_HEAD: Final = 800  # characters in which an instruction stands
+_WORDS: Final = 8  # of a title
+_ORDER = re.compile(
+    r"^[\s#*>-]*(?:task\s*:\s*)?(?:please\s+|based on[^,\n]{0,60},\s*|you (?:are|will|should|must)\b[^.\n]{0,80}?\b)?"
+    r"(?:generat|creat|writ|provid|suggest|summari[sz]|giv|analy[sz]|return|determin|mak|com)\w*\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CHAT = r"(?:(?:chat|conversation|dialog(?:ue)?)s?\b|(?:user's|first) (?:messages?|query)\b)"
+_TITLE_OF_CHAT = re.compile(
+    r"\btitle\b[^.\n]{0,80}?\b(?:for|of|summari[sz]ing|based on)\s+"
+    rf"(?:(?:this|the|our|a|an|following|current|whole)\s+){{0,3}}{_CHAT}|{_CHAT} a (?:short )?(?:title|name)\b",
+    re.IGNORECASE,
+)
+_TRANSCRIPT = re.compile(r"<(?:chat_history|conversation)>|^\W*(?:user|human)\W*:", re.IGNORECASE | re.MULTILINE)
+_TASK = re.compile(r"\s*#+\s*task\b.*<chat_history>", re.IGNORECASE | re.DOTALL)
+_TRANSCRIPT_LINE = re.compile(r"^\W*(?:user|human|question)\W*:\s*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+_JSON = re.compile(r"\{\s*\"(\w+)\"\s*:\s*(\[?)")
+
+
+def task_answer(messages: Sequence[AnyMessage]) -> str | None:
+    """The answer to a request that is about the chat and not about the library; None for every other."""
+    asked = str(messages[-1].text)
+    system = "\n".join(str(message.text) for message in messages if isinstance(message, SystemMessage))
+    by_system = _is_task(system)
+    if not by_system and not _is_task(asked):
+        return None
+    instruction = system if by_system else asked
+    form = _JSON.search(instruction)
+    title = _title(_first_question(messages, by_system=by_system))
+    if form is None:
+        return title
+    return json.dumps({form[1]: [] if form[2] else title if "title" in form[1].lower() else ""}, ensure_ascii=False)
+
+
+def _is_task(text: str) -> bool:
+    """True for an order to name a chat, or for another task on a transcript of it."""
+    if _TASK.match(text):
+        return True
+    head = text[:_HEAD]
+    names = _TITLE_OF_CHAT.search(head) or (re.search(r"\btitle\b", head) and _TRANSCRIPT.search(text))
+    return bool(names and _ORDER.search(head))
+
+
+def _first_question(messages: Sequence[AnyMessage], *, by_system: bool) -> str:
+    """The question that opened the chat: in the transcript of the request, else the first message of the user."""
+    asked = str(messages[-1].text)
+    history = asked.rpartition("<chat_history>")[2]
+    if line := _TRANSCRIPT_LINE.search(history):
+        return line[1]
+    users = [str(message.text) for message in messages if isinstance(message, HumanMessage)]
+    if len(users) > 1 or by_system:
+        return users[0]
+    return asked.strip().rpartition("\n")[2]
+
+
+def _title(question: str) -> str:
+    asked = question[:_HEAD].encode(errors="replace").decode()  # without halves of surrogate pairs
+    words = (subject_of(asked).phrase or asked).split()[:_WORDS]
+    title = " ".join(words).strip(" .?!:;,\"'")
+    return f"{title[:1].upper()}{title[1:]}" or "Questions to the library"
