@@ -46,7 +46,7 @@ class McpEndpoint:
 
 
 async def serve_stdio(session: Session) -> None:
-    """Serve one agent until its end closes standard input; runs that are unfinished then are paused."""
+    """Serve one agent until it closes standard input; unfinished runs are then paused."""
     jobs = Jobs(NoRegister(), max_active=_ACTIVE, max_waiting=_ACTIVE)
     server = mcp_server(AgentLibrary(session, RunJobs(session, jobs)))
     try:

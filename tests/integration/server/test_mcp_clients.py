@@ -146,7 +146,7 @@ def test_the_models_strings_for_lists_are_read() -> None:
         ({"Authorization": f"Bearer {TOKEN}"}, 200),
     ],
 )
-def test_only_who_may_gets_in(url: str, headers: dict[str, str], status: int) -> None:
+def test_host_origin_and_token_are_checked(url: str, headers: dict[str, str], status: int) -> None:
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
     accepts = {"Accept": "application/json, text/event-stream"}
