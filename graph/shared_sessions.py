@@ -54,7 +54,6 @@ async def shared_session(runtime: Runtime[Any]) -> Session:
         shared.benches[mark] = replace(
             first,
             settings=settings,
-            graphs={},
             _scopes=WeakValueDictionary(),
             _roles={},
             _budgets=WeakValueDictionary(),
