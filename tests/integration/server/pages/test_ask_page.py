@@ -27,7 +27,7 @@ def ask(page: Page, question: str = QUESTION) -> None:
 
 def answered(page: Page, number: int = 1) -> None:
     """Wait for an answer with its citations."""
-    expect(page.locator(f"#turn-{number} a.citation").first).to_be_visible(timeout=20_000)
+    expect(page.locator(f"#turn-{number} a.citation").first).to_be_visible(timeout=60_000)
 
 
 @contextmanager
