@@ -49,6 +49,6 @@ def _check(page: Page, view: str) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_first_paint_is_small(view: str, page: Page, served: ServedProcess) -> None:
     responses: list[Response] = []
-    page.on("response", responses.append)
+    page.on("response", lambda response: responses.append(response))
     page.goto(served.url + view, wait_until="networkidle")
     assert 20_000 < sum(len(response.body()) for response in responses) < _FIRST_PAINT
