@@ -12,12 +12,12 @@ import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, expect
-from tests.integration.server.pages.conftest import Complaints
-from tests.support.served_process import ServedProcess
 
+from tests.integration.server.pages.conftest import Complaints
 from tests.support.event_streams import Gate
 from tests.support.judging_model import FALSE, GOOD, JudgingModel
 from tests.support.openai_server import FakeOpenAI
+from tests.support.served_process import ServedProcess
 
 ROOT = Path(__file__).resolve().parents[4]
 EXPERIMENT = ROOT / "examples" / "exp.json"
@@ -154,7 +154,7 @@ def test_a_paused_run_says_why_and_is_resumed_with_a_larger_limit(page: Page, se
 
 
 @pytest.mark.long
-def test_the_page_of_a_run_goes_on_after_the_server_was_killed(
+def test_the_page_of_a_run_continues_after_the_server_was_killed(
     page: Page, served: ServedProcess, model: FakeOpenAI, complaints: Complaints
 ) -> None:
     complaints.expected.append("net::ERR")
