@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
 
@@ -23,7 +23,7 @@ from ..server_state import ServerState, StateOf
 from ..text_models import FileList
 
 router = APIRouter(tags=["files"])
-_CONTENT: Responses = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
+_CONTENT: Final[Responses] = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
 PageImages = Annotated[bool, Query(description="Put images of the cited PDF pages into the evidence report.")]
 Inline = Annotated[bool, Query(description="Show the evidence report in the browser.")]
 
@@ -35,8 +35,7 @@ async def list_files(run_id: str, state: StateOf) -> FileList:
     versions = [await asyncio.to_thread(ResultFiles.of, record)]
     if await asyncio.to_thread(EditedSentences(state.session.home.runs).of, record["thread_id"]):
         versions.append(await asyncio.to_thread(ResultFiles.of, record, f"{versions[0].stem}.edited"))
-    files = file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")
-    return FileList.model_validate({"files": files})
+    return FileList.model_validate({"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")})
 
 
 @router.get("/runs/{run_id}/files/{name}", responses={**_CONTENT, **problems(404, 409, 502)}, response_class=Response)

@@ -154,7 +154,7 @@ def test_a_paused_run_says_why_and_is_resumed_with_a_larger_limit(page: Page, se
 
 
 @pytest.mark.long
-def test_the_page_of_a_run_goes_on_after_the_server_was_killed(
+def test_the_page_of_a_run_continues_after_the_server_was_killed(
     page: Page, served: ServedProcess, model: FakeOpenAI, complaints: Complaints
 ) -> None:
     complaints.expected.append("net::ERR")
