@@ -53,13 +53,21 @@ def doctor(
                 "version": library.version(),
             }
             done = run_async(_mended(library, settings)) if mend else []
-            record["findings"] = [asdict(finding) for finding in [*done, *examine(library), *_reader(settings)]]
+            checked = [*examine(library), *_retractions(library, settings), *_reader(settings)]
+            record["findings"] = [asdict(finding) for finding in [*done, *checked]]
     if as_json:
         result_json(record)
     else:
         _show(record)
     if any(finding["level"] == "problem" for finding in record["findings"]):
         raise typer.Exit(1)
+
+
+def _retractions(library: Library, settings: Settings) -> list[Problem]:
+    """Retracted papers, and finished texts that cite one."""
+    from ..runs.publication_notices import retraction_problems
+
+    return retraction_problems(library.home, library, allowed=settings.cite_retracted)
 
 
 def _reader(settings: Settings) -> list[Problem]:

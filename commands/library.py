@@ -113,9 +113,13 @@ async def _ingest(
 @papers_app.command("list")
 def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List the papers with their keys."""
+    from ..tools.paper_search import statuses_of
+
     settings, found = resolve(home)
     with command_session(settings, found, create=False, reading=True) as session:
         library = session.library
+        papers = library.papers()
+        statuses = statuses_of(library, papers)
         records: list[dict[str, Any]] = [
             {
                 "key": paper.key,
@@ -125,8 +129,9 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
                 "venue": paper.venue,
                 "chunks": library.chunk_count(paper.key),
                 "source": paper.source,
+                **statuses[paper.key].as_dict(),
             }
-            for paper in library.papers()
+            for paper in papers
         ]
     if as_json:
         result_json(records)
@@ -136,7 +141,7 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
             one_line(record["key"]),
             one_line(_first(record["authors"])),
             str(record["year"] or ""),
-            one_line(record["title"]),
+            one_line(f"{record['status'].upper()}: {record['title']}" if record["status"] else record["title"]),
             str(record["chunks"]),
         ]
         for record in records
@@ -153,8 +158,12 @@ def show_paper(
 ) -> None:
     """Show one paper: metadata, summary, your note, and the tree of its sections with their chunks and pages.
 
+    What 'papers enrich' found is shown with who said it: retractions and corrections, what your .bib lacks, and what
+    differs from it.
+
     Example: citeloom papers show smith2024quantum --text
     """
+    from ..metadata.enriching import stored_metadata
     from ..tools.outline import indexed_text, outline
     from .paper_view import paper_lines, paper_record, text_lines
 
@@ -164,10 +173,11 @@ def show_paper(
         paper, summary, note = library.paper(key), library.summary(key), library.note(key)
         sections = outline(library, key)
         passages = indexed_text(library, key) if text else None
+        known = stored_metadata(session.metadata, paper)
     if as_json:
-        result_json(paper_record(paper, summary, note, sections, passages))
+        result_json(paper_record(paper, summary, note, sections, passages, known))
     else:
-        shown = paper_lines(paper, summary, note, sections) if passages is None else text_lines(paper, passages)
+        shown = paper_lines(paper, summary, note, sections, known) if passages is None else text_lines(paper, passages)
         for line in shown:
             result(line)
 

@@ -13,6 +13,7 @@ from ..models.concurrency import run_async
 from .answer_stream import AnswerStreamView, answer_progress
 from .answer_view import next_steps, show_answer
 from .options import (
+    CiteRetractedOption,
     HomeOption,
     JsonOption,
     MaxCallsOption,
@@ -89,6 +90,7 @@ def research(
     formats: FormatOption = None,
     csl: CslOption = None,
     strict: StrictOption = None,
+    cite_retracted: CiteRetractedOption = None,
     out: OutOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Answer again, without reusing cached answers.")] = False,
     force: ForceOption = False,
@@ -117,6 +119,7 @@ def research(
         "cite_style": cite_style,
         "csl": csl,
         "strict": strict,
+        "cite_retracted": cite_retracted,
         "chat_model": model,
         "chat_base_url": base_url,
         "max_calls": max_calls,

@@ -13,6 +13,7 @@ from ..models.concurrency import run_async
 from ..section_kinds import SECTION_KINDS, SECTIONS, SectionKind
 from .escaping import one_line
 from .options import (
+    CiteRetractedOption,
     HomeOption,
     JsonOption,
     MaxCallsOption,
@@ -130,6 +131,7 @@ def _command(kind: SectionKind) -> Any:
         cite_style: StyleOption = None,
         csl: CslOption = None,
         strict: StrictOption = None,
+        cite_retracted: CiteRetractedOption = None,
         fresh: FreshOption = False,
         force: ForceOption = False,
         model: ModelOption = None,
@@ -146,6 +148,7 @@ def _command(kind: SectionKind) -> Any:
             "cite_style": cite_style,
             "csl": csl,
             "strict": strict,
+            "cite_retracted": cite_retracted,
             "chat_model": model,
             "chat_base_url": base_url,
             "section_words": words,
@@ -169,6 +172,7 @@ def paper(
     cite_style: StyleOption = None,
     csl: CslOption = None,
     strict: StrictOption = None,
+    cite_retracted: CiteRetractedOption = None,
     fresh: FreshOption = False,
     force: ForceOption = False,
     model: ModelOption = None,
@@ -181,7 +185,13 @@ def paper(
 ) -> None:
     """Write all six sections as one durable, resumable run."""
     settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
-    settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    settings |= {
+        "cite_retracted": cite_retracted,
+        "chat_base_url": base_url,
+        "max_calls": max_calls,
+        "max_tokens": max_tokens,
+        "max_cost": max_cost,
+    }
     record = run_async(_write("paper", exp, out, formats, fresh, home, settings, force=force))
     result_json(record) if as_json else _show(record)
     end_unread(record)

@@ -29,9 +29,14 @@ _FEW: Final = 2  # findings of a need that are shown even when they are weak
 
 
 async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]:
-    """The brief for the current state, and a warning for each piece of evidence that is gone."""
+    """The brief for the current state, and a warning for each piece of evidence that is gone or each retracted paper.
+
+    Evidence from a retracted paper is left out unless the settings let it be cited.
+    """
     evidence = [Evidence.from_dict(record) for record in worth_showing(visible_evidence(state), state, session)]
     sources, gone = await asyncio.to_thread(sources_for, session.library, evidence)
+    sources, retracted = await asyncio.to_thread(citable_sources, session, sources)
+    gone += retracted
     known = set(state.get("warnings", []))
     lost = [warning for warning in gone if warning not in known]
     if "question" in state:
@@ -184,6 +189,20 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
         passage = passage_of(moved, chunk, by_id)
         sources.append(Source(moved, library.paper(item.key), chunk.text, chunk.category, passage))
     return sources, lost
+
+
+def citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
+    """The sources that may be cited, and a warning for each retracted paper; blocks."""
+    papers = {source.paper.key: source.paper for source in sources}
+    statuses = session.metadata.statuses(papers.values())
+    retracted = {key: status for key, status in sorted(statuses.items()) if status.retracted}
+    allowed = session.settings.cite_retracted
+    outcome = "read, and may be cited, as you allow" if allowed else "read, but not cited (--cite-retracted allows it)"
+    warnings = [
+        f"Retracted paper: {key} was {outcome}. {status.retraction_line()}" for key, status in retracted.items()
+    ]
+    kept = [source for source in sources if allowed or source.paper.key not in retracted]
+    return kept, warnings
 
 
 def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from langgraph.runtime import Runtime
@@ -32,6 +34,7 @@ from ..roles.inputs import Brief
 from ..roles.protocols import AnswerRoles, Roles
 from ..stores.home import Home
 from ..stores.library import Library
+from ..stores.metadata_store import MetadataStore
 from ..stores.read_only_copy import discard_copy
 from ..tools import TOOL_SPECS, EvidenceLimits
 
@@ -141,6 +144,11 @@ class Session:
     def with_all_settings(self, settings: Settings) -> Session:
         """The same session with these settings in place of its own."""
         return replace(self, settings=settings, graphs={}, _budgets={}, _roles={})
+
+    @cached_property
+    def metadata(self) -> MetadataStore:
+        """What services said of the papers, with retractions and corrections."""
+        return MetadataStore(self.home.metadata)
 
     @property
     def closed(self) -> bool:
@@ -318,7 +326,21 @@ def create_session(
     except BaseException:
         journal.close()
         raise
-    return Session(settings, home, library, journal, loaded, chat_model)
+    session = Session(settings, home, library, journal, loaded, chat_model)
+    if settings.retraction_watch is not None:
+        _import_retractions(session, settings.retraction_watch, on_notice)
+    return session
+
+
+def _import_retractions(session: Session, file: Path, on_notice: Callable[[str], None] | None) -> None:
+    """Import Retraction Watch's file if it is new; without a usable one what was imported before still counts."""
+    from ..metadata.retraction_watch import import_retraction_watch
+
+    try:
+        import_retraction_watch(session.metadata, file.expanduser())
+    except InputError as error:
+        if on_notice is not None:
+            on_notice(f"Warning: {error}")
 
 
 def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:
