@@ -1,7 +1,7 @@
 """How well papers are told from near misses: the real papers' entries, as a service might show them or their like.
 
-Every paper is looked for among the works of all the others and one altered form of its own work. The altered forms that
-still are the paper should be found; near misses (an erratum, a part two, a preprint where the article is meant) must not.
+Every paper is looked for among the works of all the others and an altered form of its own work. Altered forms that
+still are the paper should be found; near misses (an erratum, a part two, a preprint of the article) must not.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from typing import Final
 from bench.papers import ROOT
 from citeloom.documents import Paper
 from citeloom.documents.bibliography import read_bibliography
-from citeloom.metadata import matching
-from citeloom.metadata.matching import SURE, match_paper
+from citeloom.metadata.matching import PREPRINT_SERVER, match_paper
 from citeloom.metadata.work import Author, Work, field_text
 
 Altered = Callable[[Work], Sequence[Work]]
-_SWEEP: Final = (0.80, 0.85, 0.90, 0.95, 0.98)
 _REPLACED: Final = "porcelain"
 _OTHERS: Final = (Author("Ada Lovelace", "Lovelace"), Author("Charles Babbage", "Babbage"))
 
@@ -74,7 +72,8 @@ NEAR: Final[dict[str, Altered]] = {
     "one word more": _titled(lambda title: f"{_REPLACED.capitalize()} {title}"),
     "by others": lambda work: [replace(work, authors=_OTHERS)],
     "four years later": lambda work: [replace(work, year=(work.year or 2000) + 4)],
-    "its preprint alone": lambda work: [_preprint(work)],
+    # Of a paper whose entry names a preprint server, that is no near miss.
+    "its preprint alone": lambda work: [] if PREPRINT_SERVER.search(work.venue) else [_preprint(work)],
     "nothing of it": lambda _: [],
 }
 
@@ -86,39 +85,28 @@ def measure() -> None:
         print(f"skipped, since there is no {file} (set CITELOOM_SHARED)")
         return
     papers = list(read_bibliography(file).papers.values())
-    print("| what the service has | papers | right | wrong | unsure | none |\n|---|---|---|---|---|---|")
+    print(
+        "| what the service has | papers | right | wrong | unsure | none | similarity |\n|---|---|---|---|---|---|---|"
+    )
     for label, altered in (*SAME.items(), *NEAR.items()):
-        counts = _outcomes(papers, altered)
+        counts, similarities = _outcomes(papers, altered)
         cells = " | ".join(str(counts[name]) for name in ("right", "wrong", "unsure", "none"))
-        print(f"| {label} | {len(papers)} | {cells} |")
-    print("\n| sure from | found of those that are the paper | wrongly taken |\n|---|---|---|")
-    for threshold in _SWEEP:
-        print(f"| {threshold:.2f} | {_taken(papers, SAME, threshold, 'right')} | {_wrong(papers, threshold)} |")
+        ends = f"{min(similarities):.2f} to {max(similarities):.2f}" if similarities else ""
+        print(f"| {label} | {len(papers)} | {cells} | {ends} |", flush=True)
 
 
-def _outcomes(papers: Sequence[Paper], altered: Altered) -> Counter[str]:
+def _outcomes(papers: Sequence[Paper], altered: Altered) -> tuple[Counter[str], list[float]]:
+    """How the papers fare, and the similarities of the best candidates."""
     works = [_work(paper) for paper in papers]
     counts: Counter[str] = Counter()
+    similarities: list[float] = []
     for paper, own in zip(papers, works, strict=True):
-        others = [work for work in works if work is not own]
-        found = match_paper(paper, [*altered(own), *others])
+        found = match_paper(paper, [*altered(own), *(work for work in works if work is not own)])
         right = found.best is not None and found.best.work.doi == own.doi and altered not in NEAR.values()
         taken = "right" if right else "wrong"
         counts[{"same": taken, "unsure": "unsure", "different": "none"}[found.verdict]] += 1
-    return counts
-
-
-def _taken(papers: Sequence[Paper], forms: dict[str, Altered], threshold: float, outcome: str) -> str:
-    before, matching.SURE = matching.SURE, threshold  # type: ignore[misc]
-    try:
-        counts = [_outcomes(papers, altered)[outcome] for altered in forms.values()]
-    finally:
-        matching.SURE = before  # type: ignore[misc]
-    return f"{sum(counts)} of {len(papers) * len(forms)}{' (in force)' if threshold == SURE else ''}"
-
-
-def _wrong(papers: Sequence[Paper], threshold: float) -> str:
-    return _taken(papers, {**SAME, **NEAR}, threshold, "wrong").removesuffix(" (in force)")
+        similarities += [found.best.similarity] if found.best else []
+    return counts, similarities
 
 
 def _work(paper: Paper) -> Work:

@@ -69,7 +69,7 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
     "veryshorttitle": ((1, 0), _title_words),
     "year": ((), lambda fields: str(fields.year or "")),
     "shortyear": ((), lambda fields: str(fields.year or "")[-2:]),
-    "journal": ((), lambda fields: "".join(_words(fields.venue))),
+    "journal": ((), lambda fields: " ".join(_words(fields.venue))),
     "type": ((), lambda fields: fields.kind),
 }
 FILTERS: Final[Mapping[str, Callable[..., str]]] = {

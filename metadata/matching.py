@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from ..documents import Paper
@@ -35,9 +36,12 @@ _OTHER_WORK: Final = frozenset(
     "protocol part parts correction erratum corrigendum reply response comment comments supplement appendix volume ii "
     "iii iv demo tutorial poster abstract thesis preview".split()
 )
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_WORD = re.compile(r"[^\W_]+")
+_APOSTROPHE = re.compile(r"['’ʼ]")
 _BRACKETED = re.compile(r"\s*\[[^\[\]]{0,80}\]\s*$")
-_SERVER = re.compile(r"arxiv|biorxiv|medrxiv|chemrxiv|psyarxiv|preprint|ssrn|research square|osf|zenodo", re.IGNORECASE)
+PREPRINT_SERVER = re.compile(
+    r"arxiv|biorxiv|medrxiv|chemrxiv|psyarxiv|preprint|ssrn|research square|osf|zenodo", re.IGNORECASE
+)
 _LEAST_WORDS: Final = 3
 _MOST_TITLE: Final = 600
 
@@ -113,9 +117,10 @@ def title_similarity(one: str, other: str) -> float:
     return max(whole, _without_subtitle(one, other))
 
 
+@lru_cache(maxsize=4096)
 def _plain_title(title: str) -> str:
     text = _BRACKETED.sub("", _RETRACTED_TITLE.sub("", title[:_MOST_TITLE]))
-    plain = unicodedata.normalize("NFKD", text.casefold().replace("&", " and "))
+    plain = unicodedata.normalize("NFKD", _APOSTROPHE.sub("", text.casefold()).replace("&", " and "))
     return " ".join(_WORD.findall("".join(sign for sign in plain if not unicodedata.combining(sign))))
 
 
@@ -126,16 +131,16 @@ def _content(plain: str) -> list[str]:
 
 def _word_similarity(first: Sequence[str], second: Sequence[str]) -> float:
     """Exact words count fully and misspelt ones nearly so; each other word of either title takes a fifth."""
-    left = list(second)
+    left = dict(enumerate(second))
     score, places = 1.0, []
     for word in first:
-        found = next((other for other in left if other == word), None)
-        if found is None:
-            found = next((other for other in left if _misspelt(word, other)), None)
-            score *= 0.97 if found is not None else 0.8
-        if found is not None:
-            left.remove(found)
-            places.append(second.index(found))
+        place = next((place for place, other in left.items() if other == word), None)
+        if place is None:
+            place = next((place for place, other in left.items() if _misspelt(word, other)), None)
+            score *= 0.97 if place is not None else 0.8
+        if place is not None:
+            del left[place]
+            places.append(place)
     score *= 0.8 ** len(left)
     return score * (0.98 if places == sorted(places) else 0.9)
 
@@ -204,11 +209,11 @@ def _year_factor(mine: int | None, theirs: int | None, against: list[str]) -> fl
 def _kind_factor(paper: Paper, work: Work, against: list[str]) -> float:
     if not paper.venue:
         return 1.0
-    named_preprint = bool(_SERVER.search(paper.venue))
+    named_preprint = bool(PREPRINT_SERVER.search(paper.venue))
     if work.is_preprint and not named_preprint:
         against.append(f"it is a preprint, the paper is in {paper.venue}")
         return 0.85
-    if named_preprint and work.kind and not work.is_preprint and not _SERVER.search(work.venue):
+    if named_preprint and work.kind and not work.is_preprint and not PREPRINT_SERVER.search(work.venue):
         against.append(f"it is in {work.venue or 'a journal'}, the paper is in {paper.venue}")
         return 0.85
     return 1.0

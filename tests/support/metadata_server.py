@@ -1,7 +1,7 @@
-"""Crossref, DataCite, OpenAlex and Semantic Scholar on one local server, in the formats that they document, with faults.
+"""Crossref, DataCite, OpenAlex and Semantic Scholar on one local server, in their documented formats, with faults.
 
-Each service has a path of its own (`/crossref/works/...`). Works are given once, as `ServedWork`, and every service shows
-them in its own format. A `Fault` is played instead of the next answer of a service.
+Each service has a path of its own (`/crossref/works/...`). Works are given once, as `ServedWork`, and every service
+shows them in its own format. A `Fault` is played instead of the next answer of a service.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,8 +19,9 @@ from tests.support.sample_library import SAMPLES, THREE
 KEY = "obrien2019seeds"
 RETRACTED = replace(SEEDS, updates=(("retraction", "10.5555/notice", (2024, 6, 4), "publisher"),))
 CSV = (
-    "Record ID,Title,Subject,Institution,Journal,Publisher,Country,Author,URLS,ArticleType,RetractionDate,RetractionDOI,"
-    "RetractionPubMedID,OriginalPaperDate,OriginalPaperDOI,OriginalPaperPubMedID,RetractionNature,Reason,Paywalled,Notes\n"
+    "Record ID,Title,Subject,Institution,Journal,Publisher,Country,Author,URLS,ArticleType,RetractionDate,"
+    "RetractionDOI,RetractionPubMedID,OriginalPaperDate,OriginalPaperDOI,OriginalPaperPubMedID,RetractionNature,"
+    "Reason,Paywalled,Notes\n"
 )
 
 
@@ -228,8 +229,17 @@ def test_a_damaged_file_is_named_with_its_remedy(citeloom: Citeloom, home: Path)
     assert done.code == 2 and "metadata.sqlite: cannot be read" in done.err and "Move it away" in done.err
 
 
-def test_a_read_only_home_shows_it(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
+def test_a_read_only_home_shows_it(
+    citeloom: Citeloom, home: Path, services: MetadataServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     enrich(citeloom, home, services)
-    assert (
-        json.loads(citeloom("papers", "show", KEY, "--home", home, "--json").out)["metadata"]["status"] == "retracted"
+    before = {path: path.stat().st_mtime_ns for path in home.glob("metadata.sqlite*")}
+    allowed = os.access
+    monkeypatch.setattr(
+        "os.access",
+        lambda path, mode: allowed(path, mode) and not (mode == os.W_OK and Path(path).is_relative_to(home)),
     )
+    Path("watch.csv").write_text(CSV + row("10.9999/else"), encoding="utf-8")
+    done = citeloom("papers", "show", KEY, "--home", home, "--json", RETRACTION_WATCH="watch.csv")
+    assert "working on a private copy" in done.err and done.json["metadata"]["status"] == "retracted"
+    assert before == {path: path.stat().st_mtime_ns for path in home.glob("metadata.sqlite*")}
