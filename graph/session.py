@@ -7,7 +7,7 @@ uses the process's shared session, opened on first use with the settings of its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from langgraph.runtime import Runtime
 
 from ..config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
-from ..documents import Chunk
+from ..documents import Chunk, Paper
 from ..errors import InputError
 from ..models.chat_caller import ChatCaller
 from ..models.context_registry import Contexts
@@ -149,6 +149,12 @@ class Session:
     def metadata(self) -> MetadataStore:
         """What services said of the papers, with retractions and corrections."""
         return MetadataStore(self.home.metadata)
+
+    def completed(self, papers: Sequence[Paper]) -> list[Paper]:
+        """The papers with what services know and their entries lack, for references; blocks."""
+        from ..metadata.completed_entries import completed_papers
+
+        return completed_papers(self.metadata, papers) if self.home.metadata.is_file() else list(papers)
 
     @property
     def closed(self) -> bool:

@@ -20,7 +20,7 @@ from ..stores.home import Home
 from ..stores.metadata_store import MetadataStore
 from .bib_entry import append_entries, bib_entry, bib_of, write_durably
 from .citation_keys import KeyFields, KeyPattern
-from .enriching import keep_said
+from .enriching import NOT_OF_THE_REGISTRAR, REGISTRARS, keep_said
 from .matching import SURE, compare
 from .open_access import DownloadError, download_pdf
 from .services import Said, Services
@@ -135,12 +135,15 @@ async def look_up(services: Services, identifier: Identifier, known: KnownPapers
 
 
 def merged(works: Sequence[Work], doi: str) -> Work:
-    """One work from what several services say: each field from the first that gives it, most authoritative first."""
+    """One work from what several services say: each field from the first that gives it, most authoritative first.
+
+    What describes the publication is the registrar's alone, if it answered: others may mean the article of a preprint.
+    """
     first = works[0]
-    names = ("authors", "year", "venue", "volume", "issue", "pages", "publisher", "kind", "abstract", "open_access")
+    names = set(NOT_OF_THE_REGISTRAR)
+    if first.service not in REGISTRARS:
+        names |= {"authors", "year", "venue", "volume", "issue", "pages", "publisher", "kind"}
     values = {name: next(filter(None, (getattr(work, name) for work in works)), getattr(first, name)) for name in names}
-    if first.is_preprint:
-        values["volume"] = values["issue"] = values["pages"] = ""  # those of the article that it became
     return replace(first, doi=doi, **values)
 
 

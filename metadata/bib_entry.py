@@ -33,7 +33,7 @@ _VENUE_FIELD: Final = {
     "phdthesis": "school",
     "techreport": "institution",
 }
-_PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
+PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
 
 
 def bib_entry(work: Work, key: str) -> str:
@@ -48,7 +48,7 @@ def bib_entry(work: Work, key: str) -> str:
         _VENUE_FIELD.get(entry_type, "howpublished"): as_latex(venue),
         "volume": as_latex(work.volume),
         "number": as_latex(work.issue),
-        "pages": as_latex(_PAGES.sub(r"\1--\2", work.pages)),
+        "pages": as_latex(PAGES.sub(r"\1--\2", work.pages)),
         "publisher": as_latex(work.publisher) if entry_type in ("book", "incollection", "inproceedings") else "",
         "doi": re.sub(r"[{}\\]", "", work.doi),
         "eprint": arxiv,

@@ -26,7 +26,11 @@ from .services import Said, Services
 
 Outcome = Literal["known", "found", "unsure", "not-found", "failed"]
 
+REGISTRARS: Final = frozenset({CROSSREF, DATACITE})
 PRECEDENCE: Final = (CROSSREF, DATACITE, OPENALEX, SEMANTIC_SCHOLAR)
+# What describes the publication is taken from the agency that registered the DOI, where it answers: others keep one
+# record for preprint and article.
+NOT_OF_THE_REGISTRAR: Final = frozenset({"abstract", "citations", "open_access"})
 # OpenAlex counts citations from the most sources; Crossref only those of its members.
 _OF_CITATIONS: Final = (OPENALEX, SEMANTIC_SCHOLAR, CROSSREF, DATACITE)
 _COMPARED: Final = ("title", "authors", "year", "venue", "doi")
@@ -162,11 +166,16 @@ def stored_metadata(store: MetadataStore, paper: Paper) -> StoredMetadata:
 
 def missing_fields(paper: Paper, statements: Sequence[Statement]) -> list[KnownField]:
     """What the services know and the paper's entry does not say, each from the most authoritative service."""
-    said = _by_field(statements)
     own = _own_fields(paper)
+    registered = any(item.service in REGISTRARS for item in statements)
+    counting = [
+        item
+        for item in statements
+        if item.field in NOT_OF_THE_REGISTRAR or item.service in REGISTRARS or not registered
+    ]
     return [
         KnownField(name, given.value, given.service, given.said_at)
-        for name, given in sorted((name, _first(name, by_service)) for name, by_service in said.items())
+        for name, given in sorted((name, _first(name, by_service)) for name, by_service in _by_field(counting).items())
         if name not in own
     ]
 

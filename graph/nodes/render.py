@@ -188,7 +188,8 @@ async def layout_page(
     title = brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
     linked = [pandoc_place(citation, for_pandoc) for citation in own]
     source = manuscript(for_pandoc.text, [*for_pandoc.places, *filter(None, linked)], title=title)
-    return RenderedPage(final, title, style, shown, [cited[key] for key in shown.keys], traces, own, flags, source)
+    papers = await asyncio.to_thread(session.completed, [cited[key] for key in shown.keys])
+    return RenderedPage(final, title, style, shown, papers, traces, own, flags, source)
 
 
 async def references_of(

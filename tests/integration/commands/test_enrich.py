@@ -174,3 +174,14 @@ def test_a_folder_cannot_have_the_address_sent_to_its_own_server(
 def test_an_unknown_key_asks_nobody(citeloom: Citeloom, home: Path, services: MetadataServer) -> None:
     done = citeloom("papers", "enrich", "nobody2000", "--home", home, **services.settings())
     assert (done.code, services.requests) == (2, []) and "nobody2000" in done.err
+
+
+def test_references_are_completed_and_the_users_own_fields_stay(
+    citeloom: Citeloom, home: Path, exp: Path, services: MetadataServer
+) -> None:
+    citeloom("papers", "enrich", "obrien2019seeds", "--home", home, **services.settings())
+    done = citeloom("discussion", "--exp", exp, "--home", home, "--out", "out", "--json")
+    reference = next(item for item in done.json["references"] if item["key"] == "obrien2019seeds")
+    assert reference["doi"] == SEEDS.doi and "12 (3)" in reference["text"]
+    entry = Path("out/discussion.bib").read_text(encoding="utf-8")
+    assert "title   = {How Many Seeds? {R}un-to-Run" in entry and "volume = {12}" in entry
