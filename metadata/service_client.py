@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from ..errors import CiteloomError, ExitCode
+from ..errors import CiteloomError
 from ..key_trust import host_of
 from ..models.http.clock import Clock, SystemClock
 from ..models.http.failures import (
@@ -53,7 +53,6 @@ _SAID: Final[Mapping[FailureKind, str]] = {
 class ServiceError(CiteloomError):
     """A metadata service gave no usable answer; what others said and what was stored before stays."""
 
-    exit_code: ExitCode = 1  # type: ignore[misc]
     retryable = True
     default_help = "Run the same command again later; answers that came are in the cache."
 

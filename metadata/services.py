@@ -134,14 +134,14 @@ async def open_services(
     """
     import httpx
 
-    wanted = _wanted(settings)
+    addresses = {name: service_address(settings, name) for name in _wanted(settings)}
     clock = clock or SystemClock()
     timeout = httpx.Timeout(settings.request_timeout, connect=min(_CONNECT_TIMEOUT, settings.request_timeout))
     async with httpx.AsyncClient(timeout=timeout, follow_redirects=False) as http:
         services = Services({}, store, http, clock)
-        for name in wanted:
+        for name, address in addresses.items():
             services.clients[name] = ServiceClient(
-                service_address(settings, name),
+                address,
                 store,
                 http,
                 max_age=-1 if refresh else settings.metadata_days * _SECONDS_OF_A_DAY,
@@ -155,7 +155,11 @@ async def open_services(
 
 def service_address(settings: Settings, service: MetadataService) -> ServiceAddress:
     """Address, key and manners for a service; raises `ConfigurationError` for a key that may not be sent there."""
+    from ..models.factory import check_url
+
     url, key, mailto = settings.service_endpoint(service)
+    setting = f"{service}_base_url"
+    check_url(url, f"CITELOOM_{setting.upper()}", str(type(settings).model_fields[setting].default))
     secret = key.get_secret_value() if key is not None else ""
     private = {"mailto": mailto} if mailto and service in ("crossref", "openalex") else {}
     headers = {"User-Agent": _user_agent(mailto if service == "crossref" else "")}

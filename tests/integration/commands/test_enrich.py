@@ -185,3 +185,19 @@ def test_references_are_completed_and_the_users_own_fields_stay(
     assert reference["doi"] == SEEDS.doi and "12 (3)" in reference["text"]
     entry = Path("out/discussion.bib").read_text(encoding="utf-8")
     assert "title   = {How Many Seeds? {R}un-to-Run" in entry and "volume = {12}" in entry
+
+
+@pytest.mark.parametrize(
+    "address", ["ftp://127.0.0.1/", "http://ada:secret@127.0.0.1/", "http://127.0.0.1/?key=secret"]
+)
+def test_an_address_that_is_none_or_holds_a_secret_is_refused(citeloom: Citeloom, home: Path, address: str) -> None:
+    done = citeloom("papers", "enrich", "--home", home, CROSSREF_BASE_URL=address)
+    assert (done.code, done.out) == (2, "") and "CITELOOM_CROSSREF_BASE_URL" in done.err and "secret" not in done.err
+
+
+def test_services_that_cannot_be_reached_are_named_once(citeloom: Citeloom, home: Path) -> None:
+    with MetadataServer() as stopped:
+        pass
+    done = citeloom("papers", "enrich", "--home", home, **stopped.settings())
+    assert done.code == 4 and done.out.count("not looked up, since no service answered.") == 3
+    assert done.err.count("Failed: Crossref (127.0.0.1:") == 1 and "cannot be reached" in done.err
