@@ -110,19 +110,22 @@ async def _add(
     from ..metadata.adding import KnownPapers, bibs_in_use
     from ..metadata.citation_keys import KeyPattern
     from ..metadata.services import hosts_asked, open_services
+    from ..stores.lock import run_lock
 
     pattern = KeyPattern(settings.citation_key)
     records: list[dict[str, Any]] = []
     with command_session(settings, home) as session:
-        bibs = await asyncio.to_thread(bibs_in_use, session.home, bib)
-        papers = await asyncio.to_thread(session.library.papers)
-        known = await asyncio.to_thread(KnownPapers.of, papers, session.metadata, bibs)
-        async with open_services(settings, session.metadata, offline=offline) as services:
-            if not offline:
-                notice(f"Asking {hosts_asked(settings)} about {counted(len(identifiers), 'paper')}.")
-            for identifier in identifiers:
+        # Keys are chosen by what is there, so two processes must not add at once.
+        async with run_lock(session.home, "add", lambda _: notice("Another process is adding papers; waiting for it.")):
+            bibs = await asyncio.to_thread(bibs_in_use, session.home, bib)
+            papers = await asyncio.to_thread(session.library.papers)
+            known = await asyncio.to_thread(KnownPapers.of, papers, session.metadata, bibs)
+            async with open_services(settings, session.metadata, offline=offline) as services:
+                if not offline:
+                    notice(f"Asking {hosts_asked(settings)} about {counted(len(identifiers), 'paper')}.")
                 one = _AddOne(settings, session, services, bib, download=download, anyway=anyway, offline=offline)
-                records.append(await one.run(identifier, known, pattern))
+                for identifier in identifiers:
+                    records.append(await one.run(identifier, known, pattern))
     return records
 
 

@@ -7,7 +7,7 @@ uses the process's shared session, opened on first use with the settings of its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -18,6 +18,7 @@ from langgraph.runtime import Runtime
 
 from ..config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from ..documents import Chunk, Paper
+from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..models.chat_caller import ChatCaller
 from ..models.context_registry import Contexts
@@ -149,6 +150,11 @@ class Session:
     def metadata(self) -> MetadataStore:
         """What services said of the papers, with retractions and corrections."""
         return MetadataStore(self.home.metadata)
+
+    def retracted(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
+        """The retracted ones among these papers with what is known of them, by key; blocks."""
+        statuses = self.metadata.statuses(papers)
+        return {key: status for key, status in sorted(statuses.items()) if status.retracted}
 
     def completed(self, papers: Sequence[Paper]) -> list[Paper]:
         """The papers with what services know and their entries lack, for references; blocks."""
@@ -343,7 +349,7 @@ def _import_retractions(session: Session, file: Path, on_notice: Callable[[str],
     from ..metadata.retraction_watch import import_retraction_watch
 
     try:
-        import_retraction_watch(session.metadata, file.expanduser())
+        import_retraction_watch(session.metadata, file.expanduser(), on_notice)
     except InputError as error:
         if on_notice is not None:
             on_notice(f"Warning: {error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -25,15 +25,17 @@ _DATE = re.compile(
 _HELP: Final = "Download it again from Retraction Watch, or correct CITELOOM_RETRACTION_WATCH."
 
 
-def import_retraction_watch(store: MetadataStore, file: Path) -> bool:
+def import_retraction_watch(store: MetadataStore, file: Path, on_notice: Callable[[str], None] | None = None) -> bool:
     """Replace the notices of Retraction Watch by those of the file, unless it was imported as it is; blocks.
 
-    Returns whether it was imported now. Raises `InputError` if it is missing, too large or not such a file; what was
-    imported before then stays.
+    `on_notice` is called before the import, which takes seconds. Returns whether there was one. Raises `InputError` if
+    the file is missing, too large or another one; what was imported before then stays.
     """
     stamp = _stamp(file)
     if store.file_stamp(RETRACTION_WATCH) == stamp:
         return False
+    if on_notice is not None:
+        on_notice(f"Importing {file}; this is done once for each version of the file.")
     try:
         with file.open(encoding="utf-8-sig", errors="replace", newline="") as opened:
             store.replace_notices(RETRACTION_WATCH, read_notices(opened, str(file)), stamp)

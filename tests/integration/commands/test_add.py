@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from citeloom.documents.bibliography import read_bibliography
 from tests.integration.commands.conftest import Citeloom
+from tests.support.cli_process import CLI, environment
 from tests.support.metadata_server import Fault, MetadataServer, ServedWork
 from tests.support.plain_pdf import Line, write_pdf
 
@@ -179,6 +182,30 @@ def test_links_into_the_users_network_are_not_followed(
     services.works[QUAILS.doi] = replace(QUAILS, pdf="https://192.168.1.1/admin.pdf")
     done = citeloom("add", QUAILS.doi, "--download", "--home", home, "--json", **services.settings())
     assert "is no public https address" in done.json["papers"][0]["why"]
+
+
+@pytest.mark.parametrize(("answer", "outcome"), [("y", "added with its PDF"), ("n", "only its abstract is indexed")])
+def test_on_a_terminal_the_user_is_asked(
+    home: Path, services: MetadataServer, tmp_path: Path, answer: str, outcome: str
+) -> None:
+    child = pexpect.spawn(
+        sys.executable,
+        [str(CLI), "add", QUAILS.doi, "--home", str(home)],
+        cwd=str(tmp_path),
+        env=environment(services.settings()),
+        dimensions=(24, 160),
+        encoding="utf-8",
+        timeout=60,
+    )
+    try:
+        child.expect_exact(f"Download {services.url}/files/quails.pdf (OpenAlex)?")
+        assert not services.asked("files")
+        child.sendline(answer)
+        child.expect_exact(outcome)
+        child.expect_exact(pexpect.EOF)
+    finally:
+        child.close(force=True)
+    assert len(services.asked("files")) == (answer == "y")
 
 
 def test_a_new_home_is_made(citeloom: Citeloom, tmp_path: Path, services: MetadataServer) -> None:

@@ -159,6 +159,17 @@ def test_an_answer_does_not_cite_it_either(citeloom: Citeloom, home: Path, servi
     assert KEY not in cited(citeloom(*question, "--fresh").json)
 
 
+def test_a_question_that_only_a_retracted_paper_answers_is_not_answered(
+    citeloom: Citeloom, home: Path, services: MetadataServer
+) -> None:
+    question = ("research", "How does the variance between seeds change small classifiers?", "--home", home, "--json")
+    assert cited(citeloom(*question, "--papers", KEY).json) == {KEY}
+    enrich(citeloom, home, services)
+    done = citeloom(*question, "--papers", KEY, "--fresh")
+    assert (done.json["outcome"], done.json["citations"]) == ("nothing", [])
+    assert any(f"Retracted paper: {KEY} was read, but not cited" in warning for warning in done.json["warnings"])
+
+
 def test_a_paused_run_resumes_after_a_retraction(
     citeloom: Citeloom, home: Path, exp: Path, services: MetadataServer, server: FakeOpenAI
 ) -> None:
@@ -201,7 +212,11 @@ def test_retraction_watch_is_read_once_per_version_and_without_any_request(
     asked = len(services.requests)
     file = Path("retraction_watch.csv")
     file.write_text(CSV + row("10.9999/else") + row(SEEDS.doi.upper()), encoding="utf-8")
-    shown = citeloom("papers", "show", KEY, "--home", home, RETRACTION_WATCH=str(file)).out
+    first = citeloom("papers", "show", KEY, "--home", home, RETRACTION_WATCH=str(file))
+    assert "Importing retraction_watch.csv; this is done once" in first.err
+    again = citeloom("papers", "show", KEY, "--home", home, RETRACTION_WATCH=str(file))
+    assert "Importing" not in again.err and again.out == first.out
+    shown = first.out
     assert "Retracted on 2024-06-04 (Retraction Watch): https://doi.org/10.5555/notice; Error in Data" in shown
     assert statuses(citeloom, home)[KEY] == "retracted"  # kept without the setting
     file.write_text(CSV + row(SEEDS.doi) + row(SEEDS.doi, "Reinstatement", "9/9/2025 0:00"), encoding="utf-8")
