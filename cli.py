@@ -12,10 +12,12 @@ try:
     import typer
 
     from citeloom.commands import (
+        add,
         chat,
         contradictions,
         conversations,
         doctor,
+        enrich,
         library,
         mcp,
         research,
@@ -58,6 +60,8 @@ app = typer.Typer(
     "to resume; 4 done, but some inputs were refused, nothing could be judged, or a check failed.",
 )
 library.register(app)
+enrich.register(app)
+add.register(app)
 search.register(app)
 contradictions.register(app)
 verify.register(app)

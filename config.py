@@ -54,6 +54,7 @@ CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 PdfReader = Literal["pdf-oxide", "opendataloader"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer"]
+MetadataService = Literal["crossref", "datacite", "openalex", "semantic_scholar"]
 
 EXTRACTIVE = "extractive"
 LOCAL_EMBEDDING = "local"
@@ -255,6 +256,36 @@ class Settings(BaseSettings):
         "pdf-oxide", description="The PDF reader; 'opendataloader' needs the extra of that name, and Java."
     )
 
+    metadata_services: list[MetadataService] = Field(
+        ["crossref", "datacite", "openalex", "semantic_scholar"],
+        description="Services that 'papers enrich' and 'add' ask, as a JSON list; nothing else asks them.",
+    )
+    metadata_mailto: str = Field(
+        "",
+        max_length=200,
+        pattern=r"^([^\s@<>()\"]+@[^\s@<>()\"]+)?$",
+        description="Your email address for the polite pools of Crossref and OpenAlex; not set: none is sent.",
+    )
+    metadata_days: float = Field(
+        7, ge=0, le=3650, description="Days for which an answer of a metadata service is taken from the cache."
+    )
+    crossref_base_url: str = Field("https://api.crossref.org", description="Address of Crossref's REST API.")
+    datacite_base_url: str = Field("https://api.datacite.org", description="Address of DataCite's REST API.")
+    openalex_base_url: str = Field("https://api.openalex.org", description="Address of OpenAlex's API.")
+    openalex_api_key: ApiKey | None = Field(None, description="Key for OpenAlex; without one it answers few requests.")
+    semantic_scholar_base_url: str = Field(
+        "https://api.semanticscholar.org/graph/v1", description="Address of Semantic Scholar's Graph API."
+    )
+    semantic_scholar_api_key: ApiKey | None = Field(None, description="Key for Semantic Scholar.")
+    retraction_watch: Path | None = Field(None, description="Retraction Watch's CSV file of retractions.")
+    cite_retracted: bool = Field(False, description="Let sections and answers cite retracted papers.")
+    citation_key: str = Field(
+        "auth.lower + year + veryshorttitle.lower",
+        min_length=1,
+        max_length=300,
+        description="Pattern for the keys of papers added by identifier, in Better BibTeX's terms.",
+    )
+
     _set: dict[str, str] = PrivateAttr(default_factory=dict)
     _own: dict[str, str] = PrivateAttr(default_factory=dict)
     _vouched: frozenset[str] = PrivateAttr(default=frozenset())
@@ -312,6 +343,16 @@ class Settings(BaseSettings):
         key = self._key_for("embedding_base_url", ["embedding_api_key"])
         return self.embedding_model, self.embedding_base_url, key
 
+    def service_endpoint(self, service: MetadataService) -> tuple[str, SecretStr | None, str]:
+        """Base URL, key and contact address for a metadata service; raises like `role_endpoint`.
+
+        The contact address is only for a service that the user named, not one that a folder did.
+        """
+        setting = f"{service}_base_url"
+        keys = [name for name in (f"{service}_api_key",) if name in type(self).model_fields]
+        trusted = is_own(self.origin(setting)) or not is_own(self.origin("metadata_mailto"))
+        return getattr(self, setting), self._key_for(setting, keys), self.metadata_mailto if trusted else ""
+
     def key_marks(self, roles: Collection[RoleName]) -> list[str]:
         """Marks stored with a run to resume it with the same keys at the same addresses, without revealing them."""
         used = (self.role_endpoint(role) for role in roles)
@@ -325,7 +366,8 @@ class Settings(BaseSettings):
     def _key_for(self, setting: str, names: list[str]) -> SecretStr | None:
         """The first of the keys that is set, else OpenAI's; raises `ConfigurationError` if it may not be sent."""
         url: str = getattr(self, setting)
-        address = Address(url, setting, self.origin(setting), self._own.get(setting, OPENAI_BASE_URL))
+        usual = type(self).model_fields[setting].default or OPENAI_BASE_URL
+        address = Address(url, setting, self.origin(setting), self._own.get(setting, usual))
         named = next((name for name in names if getattr(self, name) is not None), None)
         if named is not None:
             key = Key(getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named))

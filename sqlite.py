@@ -23,10 +23,14 @@ def cites(column: str) -> str:
 
 
 class RegisterFile:
-    """The file at `path` with the tables of `schema`, created if missing; blocking and thread-safe."""
+    """The file at `path` with the tables of `schema`, created if missing; blocking and thread-safe.
 
-    def __init__(self, path: Path, schema: str) -> None:
+    `remedy` says what to do when the file is damaged.
+    """
+
+    def __init__(self, path: Path, schema: str, remedy: str = _REMEDY) -> None:
         self._path = path
+        self._remedy = remedy
         with self.connection() as connection:
             connection.executescript(schema)
 
@@ -36,11 +40,11 @@ class RegisterFile:
 
         Raises `DamagedFileError` if the file cannot be read.
         """
-        with naming_damage(self._path, _REMEDY), closing(sqlite3.connect(self._path, timeout=30)) as connection:
+        with naming_damage(self._path, self._remedy), closing(sqlite3.connect(self._path, timeout=30)) as connection:
             connection.row_factory = sqlite3.Row
             write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
-            require_plain_schema(connection, self._path, _REMEDY)
+            require_plain_schema(connection, self._path, self._remedy)
             with connection:
                 yield connection
 

@@ -10,6 +10,7 @@ from ..errors import InputError
 from ..ingestion.doctor import Problem, examine
 from ..ingestion.opendataloader_process import OPENDATALOADER, reader_version, require_java
 from ..key_trust import shown_address
+from ..runs.publication_notices import retraction_problems
 from ..stores.library import Library
 
 
@@ -37,8 +38,9 @@ def library_counts(library: Library) -> dict[str, Any]:
 
 
 def findings(library: Library, settings: Settings) -> list[dict[str, Any]]:
-    """What is fine with a library and the configured PDF reader, and what is not; changes nothing. Blocks."""
-    return [asdict(finding) for finding in [*examine(library), *_reader(settings)]]
+    """What is fine with a library, its papers and the PDF reader, and what is not; changes nothing. Blocks."""
+    retracted = retraction_problems(library.home, library, allowed=settings.cite_retracted)
+    return [asdict(finding) for finding in [*examine(library), *retracted, *_reader(settings)]]
 
 
 def _reader(settings: Settings) -> list[Problem]:

@@ -27,6 +27,7 @@ from bench import (
     ingest,
     journal,
     judging,
+    paper_matching,
     pdf,
     questions,
     retrieval,
@@ -41,7 +42,7 @@ from citeloom.stores.home import Home
 
 PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
-    *("server", "pdf", "embedder", "retrieval", "checks", "cases"),
+    *("server", "pdf", "embedder", "retrieval", "checks", "cases", "matching"),
 )
 ASKED_FOR = ("coverage", "judge", "questions", "rerank")  # take minutes, so only on request
 
@@ -93,6 +94,9 @@ def main() -> None:
     if "cases" in parts:
         _log("cases: number words, passages with markup ...")
         cases.measure()
+    if "matching" in parts:
+        _log("matching: papers and near misses ...")
+        paper_matching.measure()
     _log(f"{time.perf_counter() - began:.0f} s in total; load at the end: {_load()}")
 
 

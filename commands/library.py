@@ -126,7 +126,7 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
             one_line(record["key"]),
             one_line(_first(record["authors"])),
             str(record["year"] or ""),
-            one_line(record["title"]),
+            one_line(f"{record['status'].upper()}: {record['title']}" if record["status"] else record["title"]),
             str(record["chunks"]),
         ]
         for record in records
@@ -143,8 +143,12 @@ def show_paper(
 ) -> None:
     """Show one paper: metadata, summary, your note, and the tree of its sections with their chunks and pages.
 
+    What 'papers enrich' found is shown with who said it: retractions and corrections, what your .bib lacks, and what
+    differs from it.
+
     Example: citeloom papers show smith2024quantum --text
     """
+    from ..metadata.enriching import stored_metadata
     from ..tools.outline import indexed_text, outline
     from ..tools.paper_records import paper_details
     from .paper_view import paper_lines, text_lines
@@ -159,7 +163,13 @@ def show_paper(
         if text:
             shown = text_lines(paper, indexed_text(library, key))
         else:
-            shown = paper_lines(paper, library.summary(key), library.note(key), outline(library, key))
+            shown = paper_lines(
+                paper,
+                library.summary(key),
+                library.note(key),
+                outline(library, key),
+                stored_metadata(session.metadata, paper),
+            )
         for line in shown:
             result(line)
 

@@ -49,6 +49,14 @@ StrictOption = Annotated[
         show_default="marked",
     ),
 ]
+CiteRetractedOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--cite-retracted/--no-cite-retracted",
+        help="Let the text cite retracted papers; otherwise they are read, with a warning, but not cited.",
+        show_default="not cited",
+    ),
+]
 
 _before_command: list[Path] = []
 _in_use: list[Path] = []

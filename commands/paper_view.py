@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ..documents import Paper
 from ..tools.context_windows import Passage
 from ..tools.outline import OutlinedSection
 from .escaping import one_line
+from .metadata_view import known_lines
+
+if TYPE_CHECKING:
+    from ..metadata.enriching import StoredMetadata
 
 
-def paper_lines(paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection]) -> Iterator[str]:
-    """Metadata, summary, the user's note, and the section tree."""
+def paper_lines(
+    paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], known: StoredMetadata | None = None
+) -> Iterator[str]:
+    """Metadata, what services said of it, summary, the user's note, and the section tree."""
+    if known and known.status.label:
+        yield f"{known.status.label.upper()}\n"
     yield one_line(f"{paper.key}: {paper.title}")
     authors = ", ".join(paper.authors) or "no authors"
     yield one_line(f"{authors} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip())
-    yield f"File: {one_line(paper.source)}\n\n{' '.join(summary.split())}\n"
+    yield f"File: {one_line(paper.source)}"
+    if known:
+        found = [f"doi: {known.doi} (found by title)"] if known.doi and not paper.doi else []
+        yield from [*found, *known_lines(known)]
+    yield f"\n{' '.join(summary.split())}\n"
     if note:
         yield f"Your note:\n{note.strip()}\n"
     for item in sections:

@@ -12,6 +12,7 @@ from ..models.concurrency import run_async
 from .answer_stream import AnswerStreamView, answer_progress
 from .answer_view import next_steps, show_answer
 from .options import (
+    CiteRetractedOption,
     HomeOption,
     JsonOption,
     MaxCallsOption,
@@ -90,6 +91,7 @@ def research(
     formats: FormatOption = None,
     csl: CslOption = None,
     strict: StrictOption = None,
+    cite_retracted: CiteRetractedOption = None,
     out: OutOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Answer again, without reusing cached answers.")] = False,
     force: ForceOption = False,
@@ -121,6 +123,7 @@ def research(
         "cite_style": cite_style,
         "csl": csl,
         "strict": strict,
+        "cite_retracted": cite_retracted,
         "chat_model": model,
         "chat_base_url": base_url,
         "max_calls": max_calls,

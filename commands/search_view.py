@@ -54,6 +54,9 @@ def show_papers(record: dict[str, Any], page: int) -> None:
         for paper in papers
     ]
     table(title, ["key", "year", "title", "score", "sentence"], rows, prose=["title", "sentence"])
+    for paper in papers:
+        for line in paper.get("notices", ()):
+            notice(f"{paper['key']}: {line}")
     if record["next_page"]:
         notice(f"More: --page {record['next_page']}")
 
@@ -65,11 +68,12 @@ def place_of(record: dict[str, Any]) -> str:
 
 
 def behind(paper: dict[str, Any]) -> str:
-    """The matching sentence, prefixed with its place in the paper or "your note"."""
+    """The matching sentence, prefixed with its place in the paper or "your note", and with RETRACTED and the like."""
+    lead = f"{paper['status'].upper()}. " if paper.get("status") else ""
     if paper.get("matched") == "note":
-        return f"your note: {shown(paper['sentence'])}"
+        return f"{lead}your note: {shown(paper['sentence'])}"
     place = place_of(paper)
-    return f"{place}: {shown(paper['sentence'])}" if place else shown(paper["sentence"])
+    return f"{lead}{place}: {shown(paper['sentence'])}" if place else f"{lead}{shown(paper['sentence'])}"
 
 
 def shown(sentence: str) -> str:

@@ -14,6 +14,7 @@ from ..program import command
 from ..section_kinds import SECTION_KINDS, SECTIONS, SectionKind
 from .escaping import one_line
 from .options import (
+    CiteRetractedOption,
     HomeOption,
     JsonOption,
     MaxCallsOption,
@@ -139,6 +140,7 @@ def _command(kind: SectionKind) -> Any:
         cite_style: StyleOption = None,
         csl: CslOption = None,
         strict: StrictOption = None,
+        cite_retracted: CiteRetractedOption = None,
         fresh: FreshOption = False,
         force: ForceOption = False,
         page_images: PageImagesOption = False,
@@ -156,6 +158,7 @@ def _command(kind: SectionKind) -> Any:
             "cite_style": cite_style,
             "csl": csl,
             "strict": strict,
+            "cite_retracted": cite_retracted,
             "chat_model": model,
             "chat_base_url": base_url,
             "section_words": words,
@@ -182,6 +185,7 @@ def paper(
     cite_style: StyleOption = None,
     csl: CslOption = None,
     strict: StrictOption = None,
+    cite_retracted: CiteRetractedOption = None,
     fresh: FreshOption = False,
     force: ForceOption = False,
     page_images: PageImagesOption = False,
@@ -195,7 +199,13 @@ def paper(
 ) -> None:
     """Write all six sections as one durable, resumable run."""
     settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
-    settings |= {"chat_base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    settings |= {
+        "cite_retracted": cite_retracted,
+        "chat_base_url": base_url,
+        "max_calls": max_calls,
+        "max_tokens": max_tokens,
+        "max_cost": max_cost,
+    }
     given = experiment_file("paper", file, exp)
     output = output_to(out, formats or (), force=force, page_images=page_images)
     record = run_async(_write("paper", given, output, fresh, home, settings))

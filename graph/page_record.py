@@ -85,7 +85,8 @@ async def layout_page(
     )
     linked = [pandoc_place(citation, for_pandoc) for citation in own]
     source = manuscript(for_pandoc.text, [*for_pandoc.places, *filter(None, linked)], title=final.rules.title)
-    return RenderedPage(final, style, shown, [cited[key] for key in shown.keys], traces, own, flags, source)
+    papers = await asyncio.to_thread(session.completed, [cited[key] for key in shown.keys])
+    return RenderedPage(final, style, shown, papers, traces, own, flags, source)
 
 
 async def references_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -29,9 +29,14 @@ _FEW: Final = 2  # findings of a need that are shown even when they are weak
 
 
 async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]:
-    """The brief for the current state, and a warning for each piece of evidence that is gone."""
+    """The brief for the current state, and a warning for each piece of evidence that is gone or each retracted paper.
+
+    Evidence from a retracted paper is left out unless the settings let it be cited.
+    """
     evidence = [Evidence.from_dict(record) for record in worth_showing(visible_evidence(state), state, session)]
     sources, gone = await asyncio.to_thread(sources_for, session.library, evidence)
+    sources, retracted = await asyncio.to_thread(citable_sources, session, sources)
+    gone += retracted
     known = set(state.get("warnings", []))
     lost = [warning for warning in gone if warning not in known]
     if "question" in state:
@@ -88,7 +93,7 @@ def library_line(library: Library) -> str:
 
 
 def is_answerable(state: RunState, session: Session) -> bool:
-    """True when some evidence is relevant enough to answer from; merely sharing the field is not.
+    """True when some evidence is relevant enough to answer from; merely sharing the field is not. Blocks.
 
     In a paper that the question names, all evidence that was kept counts: whoever names it knows that it is the place
     to look. A chat model may answer from what was cited before, and declines when that says nothing about the question.
@@ -97,8 +102,22 @@ def is_answerable(state: RunState, session: Session) -> bool:
     if given.get("recalled") and "writer" not in session.extractive:
         return True
     named = given["route"]["papers"] if given["route"]["track"] == "one_paper" else ()
-    fresh = [record for record in state.get("evidence", []) if record["id"] in _of_this_question(given)]
-    return any(record["key"] in named or record["llm_score"] >= session.settings.answer_threshold for record in fresh)
+    ids = _of_this_question(given)
+    least = session.settings.answer_threshold
+    good = {
+        record["key"]
+        for record in state.get("evidence", [])
+        if record["id"] in ids and (record["key"] in named or record["llm_score"] >= least)
+    }
+    return bool(good - _uncitable(session, good))
+
+
+def _uncitable(session: Session, keys: Collection[str]) -> set[str]:
+    """The keys of retracted papers, unless the settings let them be cited."""
+    if session.settings.cite_retracted:
+        return set()
+    records = session.library.records()
+    return set(session.retracted(records[key].paper for key in keys if key in records))
 
 
 def _of_this_question(state: ResearchState) -> set[str]:
@@ -184,6 +203,18 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
         passage = passage_of(moved, chunk, by_id)
         sources.append(Source(moved, library.paper(item.key), chunk.text, chunk.category, passage))
     return sources, lost
+
+
+def citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
+    """The sources that may be cited, and a warning for each retracted paper; blocks."""
+    retracted = session.retracted({source.paper.key: source.paper for source in sources}.values())
+    allowed = session.settings.cite_retracted
+    outcome = "read, and may be cited, as you allow" if allowed else "read, but not cited (--cite-retracted allows it)"
+    warnings = [
+        f"Retracted paper: {key} was {outcome}. {status.retraction_line()}" for key, status in retracted.items()
+    ]
+    kept = [source for source in sources if allowed or source.paper.key not in retracted]
+    return kept, warnings
 
 
 def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:

@@ -7,16 +7,19 @@ uses the process's shared session, opened on first use with the settings of its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
 from langgraph.runtime import Runtime
 
 from ..config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
-from ..documents import Chunk
+from ..documents import Chunk, Paper
+from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..models.chat_caller import ChatCaller
 from ..models.context_registry import Contexts
@@ -34,6 +37,7 @@ from ..roles.inputs import Brief
 from ..roles.protocols import AnswerRoles, Roles
 from ..stores.home import Home
 from ..stores.library import Library
+from ..stores.metadata_store import MetadataStore
 from ..stores.read_only_copy import discard_copy
 from ..tools import TOOL_SPECS, EvidenceLimits
 
@@ -143,6 +147,22 @@ class Session:
     def with_all_settings(self, settings: Settings) -> Session:
         """The same session with these settings in place of its own."""
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
+
+    @cached_property
+    def metadata(self) -> MetadataStore:
+        """What services said of the papers, with retractions and corrections."""
+        return MetadataStore(self.home.metadata)
+
+    def retracted(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
+        """The retracted ones among these papers with what is known of them, by key; blocks."""
+        statuses = self.metadata.statuses(papers)
+        return {key: status for key, status in sorted(statuses.items()) if status.retracted}
+
+    def completed(self, papers: Sequence[Paper]) -> list[Paper]:
+        """The papers with what services know and their entries lack, for references; blocks."""
+        from ..metadata.completed_entries import completed_papers
+
+        return completed_papers(self.metadata, papers) if self.home.metadata.is_file() else list(papers)
 
     @property
     def closed(self) -> bool:
@@ -330,7 +350,21 @@ def create_session(
     except BaseException:
         journal.close()
         raise
-    return Session(settings, home, library, journal, loaded, chat_model)
+    session = Session(settings, home, library, journal, loaded, chat_model)
+    if settings.retraction_watch is not None:
+        _import_retractions(session, settings.retraction_watch, on_notice)
+    return session
+
+
+def _import_retractions(session: Session, file: Path, on_notice: Callable[[str], None] | None) -> None:
+    """Import Retraction Watch's file if it is new; without a usable one what was imported before still counts."""
+    from ..metadata.retraction_watch import import_retraction_watch
+
+    try:
+        import_retraction_watch(session.metadata, file.expanduser(), on_notice)
+    except InputError as error:
+        if on_notice is not None:
+            on_notice(f"Warning: {error}")
 
 
 def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:

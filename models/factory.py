@@ -97,7 +97,7 @@ def caller_for(
     )
 
 
-def check_url(url: str, setting: str) -> None:
+def check_url(url: str, setting: str, example: str = OPENAI_BASE_URL) -> None:
     """Raise `ConfigurationError` naming `setting` if `url` is not an endpoint's address, or may contain a secret."""
     shown = shown_address(url)
     try:
@@ -107,7 +107,7 @@ def check_url(url: str, setting: str) -> None:
         good = False
     if not good:
         raise ConfigurationError(
-            f"{setting}: expected an address such as {OPENAI_BASE_URL}, got {shown!r}.", help=f"Set {setting}."
+            f"{setting}: expected an address such as {example}, got {shown!r}.", help=f"Set {setting}."
         )
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(

@@ -23,6 +23,7 @@ from ..stores.lock import run_lock, run_under_way
 from ..tools.questions.validation import plain_question
 from .execution import RunUnderWayError, ignore
 from .provenance import provenance
+from .publication_notices import with_notices
 from .research import FOREIGN_SCRIPT, foreign_script
 from .result_record import StoredRecord, UsageRecord, stored
 from .section_request import OnNotice
@@ -138,7 +139,8 @@ async def _keep(
         "library_version": await asyncio.to_thread(session.library.version),
         **await asyncio.to_thread(provenance, result, shown, session.library),
     }
-    record = {**result, "asked": past[-1]["asked"], "thread_id": thread_id, "usage": usage, "report": report}
+    made = {**result, "asked": past[-1]["asked"], "thread_id": thread_id, "usage": usage, "report": report}
+    record = dict(await asyncio.to_thread(with_notices, stored(made), session))
     await asyncio.to_thread(register.keep, thread_id, len(past), past[-1]["asked"], past[-1]["question"], record)
     return TurnResult(len(past), stored(record))
 

@@ -26,6 +26,7 @@ from ..stores.home import Home
 from ..stores.lock import run_lock, run_under_way
 from ..stores.run_registry import RunRecord, RunRegister
 from .provenance import provenance
+from .publication_notices import with_notices
 from .result_record import StoredRecord, stored
 from .section_request import OnNotice, RunRequest
 
@@ -190,9 +191,11 @@ async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqlite
     if any(record.get(name) != value for name, value in asked.items()) or "report" not in record:
         state = await _graph(run.section, saver, session).aget_state({"configurable": {"thread_id": run.thread_id}})
         values = cast(Any, state.values)
-        again = await (rendered_paper if run.section == "paper" else render_record)(values, session)
+        # The text stays as it was finished; what was retracted since is named in a warning.
+        as_finished = session.with_settings(cite_retracted=True)
+        again = await (rendered_paper if run.section == "paper" else render_record)(values, as_finished)
         record = await _complete(again, values, run, session)
-    return RunResult(record, finished_earlier=True)
+    return RunResult(await asyncio.to_thread(with_notices, record, session), finished_earlier=True)
 
 
 async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> StoredRecord:
@@ -210,7 +213,7 @@ async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session
             **await asyncio.to_thread(provenance, result, values, session.library),
         },
     }
-    return stored(record)
+    return await asyncio.to_thread(with_notices, stored(record), session)
 
 
 async def delete_run(home: Home, thread_id: str) -> RunRecord:

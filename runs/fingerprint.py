@@ -37,7 +37,7 @@ TEXT_SETTINGS: Final = (
     "max_output_tokens",
 )
 # Settings added later count only when they are set, so that earlier runs keep their fingerprints.
-_LATER_SETTINGS: Final = ("context_tokens", "enough_findings")
+_LATER_SETTINGS: Final = ("context_tokens", "enough_findings", "cite_retracted")
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
 # The settings of a run that the register keeps; nothing else is read from there.
 KEPT_SETTINGS: Final = frozenset(

@@ -62,6 +62,16 @@ class Home:
         return self.root / "server.sqlite"
 
     @property
+    def metadata(self) -> Path:
+        """SQLite file with what metadata services said of the papers, and with retractions and corrections."""
+        return self.root / "metadata.sqlite"
+
+    @property
+    def added(self) -> Path:
+        """Folder with the papers that were added by identifier, and their `.bib`."""
+        return self.root / "added"
+
+    @property
     def papers(self) -> Path:
         """Folder with the papers that were added through the server."""
         return self.root / "papers"

@@ -18,7 +18,8 @@ from ..errors import InputError
 from .home import Home
 
 _FOLDERS: Final = ("chroma", "fulltext")
-_FILES: Final = ("catalog.sqlite", "runs.sqlite", "checkpoints.sqlite", "journal.sqlite")
+_LIBRARY_FILES: Final = ("catalog.sqlite", "metadata.sqlite")
+_FILES: Final = (*_LIBRARY_FILES, "runs.sqlite", "checkpoints.sqlite", "journal.sqlite")
 _LOGS: Final = ("", "-wal", "-journal")  # files that SQLite may create next to a database
 _TRIES: Final = 3  # another process may be writing during the copy
 
@@ -36,7 +37,7 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
         return home
     root = Path(tempfile.mkdtemp(prefix="citeloom-read-only-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    files = [name for name in _FILES if records or name == "catalog.sqlite"]
+    files = [name for name in _FILES if records or name in _LIBRARY_FILES]
     folders = _FOLDERS if library else ()
     for _ in range(_TRIES):
         before = _state(home.root, files, folders)
@@ -61,7 +62,7 @@ def discard_copy(home: Home) -> None:
 
 def writable(home: Home) -> bool:
     """Whether this process can write the home and the databases in it."""
-    places = (home.root, home.catalog, home.chroma, home.chroma / "chroma.sqlite3", home.fulltext)
+    places = (home.root, home.catalog, home.metadata, home.chroma, home.chroma / "chroma.sqlite3", home.fulltext)
     return all(os.access(place, os.W_OK) for place in places if place.exists())
 
 

@@ -7,13 +7,18 @@ from dataclasses import asdict
 from typing import Any
 
 from ..documents import Paper
+from ..metadata.enriching import stored_metadata
 from ..stores.library import Library
+from ..stores.metadata_store import MetadataStore
 from .context_windows import Passage
 from .outline import OutlinedSection, indexed_text, outline
+from .paper_search import statuses_of
 
 
 def listed_papers(library: Library) -> list[dict[str, Any]]:
-    """All papers with their number of chunks, as in `papers list`; blocks."""
+    """All papers with their number of chunks and publication status, as in `papers list`; blocks."""
+    papers = library.papers()
+    statuses = statuses_of(library, papers)
     return [
         {
             "key": paper.key,
@@ -23,8 +28,9 @@ def listed_papers(library: Library) -> list[dict[str, Any]]:
             "venue": paper.venue,
             "chunks": library.chunk_count(paper.key),
             "source": paper.source,
+            **statuses[paper.key].as_dict(),
         }
-        for paper in library.papers()
+        for paper in papers
     ]
 
 
@@ -32,7 +38,8 @@ def paper_details(library: Library, key: str, *, text: bool = False) -> dict[str
     """The JSON of `papers show`, with the searchable text if asked for; raises `UnknownPaperError`. Blocks."""
     paper, summary, note = library.paper(key), library.summary(key), library.note(key)
     passages = indexed_text(library, key) if text else None
-    return _paper_record(paper, summary, note, outline(library, key), passages)
+    known = stored_metadata(MetadataStore(library.home.metadata), paper)
+    return {**_paper_record(paper, summary, note, outline(library, key), passages), "metadata": known.as_dict()}
 
 
 def text_records(passages: Sequence[Passage]) -> list[dict[str, Any]]:

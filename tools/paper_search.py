@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ..documents import Chunk, Paper, split_chunk_id
+from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..stores.library import Library
+from ..stores.metadata_store import MetadataStore
 from ..text.sentences import sentence_spans
 
 PAGE_SIZE: Final = 10
@@ -107,6 +109,12 @@ def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
     return sum(weight for term, weight in rarity.items() if term in present) / whole if whole else 0.0
 
 
+def statuses_of(library: Library, papers: Sequence[Paper]) -> dict[str, PublicationStatus]:
+    """The publication status of each paper by key: retracted, corrected, or nothing known; blocks."""
+    known = MetadataStore(library.home.metadata).statuses(papers)
+    return {paper.key: known.get(paper.key, PublicationStatus()) for paper in papers}
+
+
 async def papers_by_summary(
     library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
 ) -> dict[str, Any]:
@@ -120,6 +128,7 @@ async def papers_by_summary(
         if years is None or (item.paper.year is not None and years[0] <= item.paper.year <= years[1])
     ]
     shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    statuses = await asyncio.to_thread(statuses_of, library, [item.paper for item in shown])
     return {
         "papers": [
             {
@@ -129,6 +138,7 @@ async def papers_by_summary(
                 "score": round(item.score, 4),
                 "matched": "note" if item.note else "summary",
                 "sentence": matching_sentence(library, item.note or item.summary, query),
+                **statuses[item.paper.key].as_dict(),
             }
             for item in shown
         ],
@@ -142,6 +152,7 @@ def papers_by_text(
 ) -> dict[str, Any]:
     """The papers whose text contains the words, as in `find --fulltext`; blocks, raises like `search_papers`."""
     answer = search_papers(library, query, from_year, to_year, page)
+    statuses = statuses_of(library, [hit.paper for hit in answer.hits])
     return {
         "papers": [
             {
@@ -153,6 +164,7 @@ def papers_by_text(
                 "page": hit.chunk.page,
                 "section": hit.chunk.section,
                 "sentence": hit.sentence,
+                **statuses[hit.paper.key].as_dict(),
             }
             for hit in answer.hits
         ],

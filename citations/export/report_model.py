@@ -18,6 +18,8 @@ _UNKNOWN = {
     "year": None,
     "venue": "",
     "doi": "",
+    "status": "",
+    "notices": (),
 }  # a paper that was removed from the library
 # A line break within a paragraph; those between lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")

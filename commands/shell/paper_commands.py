@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from ...documents import Paper
+from ...documents.publication_status import PublicationStatus
 from ...plurals import counted
 from ..output import notice
 from ..search_view import behind, place_of, shown
@@ -80,8 +81,9 @@ async def summary(shell: Shell, argument: str) -> Outcome:
     """What a paper is about."""
     session = await shell.session()
     key = _key(shell, argument, session.library.papers())
-    paper, text, note = await asyncio.to_thread(_told_of, session.library, key)
+    paper, text, note, status = await asyncio.to_thread(_told_of, session.library, key)
     facts = [
+        *(f"- **{line}**" for line in status.lines()),
         f"- Key: {paper.key}",
         f"- Authors: {', '.join(paper.authors) or 'not known'}",
         f"- Published: {', '.join(part for part in (paper.venue, str(paper.year or '')) if part) or 'not known'}",
@@ -110,8 +112,11 @@ def _key(shell: Shell, argument: str, papers: list[Paper]) -> str:
     return chosen(shell.state, argument, [paper.key for paper in papers])
 
 
-def _told_of(library: Any, key: str) -> tuple[Paper, str, str]:
-    return library.paper(key), library.summary(key), library.note(key)
+def _told_of(library: Any, key: str) -> tuple[Paper, str, str, PublicationStatus]:
+    from ...tools.paper_search import statuses_of
+
+    paper = library.paper(key)
+    return paper, library.summary(key), library.note(key), statuses_of(library, [paper])[key]
 
 
 def _numbered(keys: list[str]) -> tuple[Listed, ...]:

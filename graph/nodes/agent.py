@@ -88,7 +88,7 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     more: list[BaseMessage] = list(refused)
     if not message.tool_calls and not mistakes and (left := _reminder(state, session, used)):
         more.append(HumanMessage(left))
-    again = bool(mistakes or len(more) > len(refused)) and _may_continue(state, session, used)
+    again = bool(mistakes or len(more) > len(refused)) and await asyncio.to_thread(_may_continue, state, session, used)
     return {"messages": more if again or refused else [], "pending_calls": allowed, "searching": again}
 
 
@@ -110,7 +110,7 @@ def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
 
 
 def _may_continue(state: RunState, session: Session, used: int) -> bool:
-    """True while searches are left; turns are limited too, since reading and repeated queries cost no search."""
+    """True while searches are left; turns are limited too, since reading costs no search. Blocks."""
     budget = session.settings.max_search_iterations
     custom = sum(record["origin"] == "custom" for record in own_queries(state))
     if "question" in state and custom >= _MAX_FRUITLESS and not is_answerable(state, session):
@@ -176,7 +176,7 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         "read_chunks": list(dict.fromkeys(name for search in searched for name in search.read)),
         "searches_used": made,
         "pending_calls": [],
-        "searching": _may_continue(state, session, state.get("searches_used", 0) + made),
+        "searching": await asyncio.to_thread(_may_continue, state, session, state.get("searches_used", 0) + made),
     }
 
 

@@ -182,7 +182,8 @@ async def _prefetch_references(draft: Draft, sources: list[Source], style: Citat
     shown = await asyncio.to_thread(render, draft.text, sources, style)
     cited = {source.paper.key: source.paper for source in sources}
     numbers = {key: shown.number(key) for key in shown.keys}
-    await in_thread(build_references, [cited[key] for key in shown.keys], style, numbers=numbers, csl=csl)
+    papers = await asyncio.to_thread(session.completed, [cited[key] for key in shown.keys])
+    await in_thread(build_references, papers, style, numbers=numbers, csl=csl)
 
 
 def _to_repair(attempt: Attempt) -> list[FindingRecord]:

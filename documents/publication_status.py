@@ -1,0 +1,129 @@
+"""What has become of a paper since it was published: retractions, concerns, corrections, and its other versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+NoticeKind = Literal["retraction", "expression_of_concern", "correction", "reinstatement"]
+VersionKind = Literal["preprint", "article", "version"]
+
+NOTICE_KINDS: Final[tuple[NoticeKind, ...]] = get_args(NoticeKind)
+VERSION_KINDS: Final[tuple[VersionKind, ...]] = get_args(VersionKind)
+# Crossref's types of updates and the natures in Retraction Watch's file, in the form of `notice_kind`.
+_KINDS: Final[dict[str, NoticeKind]] = {
+    "retraction": "retraction",
+    "partial_retraction": "correction",
+    "withdrawal": "retraction",
+    "removal": "retraction",
+    "expression_of_concern": "expression_of_concern",
+    "concern": "expression_of_concern",
+    "correction": "correction",
+    "corrigendum": "correction",
+    "erratum": "correction",
+    "addendum": "correction",
+    "clarification": "correction",
+    "reinstatement": "reinstatement",
+}
+_LABELS: Final[tuple[tuple[NoticeKind, str], ...]] = (
+    ("expression_of_concern", "expression of concern"),
+    ("reinstatement", "reinstated"),
+    ("correction", "corrected"),
+)
+_SAID: Final[dict[NoticeKind, str]] = {
+    "retraction": "Retracted",
+    "expression_of_concern": "Expression of concern",
+    "correction": "Corrected",
+    "reinstatement": "Reinstated",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A published notice on a paper; `date` is ISO, as far as known, `doi` that of the notice itself."""
+
+    kind: NoticeKind
+    source: str
+    doi: str = ""
+    date: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Another version of a paper, such as the article that a preprint became."""
+
+    kind: VersionKind
+    doi: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationStatus:
+    """The notices on a paper and its other versions, as far as anybody has reported them."""
+
+    notices: tuple[Notice, ...] = ()
+    versions: tuple[Version, ...] = ()
+
+    @property
+    def retracted(self) -> bool:
+        """Whether it is retracted, and was not reinstated on the same day or later."""
+        dates = [notice.date for notice in self.notices if notice.kind == "retraction"]
+        again = [notice.date for notice in self.notices if notice.kind == "reinstatement"]
+        return bool(dates) and (not again or max(dates) > max(again))
+
+    @property
+    def label(self) -> str:
+        """The gravest of the notices in a word or two; empty if there is none."""
+        if self.retracted:
+            return "retracted"
+        kinds = {notice.kind for notice in self.notices}
+        return next((label for kind, label in _LABELS if kind in kinds), "")
+
+    def lines(self) -> list[str]:
+        """One line for each notice, with everybody who reports it, and one for each other version."""
+        notices = [_notice_line(group) for group in _grouped(self.notices)]
+        versions: dict[tuple[str, str], list[str]] = {}
+        for version in self.versions:
+            versions.setdefault((version.kind, version.doi), []).append(version.source)
+        named = {"preprint": "Preprint of it", "article": "Published as", "version": "Another version"}
+        return notices + [
+            f"{named[kind]}: https://doi.org/{doi} ({_listed(sources)})" for (kind, doi), sources in versions.items()
+        ]
+
+    def retraction_line(self) -> str:
+        """The line of the latest retraction; empty if there is none."""
+        retractions = [group for group in _grouped(self.notices) if group[0].kind == "retraction"]
+        return _notice_line(retractions[-1]) if retractions else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the JSON output."""
+        return {"status": self.label, "notices": self.lines()}
+
+
+def notice_kind(name: str) -> NoticeKind | None:
+    """The kind of a notice by the name that a source gives it; None for what changes nothing, such as a new edition."""
+    return _KINDS.get("_".join(name.strip().lower().replace("-", " ").replace("_", " ").split()))
+
+
+def _grouped(notices: Iterable[Notice]) -> list[list[Notice]]:
+    """Notices by date; reports of the same notice are together, also those that do not name its DOI."""
+    groups: dict[tuple[str, str], list[Notice]] = {}
+    for notice in sorted(notices, key=lambda item: (not item.doi, item.date, item.kind, item.source)):
+        same = [key for key in groups if key[0] == notice.kind and (not notice.doi or key[1] == notice.doi)]
+        groups.setdefault(same[-1] if same else (notice.kind, notice.doi), []).append(notice)
+    return sorted(groups.values(), key=lambda group: max(notice.date for notice in group))
+
+
+def _notice_line(group: list[Notice]) -> str:
+    first = group[0]
+    date = next((notice.date for notice in group if notice.date), "")
+    reason = next((notice.reason for notice in group if notice.reason), "")
+    said = f"{_SAID[first.kind]}{f' on {date}' if len(date) == 10 else f' in {date}' if date else ''}"
+    address = f": https://doi.org/{first.doi}" if first.doi else ""
+    return f"{said} ({_listed(notice.source for notice in group)}){address}{f'; {reason}' if reason else ''}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))

@@ -1,0 +1,230 @@
+"""Decides whether a work that a service proposes is a paper of the library, by title, authors, year and kind.
+
+The similarity is a product, so that one thing that speaks against a work is not outweighed by the others. What the
+thresholds were measured on is in `docs/decisions/paper-matching.md`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from ..documents import Paper
+from .work import Work
+
+Verdict = Literal["same", "unsure", "different"]
+
+SURE: Final = 0.9
+UNSURE: Final = 0.55
+_STOP_WORDS: Final = frozenset(
+    "a an the of on in for and or to with by from at as is are via using towards toward into its der die das und le "
+    "la".split()
+)
+_RETRACTED_TITLE = re.compile(r"^\W*(?:retracted|withdrawn)(?:\s+(?:article|paper|chapter))?\W*:\s*", re.IGNORECASE)
+_ABOUT_ANOTHER = re.compile(
+    r"^\W*(?:(?:author|publisher|editorial)s?['’]?\s+)?(?:correction|corrections|erratum|errata|corrigendum|corrigenda|"
+    r"addendum|retraction(?:\s+note)?|expression of concern|editorial expression of concern|comment|commentary|reply|"
+    r"response|letter|review of|supplement(?:ary)?|withdrawal|notice)\b(?:\W|\s+(?:to|on|for|of)\b)",
+    re.IGNORECASE,
+)
+_SUBTITLE = re.compile(r"(?<=\w)\s*(?::|\?|\.|\s[\u2013\u2014-])\s+")
+_OTHER_WORK: Final = frozenset(
+    "protocol part parts correction erratum corrigendum reply response comment comments supplement appendix volume ii "
+    "iii iv demo tutorial poster abstract thesis preview".split()
+)
+_WORD = re.compile(r"[^\W_]+")
+_APOSTROPHE = re.compile(r"['’ʼ]")
+_BRACKETED = re.compile(r"\s*\[[^\[\]]{0,80}\]\s*$")
+PREPRINT_SERVER = re.compile(
+    r"arxiv|biorxiv|medrxiv|chemrxiv|psyarxiv|preprint|ssrn|research square|osf|zenodo", re.IGNORECASE
+)
+_LEAST_WORDS: Final = 3
+_MOST_TITLE: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed work with its similarity, 0-1, and what speaks against it."""
+
+    work: Work
+    similarity: float
+    against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The decision on a paper: `best` is its work if the verdict is `same`; otherwise the candidates are only shown."""
+
+    verdict: Verdict
+    candidates: tuple[Candidate, ...] = ()
+    why: str = ""
+
+    @property
+    def best(self) -> Candidate | None:
+        """The candidate with the highest similarity."""
+        return self.candidates[0] if self.candidates else None
+
+
+def match_paper(paper: Paper, works: Iterable[Work]) -> Match:
+    """Find the work that is the paper; unsure when it is not plain that it is exactly one."""
+    by_doi = {work.doi: work for work in reversed(list(works))}
+    rated = [compare(paper, work) for work in by_doi.values()]
+    near = sorted((item for item in rated if item.similarity >= UNSURE), key=lambda item: -item.similarity)
+    if not near:
+        return Match("different", why="no work has this title")
+    sure = [item for item in near if item.similarity >= SURE]
+    if len(sure) > 1:
+        sure = _of_this_venue(paper, sure)
+    if len(sure) == 1:
+        return Match("same", (sure[0], *(item for item in near if item is not sure[0])))
+    if sure:
+        return Match("unsure", tuple(near), "several works fit equally well")
+    return Match("unsure", tuple(near), "; ".join(near[0].against) or "it is not similar enough")
+
+
+def compare(paper: Paper, work: Work) -> Candidate:
+    """The similarity of a paper and a work."""
+    against: list[str] = []
+    title = title_similarity(paper.title, work.title)
+    if title < 1 and title < SURE:
+        against.append("its title differs")
+    if work.is_notice or is_about_another(work.title) != is_about_another(paper.title):
+        title *= 0.3
+        against.append("it is a notice or comment on a paper")
+    authors = _authors_factor(paper, work, against)
+    year = _year_factor(paper.year, work.year, against)
+    kind = _kind_factor(paper, work, against)
+    return Candidate(work, round(title * authors * year * kind, 3), tuple(against))
+
+
+def is_about_another(title: str) -> bool:
+    """Whether a title is that of a correction, a retraction notice, a comment or the like."""
+    return bool(_ABOUT_ANOTHER.match(title))
+
+
+def title_similarity(one: str, other: str) -> float:
+    """The similarity of two titles, 0-1: every content word that only one of them has counts heavily."""
+    first, second = _plain_title(one), _plain_title(other)
+    if not first or not second:
+        return 0.0
+    if "".join(first.split()) == "".join(second.split()):
+        return 1.0
+    whole = _word_similarity(_content(first), _content(second))
+    return max(whole, _without_subtitle(one, other))
+
+
+@lru_cache(maxsize=4096)
+def _plain_title(title: str) -> str:
+    text = _BRACKETED.sub("", _RETRACTED_TITLE.sub("", title[:_MOST_TITLE]))
+    plain = unicodedata.normalize("NFKD", _APOSTROPHE.sub("", text.casefold()).replace("&", " and "))
+    return " ".join(_WORD.findall("".join(sign for sign in plain if not unicodedata.combining(sign))))
+
+
+def _content(plain: str) -> list[str]:
+    words = plain.split()
+    return [word for word in words if word not in _STOP_WORDS] or words
+
+
+def _word_similarity(first: Sequence[str], second: Sequence[str]) -> float:
+    """Exact words count fully and misspelt ones nearly so; each other word of either title takes a fifth."""
+    left = dict(enumerate(second))
+    score, places = 1.0, []
+    for word in first:
+        place = next((place for place, other in left.items() if other == word), None)
+        if place is None:
+            place = next((place for place, other in left.items() if _misspelt(word, other)), None)
+            score *= 0.97 if place is not None else 0.8
+        if place is not None:
+            del left[place]
+            places.append(place)
+    score *= 0.8 ** len(left)
+    return score * (0.98 if places == sorted(places) else 0.9)
+
+
+def _misspelt(one: str, other: str) -> bool:
+    """Whether two long words with the same beginning differ in one letter; numbers never do."""
+    if min(len(one), len(other)) < 5 or one[0] != other[0] or abs(len(one) - len(other)) > 1:
+        return False
+    if any(map(str.isdigit, one + other)):
+        return False
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    longer, shorter = sorted((one[start:], other[start:]), key=len, reverse=True)
+    return longer[1:] == (shorter[1:] if len(longer) == len(shorter) else shorter)
+
+
+def _without_subtitle(one: str, other: str) -> float:
+    """0.95 if one title is the other without its subtitle; 0 for a subtitle that makes it another work."""
+    parts = [_SUBTITLE.split(_RETRACTED_TITLE.sub("", title[:_MOST_TITLE]), maxsplit=1) for title in (one, other)]
+    if len(parts[0]) == len(parts[1]):
+        return 0.0
+    mains = [_content(_plain_title(part[0])) for part in parts]
+    subtitle = next(part[1] for part in parts if len(part) == 2)
+    words = set(_plain_title(subtitle).split())
+    if words & _OTHER_WORK or any(map(str.isdigit, subtitle)):
+        return 0.0
+    return 0.95 if mains[0] == mains[1] and len(mains[0]) >= _LEAST_WORDS else 0.0
+
+
+def _authors_factor(paper: Paper, work: Work, against: list[str]) -> float:
+    mine = [_folded(name) for name in paper.family_names or paper.authors if name.strip().lower() != "others"]
+    theirs = [_folded(author.family) for author in work.authors]
+    mine, theirs = [name for name in mine if name], [name for name in theirs if name]
+    if not mine or not theirs:
+        against.append("its authors cannot be compared")
+        return 0.87
+    shared = sum(any(_same_name(name, other) for other in theirs) for name in mine) / min(len(mine), len(theirs))
+    if _same_name(mine[0], theirs[0]) and shared >= 0.5:
+        return 1.0
+    if shared >= 0.6:
+        return 0.95  # in another order, or a list that was cut
+    against.append("its authors differ")
+    return 0.8 if shared > 0 else 0.6
+
+
+def _same_name(one: str, other: str) -> bool:
+    return one == other or one.endswith(other) or other.endswith(one) if min(len(one), len(other)) > 2 else one == other
+
+
+def _folded(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name.casefold().replace("ß", "ss").replace("ø", "o").replace("ł", "l"))
+    return "".join(sign for sign in plain if sign.isalpha())
+
+
+def _year_factor(mine: int | None, theirs: int | None, against: list[str]) -> float:
+    if mine is None or theirs is None:
+        return 0.95
+    apart = abs(mine - theirs)
+    if apart <= 1:
+        return (1.0, 0.97)[apart]  # published online and in print
+    against.append(f"it is of {theirs}, not {mine}")
+    return 0.85 if apart == 2 else 0.7
+
+
+def _kind_factor(paper: Paper, work: Work, against: list[str]) -> float:
+    if not paper.venue:
+        return 1.0
+    named_preprint = bool(PREPRINT_SERVER.search(paper.venue))
+    if work.is_preprint and not named_preprint:
+        against.append(f"it is a preprint, the paper is in {paper.venue}")
+        return 0.85
+    if named_preprint and work.kind and not work.is_preprint and not PREPRINT_SERVER.search(work.venue):
+        against.append(f"it is in {work.venue or 'a journal'}, the paper is in {paper.venue}")
+        return 0.85
+    return 1.0
+
+
+def _of_this_venue(paper: Paper, sure: list[Candidate]) -> list[Candidate]:
+    """The candidates of the paper's venue, or of its year if that separates them; else all of them."""
+    if paper.venue:
+        named = [item for item in sure if title_similarity(paper.venue, item.work.venue) >= SURE]
+        if len(named) == 1:
+            return named
+    years = [item for item in sure if paper.year is not None and item.work.year == paper.year]
+    kinds = {item.work.is_preprint for item in sure}
+    return years if len(years) == 1 and (len(kinds) > 1 or not paper.venue) else sure

@@ -1,0 +1,217 @@
+"""Requests to a metadata service: cached, paced, retried in bounded time, and never sent to another host.
+
+An answer is committed to the store before it is used, so that a command that is killed asks nothing twice. Keys and
+the user's address are no part of the cache's key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from ..errors import CiteloomError
+from ..key_trust import host_of
+from ..models.http.clock import Clock, SystemClock
+from ..models.http.failures import (
+    BrokenAnswerError,
+    FailureKind,
+    RedirectedError,
+    ServerRefusalError,
+    retry_after,
+    server_message,
+)
+from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
+from ..models.http.retry import CallFailedError, Limiter
+from ..stores.metadata_store import Answer, MetadataStore
+
+if TYPE_CHECKING:
+    import httpx
+
+MOST_BYTES: Final = 8_000_000  # of an answer; a list of eight works with thousands of authors has 2 MB
+_MOST_BYTES_OF_REFUSAL: Final = 200_000
+_MOST_REDIRECTS: Final = 3
+_MAX_RETRIES: Final = 4
+_NOT_FOUND: Final = frozenset({404, 410})
+# Failures after which a service is not asked again by the same command.
+_LASTING: Final[frozenset[FailureKind]] = frozenset({"busy", "unreachable", "redirect", "key", "quota", "timeout"})
+_SAID: Final[Mapping[FailureKind, str]] = {
+    "busy": "is busy",
+    "dropped": "broke off the connection",
+    "timeout": "did not answer in time",
+    "broken": "sent an answer that cannot be read",
+    "unreachable": "cannot be reached",
+    "redirect": "redirects to another host, which is not followed",
+    "key": "refuses the request",
+    "quota": "refuses the request, since a quota is used up",
+}
+
+
+class ServiceError(CiteloomError):
+    """A metadata service gave no usable answer; what others said and what was stored before stays."""
+
+    retryable = True
+    default_help = "Run the same command again later; answers that came are in the cache."
+
+
+class UnusableAnswerError(ServiceError):
+    """An answer came, but it has not the form that the service documents."""
+
+    def __init__(self, service: str, what: str) -> None:
+        super().__init__(f"{service} {what}.")
+
+
+class NotCachedError(ServiceError):
+    """`--offline` was given, and there is no answer in the cache."""
+
+    default_help = "Run the same command without --offline."
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAddress:
+    """Where a service is and how to ask it: `private` parameters and headers are no part of the cache's key.
+
+    `interval` is the least number of seconds between two requests.
+    """
+
+    name: str
+    base_url: str
+    interval: float = 0.0
+    private: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(slots=True)
+class Traffic:
+    """How many answers came from the services and from the cache."""
+
+    requests: int = 0
+    cached: int = 0
+
+
+class ServiceClient:
+    """Asks one service; to be used in one event loop.
+
+    Args:
+        address: the service.
+        store: the cache of answers.
+        http: the connections; redirects must be off.
+        max_age: seconds for which a stored answer is used.
+        offline: use only the cache, whatever its age.
+        timeout: seconds for one try.
+        traffic: counts the answers.
+    """
+
+    def __init__(
+        self,
+        address: ServiceAddress,
+        store: MetadataStore,
+        http: httpx.AsyncClient,
+        *,
+        max_age: float,
+        offline: bool = False,
+        timeout: float = 30.0,
+        clock: Clock | None = None,
+        traffic: Traffic | None = None,
+    ) -> None:
+        self.address = address
+        self._store = store
+        self._http = http
+        self._max_age = max_age
+        self._offline = offline
+        self._clock = clock or SystemClock()
+        self._traffic = traffic or Traffic()
+        self._limiter = Limiter(max_concurrency=1, max_retries=_MAX_RETRIES, timeout=timeout, clock=self._clock)
+        self._next_at = 0.0
+        self._turn = asyncio.Lock()
+        self._given_up = ""
+
+    async def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Any:
+        """The JSON of an answer; None if the service does not know what was asked for. Raises `ServiceError`."""
+        request = f"{path}?{urlencode(sorted(parameters.items()))}" if parameters else path
+        name = self.address.name
+        stored = await asyncio.to_thread(self._store.answer, name, request)
+        if stored is not None and (self._offline or self._clock.time() - stored.answered_at <= self._max_age):
+            self._traffic.cached += 1
+            return stored.body
+        if self._offline:
+            raise NotCachedError(f"{name}: nothing was asked, since --offline was given and the cache has no answer.")
+        if self._given_up:
+            raise ServiceError(self._given_up)
+        status, body = await self._asked(request)
+        self._traffic.requests += 1
+        answer = Answer(status, body, self._clock.time())
+        await asyncio.to_thread(self._store.keep_answer, name, request, answer)
+        return answer.body
+
+    async def _asked(self, request: str) -> tuple[int, Any]:
+        try:
+            return await self._limiter.run(lambda: self._once(request))
+        except CallFailedError as error:
+            failure = error.failure
+            said = _SAID.get(failure.kind, "refuses the request")
+            host = host_of(self.address.base_url)
+            message = f"{self.address.name} ({host}) {said}: {failure.reason}."
+            if failure.kind in _LASTING:
+                self._given_up = message
+            raise ServiceError(message) from error
+
+    async def _once(self, request: str) -> tuple[int, Any]:
+        async with self._turn:
+            await self._paced()
+            url = f"{self.address.base_url.rstrip('/')}{request}"
+            for _ in range(_MOST_REDIRECTS + 1):
+                onward = await self._sent(url)
+                if not isinstance(onward, str):
+                    return onward
+                url = onward
+        raise RedirectedError("more redirects than are followed")
+
+    async def _paced(self) -> None:
+        wait = self._next_at - self._clock.monotonic()
+        if wait > 0:
+            await self._clock.sleep(wait)
+        self._next_at = self._clock.monotonic() + self.address.interval
+
+    async def _sent(self, url: str) -> tuple[int, Any] | str:
+        """Status and JSON of the answer, or the address on the same host that it redirects to."""
+        headers = {"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODING, **self.address.headers}
+        parts = urlsplit(url)
+        query = "&".join(filter(None, (parts.query, urlencode(self.address.private))))
+        sent = parts._replace(query=query).geturl()
+        async with self._http.stream("GET", sent, headers=headers, follow_redirects=False) as response:
+            status = response.status_code
+            if 300 <= status < 400:
+                return same_host(url, str(response.headers.get("location", "")))
+            if status in _NOT_FOUND:
+                return status, None
+            if status >= 400:
+                message = server_message((await read_body(response, _MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
+                raise ServerRefusalError(status, message, retry_after(response.headers))
+            body = await read_body(response, MOST_BYTES)
+        try:
+            return status, json_of(body)
+        except ValueError as error:
+            raise BrokenAnswerError("it is not JSON") from error
+
+
+async def read_body(response: httpx.Response, most: int) -> bytes:
+    """The whole body; raises `BrokenAnswerError` as soon as it exceeds `most` bytes."""
+    async with aclosing(body_parts(response, most)) as parts:
+        return b"".join([part async for part in parts])
+
+
+def same_host(url: str, location: str) -> str:
+    """The target of a redirect on the same host; raises `RedirectedError` for any other."""
+    try:
+        target = urljoin(url, location) if location else ""
+        here, there = urlsplit(url), urlsplit(target)
+        same = (here.scheme, here.hostname, here.port) == (there.scheme, there.hostname, there.port)
+    except ValueError:
+        target, same = "", False
+    if not same:
+        raise RedirectedError(f"to {host_of(target)}" if target else "to nowhere")
+    return target

@@ -1,0 +1,189 @@
+"""The services that the settings name, opened together for one command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ..config import MetadataService, Settings
+from ..documents import Paper
+from ..documents.identifiers import Identifier
+from ..documents.publication_status import Notice
+from ..errors import ConfigurationError
+from ..key_trust import host_of
+from ..models.http.clock import Clock, SystemClock
+from ..program import NAME
+from ..stores.metadata_store import MetadataStore
+from .crossref import NAME as CROSSREF
+from .crossref import crossref_candidates, crossref_notices, crossref_work
+from .datacite import NAME as DATACITE
+from .datacite import datacite_work
+from .openalex import NAME as OPENALEX
+from .openalex import openalex_work
+from .semantic_scholar import NAME as SEMANTIC_SCHOLAR
+from .semantic_scholar import semantic_scholar_candidates, semantic_scholar_work
+from .service_client import ServiceAddress, ServiceClient, ServiceError, Traffic
+from .work import Work
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+SERVICE_NAMES: Final[dict[MetadataService, str]] = {
+    "crossref": CROSSREF,
+    "datacite": DATACITE,
+    "openalex": OPENALEX,
+    "semantic_scholar": SEMANTIC_SCHOLAR,
+}
+# Least seconds between two requests; for Crossref by its published limits for lists, in the polite pool and outside it.
+_INTERVALS: Final[dict[MetadataService, float]] = {"datacite": 0.1, "openalex": 0.1, "semantic_scholar": 1.1}
+_POLITE, _IMPOLITE = 0.34, 1.05
+_SECONDS_OF_A_DAY: Final = 86_400
+_CONNECT_TIMEOUT: Final = 10.0
+
+
+@dataclass(slots=True)
+class Said:
+    """What the services said of one paper: their works, most authoritative first, further notices, and failures."""
+
+    works: list[Work] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+
+class Services:
+    """Clients of the configured services, which share the cache and the connections."""
+
+    def __init__(
+        self, clients: dict[MetadataService, ServiceClient], store: MetadataStore, http: httpx.AsyncClient, clock: Clock
+    ) -> None:
+        self.clients = clients
+        self.store = store
+        self.http = http
+        self.clock = clock
+        self.traffic = Traffic()
+
+    async def about(self, identifier: Identifier) -> Said:
+        """What all services say of the work with this identifier; failures are collected, not raised."""
+        said = Said()
+        found = await asyncio.gather(
+            self._registered(identifier, said),
+            self._said("openalex", said, lambda client: openalex_work(client, identifier.doi)),
+            self._said("semantic_scholar", said, lambda client: semantic_scholar_work(client, identifier)),
+        )
+        said.works = [work for work in found if work is not None]
+        return said
+
+    async def candidates(self, paper: Paper) -> Said:
+        """Works that may be the paper, from the services that can search; failures are collected, not raised."""
+        said = Said()
+        found = await asyncio.gather(
+            self._said("crossref", said, lambda client: crossref_candidates(client, paper)),
+            self._said("semantic_scholar", said, lambda client: semantic_scholar_candidates(client, paper)),
+        )
+        said.works = [work for works in found for work in works or ()]
+        return said
+
+    async def _registered(self, identifier: Identifier, said: Said) -> Work | None:
+        """The work at the agency that registered its DOI: Crossref with the notices on it, else DataCite."""
+        doi = identifier.doi
+        work = None
+        if not identifier.arxiv:
+            work = await self._said("crossref", said, lambda client: crossref_work(client, doi))
+        if work is not None:
+            said.notices = await self._said("crossref", said, lambda client: crossref_notices(client, doi)) or []
+            return work
+        return await self._said("datacite", said, lambda client: datacite_work(client, doi))
+
+    async def _said(
+        self, service: MetadataService, said: Said, ask: Callable[[ServiceClient], Awaitable[T]]
+    ) -> T | None:
+        """The answer of a service; None if it is not configured, or fails."""
+        if service not in self.clients:
+            return None
+        try:
+            return await ask(self.clients[service])
+        except ServiceError as error:
+            if error.message not in said.failures:
+                said.failures.append(error.message)
+            return None
+
+
+def hosts_asked(settings: Settings) -> str:
+    """The services with the hosts that answer for them, for the notice before anything is sent."""
+    named = [f"{SERVICE_NAMES[name]} ({host_of(settings.service_endpoint(name)[0])})" for name in _wanted(settings)]
+    return ", ".join(named)
+
+
+@asynccontextmanager
+async def open_services(
+    settings: Settings,
+    store: MetadataStore,
+    *,
+    offline: bool = False,
+    refresh: bool = False,
+    clock: Clock | None = None,
+) -> AsyncIterator[Services]:
+    """The configured services; `refresh` asks again for what is in the cache.
+
+    Raises `ConfigurationError` if none is configured, or a key may not be sent.
+    """
+    import httpx
+
+    addresses = {name: service_address(settings, name) for name in _wanted(settings)}
+    clock = clock or SystemClock()
+    timeout = httpx.Timeout(settings.request_timeout, connect=min(_CONNECT_TIMEOUT, settings.request_timeout))
+    async with httpx.AsyncClient(timeout=timeout, follow_redirects=False) as http:
+        services = Services({}, store, http, clock)
+        for name, address in addresses.items():
+            services.clients[name] = ServiceClient(
+                address,
+                store,
+                http,
+                max_age=-1 if refresh else settings.metadata_days * _SECONDS_OF_A_DAY,
+                offline=offline,
+                timeout=settings.request_timeout,
+                clock=clock,
+                traffic=services.traffic,
+            )
+        yield services
+
+
+def service_address(settings: Settings, service: MetadataService) -> ServiceAddress:
+    """Address, key and manners for a service; raises `ConfigurationError` for a key that may not be sent there."""
+    from ..models.factory import check_url
+
+    url, key, mailto = settings.service_endpoint(service)
+    setting = f"{service}_base_url"
+    check_url(url, f"CITELOOM_{setting.upper()}", str(type(settings).model_fields[setting].default))
+    secret = key.get_secret_value() if key is not None else ""
+    private = {"mailto": mailto} if mailto and service in ("crossref", "openalex") else {}
+    headers = {"User-Agent": _user_agent(mailto if service == "crossref" else "")}
+    if service == "openalex" and secret:
+        private["api_key"] = secret
+    if service == "semantic_scholar" and secret:
+        headers["x-api-key"] = secret
+    interval = (_POLITE if mailto else _IMPOLITE) if service == "crossref" else _INTERVALS[service]
+    return ServiceAddress(SERVICE_NAMES[service], url, interval, private, headers)
+
+
+def _wanted(settings: Settings) -> list[MetadataService]:
+    wanted = [name for name in SERVICE_NAMES if name in settings.metadata_services]
+    if not wanted:
+        raise ConfigurationError(
+            "Setting metadata_services is empty, so there is nobody to ask.",
+            help=f"Name some of {', '.join(SERVICE_NAMES)} in CITELOOM_METADATA_SERVICES, as a JSON list.",
+        )
+    return wanted
+
+
+def _user_agent(mailto: str) -> str:
+    try:
+        number = version(NAME)
+    except PackageNotFoundError:
+        number = "0"
+    return f"{NAME}/{number} (mailto:{mailto})" if mailto else f"{NAME}/{number}"

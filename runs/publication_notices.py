@@ -1,0 +1,118 @@
+"""Warns of retracted papers in finished text: when it is finished, when it is shown again, and in `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ..documents import Paper
+from ..documents.publication_status import PublicationStatus
+from ..graph.session import Session
+from ..ingestion.doctor import Level, Problem
+from ..stores.conversation_registry import ConversationRegister
+from ..stores.home import Home
+from ..stores.library import Library
+from ..stores.metadata_store import MetadataStore
+from ..stores.run_registry import RunRegister
+from .result_record import StoredRecord, stored
+
+_TOPIC: Final = "retractions"
+_SHOWN: Final = 60
+
+
+def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
+    """The record with what is known today of the papers in it, and a warning for each that should not be relied on.
+
+    Blocks.
+    """
+    papers = _papers_of(record, session.library)
+    statuses = session.metadata.statuses(papers.values())
+    return stored(_with_statuses(record, papers, statuses))
+
+
+def _with_statuses(
+    record: Mapping[str, Any], papers: Mapping[str, Paper], statuses: Mapping[str, PublicationStatus]
+) -> dict[str, Any]:
+    cited = _cited_keys(record)
+    warnings = [line for key in sorted(cited) for line in _warning(key, statuses.get(key))]
+    changed = {**record, "warnings": list(dict.fromkeys([*record.get("warnings", ()), *warnings]))}
+    if "sections" in record:
+        changed["sections"] = [_with_statuses(section, papers, statuses) for section in record["sections"]]
+    report = record.get("report")
+    if isinstance(report, dict) and "papers" in report:
+        shown = {
+            key: {**paper, **statuses.get(key, PublicationStatus()).as_dict()} if paper else paper
+            for key, paper in report["papers"].items()
+        }
+        changed["report"] = {**report, "papers": shown}
+    return changed
+
+
+def _warning(key: str, status: PublicationStatus | None) -> Iterator[str]:
+    if status is not None and status.retracted:
+        yield f"Cites a retracted paper: {key}. {status.retraction_line()}"
+    elif status is not None and status.label == "expression of concern":
+        yield f"Cites a paper with an expression of concern: {key}. {status.lines()[-1]}"
+
+
+def _cited_keys(record: Mapping[str, Any]) -> set[str]:
+    """The keys that a text cites, those of the user's own citations among them."""
+    own = (key for citation in record.get("own_citations", ()) for key in citation.get("keys", ()))
+    return {citation["key"] for citation in record.get("citations", ())} | set(own)
+
+
+def _papers_of(record: Mapping[str, Any], library: Library | None) -> dict[str, Paper]:
+    """The papers in a record: as the library has them, else as the record's references name them."""
+    papers = {
+        entry["key"]: Paper(
+            entry["key"],
+            str(entry.get("title", "")),
+            tuple(entry.get("authors", ())),
+            entry.get("year"),
+            doi=str(entry.get("doi", "")),
+        )
+        for entry in record.get("references", ())
+    }
+    listed = {item["key"] for item in record.get("evidence", ())} | _cited_keys(record)
+    known = {} if library is None else library.records()
+    return papers | {key: known[key].paper for key in listed | set(papers) if key in known}
+
+
+def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[Problem]:
+    """Retracted papers in the library, and finished texts that cite one; blocks.
+
+    Of several runs of the same request only the latest counts. If citing is `allowed`, such a text is no problem.
+    """
+    store = MetadataStore(home.metadata)
+    found = [
+        Problem("notice", _TOPIC, f"{key}: {status.retraction_line()}", "It is read, but cited only if you allow it.")
+        for key, status in sorted(store.statuses(library.papers()).items())
+        if status.retracted
+    ]
+    if not home.metadata.is_file() or not home.runs.is_file():
+        return found
+    level: Level = "notice" if allowed else "problem"
+    for name, remedy, record in _finished(home):
+        statuses = store.statuses(_papers_of(record, library).values())
+        for key in sorted(_cited_keys(record)):
+            if key in statuses and statuses[key].retracted:
+                message = f"{name} cites {key}: {statuses[key].retraction_line()}"
+                found.append(Problem(level, _TOPIC, message, remedy))
+    return found
+
+
+def _finished(home: Home) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The latest finished text of every request, with its name and how to replace it."""
+    seen: set[str] = set()
+    for run in RunRegister(home.runs).all():
+        question = str(run.request.get("question") or run.fingerprint)
+        if run.status == "finished" and run.result is not None and question not in seen:
+            seen.add(question)
+            what = "answer" if run.section == "research" else run.section
+            name = f"the {what} of run {run.thread_id} ({run.title[:_SHOWN]})"
+            yield name, "Write it again with --fresh, or delete the run.", run.result
+    conversations = ConversationRegister(home.runs)
+    for entry in conversations.all():
+        for turn in conversations.turns(entry.thread_id):
+            name = f"answer {turn.number} of conversation {entry.thread_id}"
+            yield name, "Ask again, or delete the conversation.", turn.record

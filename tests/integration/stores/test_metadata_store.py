@@ -1,0 +1,107 @@
+"""What services said of papers is kept by DOI, with who said it and when."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from citeloom.documents import Paper
+from citeloom.documents.publication_status import Notice
+from citeloom.sqlite import DamagedFileError
+from citeloom.stores.metadata_store import Answer, MetadataStore
+
+PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)
+RETRACTION = Notice("retraction", "Crossref", "10.5555/notice", "2024-06-04")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MetadataStore:
+    return MetadataStore(tmp_path / "metadata.sqlite")
+
+
+def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
+    assert store.answer("Crossref", "/works/x") is None and store.statuses([PAPER]) == {}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_found_doi_follows_the_paper_but_not_another_of_its_title(store: MetadataStore) -> None:
+    store.keep_identity(PAPER, "10.5555/article", 0.97, "Crossref", 1.0)
+    renamed = replace(PAPER, key="lovelace2020", title="LOOMS - a study")
+    preprint = replace(PAPER, key="ada2019", year=2019)
+    by_another = replace(PAPER, key="other", authors=("Grace Hopper",))
+    named = replace(PAPER, doi="10.5555/own")
+    assert store.dois([PAPER, renamed, preprint, by_another]) == {
+        "ada2020": "10.5555/article",
+        "lovelace2020": "10.5555/article",
+    }
+    assert store.dois([named]) == {"ada2020": "10.5555/own"}
+
+
+def test_a_corrected_year_keeps_the_doi_of_its_key(store: MetadataStore) -> None:
+    store.keep_identity(PAPER, "10.5555/article", 0.97, "Crossref", 1.0)
+    assert store.dois([replace(PAPER, year=2021)]) == {"ada2020": "10.5555/article"}
+
+
+def test_earlier_statements_and_notices_stay(store: MetadataStore, tmp_path: Path) -> None:
+    store.keep_work("10.5555/x", "Crossref", {"citations": 5, "volume": "1"}, [RETRACTION], [], 1.0)
+    store.keep_work("10.5555/x", "Crossref", {"citations": 5, "volume": "1"}, [], [], 2.0)
+    store.keep_work("10.5555/x", "Crossref", {"citations": 9, "volume": "1"}, [], [], 3.0)
+    latest = {item.field: (item.value, item.said_at) for item in store.statements("10.5555/x")}
+    assert latest == {"citations": (9, 3.0), "volume": ("1", 1.0)}
+    with sqlite3.connect(tmp_path / "metadata.sqlite") as db:
+        assert db.execute("SELECT count(*) FROM statements").fetchone() == (3,)
+    assert store.statuses([replace(PAPER, doi="10.5555/x")])["ada2020"].retracted
+
+
+def test_a_new_file_replaces_only_the_notices_of_its_source(store: MetadataStore) -> None:
+    paper = replace(PAPER, doi="10.5555/x")
+    store.keep_work("10.5555/x", "Crossref", {}, [RETRACTION], [], 1.0)
+    watch = replace(RETRACTION, source="Retraction Watch", reason="Error")
+    store.replace_notices("Retraction Watch", [("10.5555/x", watch)], "one")
+    assert len(store.statuses([paper])["ada2020"].notices) == 2
+    store.replace_notices("Retraction Watch", [], "two")
+    assert store.statuses([paper])["ada2020"].notices == (RETRACTION,)
+    assert store.file_stamp("Retraction Watch") == "two"
+
+
+def test_an_import_that_fails_leaves_what_was_there(store: MetadataStore) -> None:
+    store.replace_notices("Retraction Watch", [("10.5555/x", RETRACTION)], "one")
+
+    def broken() -> object:
+        yield ("10.5555/y", RETRACTION)
+        raise ValueError("the file ends here")
+
+    with pytest.raises(ValueError, match="ends here"):
+        store.replace_notices("Crossref", broken(), "two")  # type: ignore[arg-type]
+    assert store.statuses([replace(PAPER, doi="10.5555/x")])["ada2020"].retracted
+
+
+def test_many_papers_and_many_threads(store: MetadataStore) -> None:
+    papers = [replace(PAPER, key=f"k{number}", doi=f"10.5555/{number}") for number in range(1200)]
+    store.replace_notices("Crossref", [(paper.doi, RETRACTION) for paper in papers], "one")
+    assert len(store.statuses(papers)) == 1200
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: store.keep_answer("Crossref", f"/{n}", Answer(200, {"n": n}, 1.0)), range(40)))
+    assert [store.answer("Crossref", f"/{n}").body for n in range(40)] == [{"n": n} for n in range(40)]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE answers SET body = '{half'",
+        "UPDATE answers SET body = x'00ff'",
+        "UPDATE answers SET answered_at = 'yesterday'",
+        "CREATE TRIGGER evil AFTER INSERT ON answers BEGIN SELECT 1; END",
+    ],
+)
+def test_damage_is_named_with_its_remedy(store: MetadataStore, tmp_path: Path, damage: str) -> None:
+    store.keep_answer("Crossref", "/x", Answer(200, {}, 1.0))
+    with sqlite3.connect(tmp_path / "metadata.sqlite") as db:
+        db.execute(damage)
+    with pytest.raises(DamagedFileError) as raised:
+        MetadataStore(tmp_path / "metadata.sqlite").answer("Crossref", "/x")
+    assert "metadata.sqlite" in raised.value.message and "papers enrich" in raised.value.help
