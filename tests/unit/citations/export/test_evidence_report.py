@@ -273,3 +273,15 @@ def test_passages_that_an_older_run_did_not_count_are_no_zero() -> None:
     }
     page = evidence_report(record)
     assert "Passages: not counted (searched by an older version)." in page
+
+
+def test_what_became_of_a_paper_stands_at_its_citations_and_at_what_was_not_used() -> None:
+    record = make_record()
+    line = "Retracted on 2024-06-04 (<script>alert(1)</script>)"
+    for key in ("a2020", "c2018"):
+        record["report"]["papers"][key] |= {"status": "retracted", "notices": [line]}
+    record["report"]["papers"]["b2019"] |= {"status": "corrected", "notices": ["Corrected on 2022-08-25 (Crossref)"]}
+    page = evidence_report(record)
+    assert page.count('<span class="verdict doubt">Retracted</span>') == 3  # in the list, its card, and what is unused
+    assert '<span class="verdict">Corrected</span>' in page
+    assert "<script>" not in page and "&lt;script&gt;alert(1)" in page
