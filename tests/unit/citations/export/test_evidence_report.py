@@ -286,3 +286,15 @@ def test_page_images_are_part_of_the_file_and_the_policy_allows_nothing_more() -
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)
     assert policy and "img-src data:;" in policy[1] and "script-src" not in policy[1]
     assert "img-src" not in evidence_report(record), "a report without images does not allow them"
+
+
+def test_what_became_of_a_paper_stands_at_its_citations_and_at_what_was_not_used() -> None:
+    record = make_record()
+    line = "Retracted on 2024-06-04 (<script>alert(1)</script>)"
+    for key in ("a2020", "c2018"):
+        record["report"]["papers"][key] |= {"status": "retracted", "notices": [line]}
+    record["report"]["papers"]["b2019"] |= {"status": "corrected", "notices": ["Corrected on 2022-08-25 (Crossref)"]}
+    page = evidence_report(record)
+    assert page.count('<span class="verdict doubt">Retracted</span>') == 3  # in the list, its card, and what is unused
+    assert '<span class="verdict">Corrected</span>' in page
+    assert "<script>" not in page and "&lt;script&gt;alert(1)" in page
