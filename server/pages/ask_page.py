@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -108,7 +108,15 @@ def _register(state: ServerState) -> ConversationRegister:
 
 
 def _entries(state: ServerState) -> list[ConversationEntry]:
-    return [entry for entry in _register(state).all() if entry.turns or state.jobs.get(entry.thread_id)]
+    """The conversations with an answer, or with a first question that is being answered here."""
+    listed = []
+    for entry in _register(state).all():
+        job = state.jobs.get(entry.thread_id)
+        if entry.turns:
+            listed.append(entry)
+        elif job is not None:
+            listed.append(replace(entry, title=job.order.request.get("asked", "")))
+    return listed
 
 
 def _side(entries: list[ConversationEntry], current: str) -> dict[str, Any]:
