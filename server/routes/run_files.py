@@ -75,12 +75,13 @@ async def _file(
     record: StoredRecord, stem: str, name: str, state: ServerState, with_pages: bool, inline: bool
 ) -> Response:
     shown = with_pages and name.endswith(".evidence.html")
-    pages = await in_thread(cited_pages, record, state.session.library) if shown else CitedPages()
-    files = await asyncio.to_thread(ResultFiles.of, record, stem, pages.images)
-    try:
-        content = await in_thread(files.named, name)
-    except UnknownFileError as error:
-        raise ServerError(404, error.message, help=error.help) from error
+    async with state.renderers:  # pandoc and PDF pages take a process each
+        pages = await in_thread(cited_pages, record, state.session.library) if shown else CitedPages()
+        files = await asyncio.to_thread(ResultFiles.of, record, stem, pages.images)
+        try:
+            content = await in_thread(files.named, name)
+        except UnknownFileError as error:
+            raise ServerError(404, error.message, help=error.help) from error
     return attachment(name, content, name.removeprefix(f"{stem}."), inline=inline)
 
 
