@@ -40,7 +40,7 @@ def doctor(
     same folder with the same environment. Exit code 1 if a problem remains.
     """
     settings, found = resolve(home)
-    record: dict[str, Any] = {"home": str(found.root), "settings": _in_force(settings), "findings": []}
+    record: dict[str, Any] = {"home": str(found.name), "settings": _in_force(settings), "findings": []}
     if found.exists():
         from ..ingestion.doctor import examine
 

@@ -148,7 +148,7 @@ async def _ask(
     request: ResearchRequest,
     out: Path | None,
     formats: Sequence[str],
-    home: Path | None,
+    home: str | None,
     overrides: dict[str, Any],
     *,
     draft: bool,

@@ -32,7 +32,8 @@ from .sections import ForceOption, OutOption, write_one
 if TYPE_CHECKING:
     from ..runs.result_record import ResultRecord
     from ..stores.home import Home
-    from ..stores.run_registry import RunRecord, RunRegister
+    from ..stores.run_registry import RunRecord
+    from ..stores.store_protocols import Runs
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
@@ -44,12 +45,12 @@ def register(app: typer.Typer) -> None:
     app.add_typer(runs_app, name="runs", rich_help_panel="Runs")
 
 
-def registered(home: Home) -> RunRegister:
+def registered(home: Home) -> Runs:
     """The run registry of a home with a library; raises `InputError` for any other home."""
-    from ..stores.run_registry import RunRegister
+    from ..stores.backends import backend_of
 
     home.require_library()
-    return RunRegister(home.runs)
+    return backend_of(home).runs()
 
 
 @runs_app.command("list")
@@ -122,7 +123,7 @@ def resume_run(
         result(f"\n{record['text']}")
 
 
-async def _resume(run_id: str, out: Path, home: Path | None, given: dict[str, Any], *, force: bool) -> ResultRecord:
+async def _resume(run_id: str, out: Path, home: str | None, given: dict[str, Any], *, force: bool) -> ResultRecord:
     from ..runs.research import ResearchRequest
     from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
 
@@ -160,7 +161,7 @@ def delete_runs(
 
 def _record(run: RunRecord, home: Home) -> dict[str, Any]:
     """The current status of a run; a "running" run that no process holds was killed."""
-    from ..stores.lock import run_under_way
+    from ..stores.backends import backend_of
 
     names = (
         "thread_id",
@@ -176,7 +177,7 @@ def _record(run: RunRecord, home: Home) -> dict[str, Any]:
     record = {name: getattr(run, name) for name in names}
     if run.detail in ("CancelledError", "KeyboardInterrupt"):  # what earlier versions noted
         record["detail"] = "interrupted"
-    if run.status == "running" and home.copy_of is None and not run_under_way(home, run.thread_id):
+    if run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id):
         record["status"] = "killed"
     return record
 

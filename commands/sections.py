@@ -193,7 +193,7 @@ async def _write(
     out: Path,
     formats: Sequence[str] | None,
     fresh: bool,
-    home: Path | None,
+    home: str | None,
     overrides: dict[str, Any],
     *,
     force: bool,

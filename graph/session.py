@@ -30,6 +30,7 @@ from ..roles.chat.prompt_passages import show_passages
 from ..roles.extractive import ANSWER_NOTICE, extractive_roles
 from ..roles.inputs import Brief
 from ..roles.protocols import AnswerRoles, Roles
+from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.read_only_copy import discard_copy
@@ -168,7 +169,7 @@ class Session:
     async def require_papers(self) -> None:
         """Raise `EmptyLibraryError` when no paper is ready."""
         if not await asyncio.to_thread(self.library.papers):
-            raise EmptyLibraryError(f"{self.home.root}: the library is empty.")
+            raise EmptyLibraryError(f"{self.home.name}: the library is empty.")
 
     def set_scope(self, run_id: str, *, fresh: bool) -> None:
         """Set which answers a run may take from the journal, before its first call."""
@@ -311,7 +312,7 @@ def create_session(
     if not create:
         home.require_library()
     home.prepare()
-    journal = Journal.open(home.journal)
+    journal = backend_of(home).open_journal()
     try:
         model = embedding_model(settings, journal, embeddings)
         library = Library.open(home, model, create=create, on_notice=on_notice)
