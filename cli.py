@@ -17,6 +17,7 @@ try:
         conversations,
         doctor,
         library,
+        library_copy_command,
         research,
         runs,
         search,
@@ -57,6 +58,7 @@ app = typer.Typer(
     "to resume; 4 done, but some inputs were refused, nothing could be judged, or a check failed.",
 )
 library.register(app)
+library_copy_command.register(app)
 search.register(app)
 contradictions.register(app)
 verify.register(app)

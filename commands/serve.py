@@ -42,6 +42,7 @@ def serve(
     except ImportError as error:
         raise ConfigurationError(f"The server is not installed ({error.name} is missing).", help=_EXTRA) from error
     settings, found = resolve(home)
+    _ = found.server  # raises `InputError` where the server's jobs cannot be stored
     options = _options(host, port, tuple(name or ()))
     with _bound(options) as listening:
         address, actual = listening.getsockname()[:2]

@@ -40,6 +40,7 @@ def examine(library: Library) -> list[Problem]:
         Problem("fine", "home", str(library.home.name)),
         Problem("fine", "embedding", made_by or f"{library.embedding.name} (nothing embedded yet)"),
         Problem("fine", "library", held),
+        *(Problem("fine" if good else "problem", topic, message) for good, topic, message in library.state()),
     ]
     holder = backend_of(library.home).writer_lock().holder()
     if holder is not None:

@@ -53,6 +53,10 @@ class LocalStores:
         """Exact in a small scope, else oversampling and filtering."""
         return Nearest(library, self.vectors, self.catalog)
 
+    def state(self) -> list[tuple[bool, str, str]]:
+        """Nothing: the stores are compared with each other."""
+        return []
+
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Apply the changes to vectors and words, then commit them in the catalog."""
         apply_changes(changes, self.catalog, self.vectors, self.words)

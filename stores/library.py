@@ -76,6 +76,10 @@ class Library:
         """Close the files."""
         self._stores.close()
 
+    def state(self) -> list[tuple[bool, str, str]]:
+        """What a check of the stores reports besides their contents (see `LibraryStores`)."""
+        return self._stores.state()
+
     def require_same_embedding(self) -> None:
         """Raise `InputError` if the library's vectors come from another model."""
         made_by = self.catalog.meta("embedding")

@@ -219,6 +219,10 @@ class LibraryStores(Protocol):
         """The vector search over a library."""
         ...
 
+    def state(self) -> list[tuple[bool, str, str]]:
+        """What a check of the stores reports besides their contents: whether it is fine, its topic, and a message."""
+        ...
+
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Apply staged changes to all stores and make them visible; idempotent."""
         ...

@@ -22,30 +22,36 @@ _B: Final = 0.75
 _TEXT, _SECTION = 0, 1
 _POSTING_TYPES: Final = "text int2 text int4[] int4[] int4[]".split()
 _PAPERS_PER_COMMIT: Final = 50
-# Sums are rounded: their last digits depend on the order in which the server adds.
+# Sums are rounded: their last digits depend on the order in which the server adds. Constants are floats: plain literals
+# would make it calculate in decimals.
 _SEARCH: Final = f"""
 WITH totals AS (
     SELECT sum(cardinality(hashes))::float8 AS chunks, sum(text_terms)::float8 AS text,
         sum(section_terms)::float8 AS section
     FROM word_totals
-), hits AS (
-    SELECT field, term, key, place, n, size
-    FROM postings, unnest(places, counts, lengths) AS u (place, n, size)
-    WHERE term = ANY(%(terms)s)
-), rare AS (
-    SELECT field, term, ln(1 + (max(totals.chunks) - count(*) + 0.5) / (count(*) + 0.5))
-        * CASE field WHEN {_TEXT} THEN 1 ELSE {SECTION_WEIGHT} END AS idf,
-        max(CASE field WHEN {_TEXT} THEN totals.text ELSE totals.section END) / max(totals.chunks) AS mean
-    FROM hits, totals GROUP BY field, term
+), held AS MATERIALIZED (
+    SELECT field, term, sum(cardinality(places))::float8 AS chunks FROM postings
+    WHERE term = ANY(%(terms)s) GROUP BY field, term
+), rare AS MATERIALIZED (
+    SELECT field, term, ln(1 + (totals.chunks - held.chunks + 0.5::float8) / (held.chunks + 0.5::float8))
+            * CASE field WHEN {_TEXT} THEN 1 ELSE {SECTION_WEIGHT}::float8 END AS idf,
+        CASE field WHEN {_TEXT} THEN totals.text ELSE totals.section END / totals.chunks AS mean
+    FROM held, totals
+), scored AS (
+    SELECT key, place, sum(
+        idf * {1 + _K1}::float8 * n::float8
+        / (n::float8 + {_K1}::float8 * ({1 - _B}::float8 + {_B}::float8 * size::float8 / mean))
+    ) AS score
+    FROM postings JOIN rare USING (field, term), unnest(places, counts, lengths) AS u (place, n, size)
+    WHERE term = ANY(%(terms)s) AND (%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))
+        AND (%(categories)s::int[] IS NULL OR EXISTS (
+            SELECT 1 FROM chunks c WHERE c.key = postings.key AND c.idx = place AND c.category = ANY(%(categories)s)))
+        AND (%(ids)s::text[] IS NULL
+            OR (key, place) IN (SELECT * FROM unnest(%(id_keys)s::text[], %(id_places)s::int[])))
+    GROUP BY key, place
 )
-SELECT key, place,
-    round(sum(idf * {1 + _K1} * n / (n + {_K1} * ({1 - _B} + {_B} * size / mean)))::numeric, 9)::float8 AS score
-FROM hits JOIN rare USING (field, term)
-WHERE (%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))
-    AND (%(categories)s::int[] IS NULL OR EXISTS (
-        SELECT 1 FROM chunks c WHERE c.key = hits.key AND c.idx = hits.place AND c.category = ANY(%(categories)s)))
-    AND (%(ids)s::text[] IS NULL OR (key, place) IN (SELECT * FROM unnest(%(id_keys)s::text[], %(id_places)s::int[])))
-GROUP BY key, place ORDER BY score DESC, (key || ':') COLLATE "C", place LIMIT %(k)s
+SELECT key, place, round(score * 1e9::float8) / 1e9::float8 AS rounded
+FROM scored ORDER BY rounded DESC, (key || ':') COLLATE "C", place LIMIT %(k)s
 """
 
 

@@ -86,9 +86,17 @@ class Database:
 
     def holds_library(self) -> bool:
         """Whether the tables of a library are there."""
-        with self.transaction() as connection:
+        with self.reachable(), self.transaction() as connection:
             found = connection.execute("SELECT to_regclass('schema_versions') IS NOT NULL").fetchone()
         return bool(found and found[0])
+
+    @contextmanager
+    def reachable(self) -> Iterator[None]:
+        """Raise `DatabaseError` if the database cannot be reached: before anything was begun, nothing is paused."""
+        try:
+            yield
+        except ConnectionLostError as error:
+            raise DatabaseError(error.message, help=ConnectionLostError.default_help) from error
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:

@@ -46,7 +46,7 @@ class DatabaseHome(Home):
     @property
     def fulltext(self) -> Path:
         """None: words are in the database."""
-        raise self._not_a_folder("a full-text index")
+        raise self._not_a_folder("a folder of words")
 
     @property
     def catalog(self) -> Path:
@@ -71,12 +71,12 @@ class DatabaseHome(Home):
     @property
     def server(self) -> Path:
         """None: the server does not work on a database yet."""
-        raise self._not_a_folder("the server's file of jobs")
+        raise self._not_a_folder("a file of the server's jobs")
 
     @property
     def papers(self) -> Path:
         """None: the server does not work on a database yet."""
-        raise self._not_a_folder("the server's folder of papers")
+        raise self._not_a_folder("a folder of the server's papers")
 
     def exists(self) -> bool:
         """Whether a library exists in the database."""

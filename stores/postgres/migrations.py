@@ -39,7 +39,7 @@ def prepare(url: DatabaseUrl) -> None:
         if url in _prepared:
             return
         database = Database(url)
-        with database.named_errors(), database.connect(autocommit=True) as connection:
+        with database.reachable(), database.named_errors(), database.connect(autocommit=True) as connection:
             if version_of(connection) != max(migrations()) or not _checkpoints_ready(connection):
                 with _locked(connection, url):
                     migrate(connection, url)

