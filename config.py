@@ -17,6 +17,7 @@ from dotenv import dotenv_values
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
@@ -35,6 +36,7 @@ from pydantic_settings import (
 )
 from pydantic_settings.sources.utils import parse_env_vars
 
+from .database_url import DatabaseUrl, home_address
 from .errors import ConfigurationError
 from .key_trust import (
     DEFAULT,
@@ -136,7 +138,9 @@ class Settings(BaseSettings):
         frozen=True,
     )
 
-    home: Path | None = Field(None, description="Folder that holds library, journal and runs.")
+    home: Annotated[Path | DatabaseUrl | None, BeforeValidator(home_address)] = Field(
+        None, description="Folder, or PostgreSQL database (postgresql://...), that holds library, journal and runs."
+    )
 
     chat_model: str = Field(
         EXTRACTIVE,
@@ -422,7 +426,7 @@ def load_settings(
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         wrong = first["msg"].removeprefix("Value error, ")
-        secret = name.endswith(("_api_key", "_base_url"))
+        secret = name.endswith(("_api_key", "_base_url")) or name == "home"
         given_value = "a value that is not shown" if secret else repr(first.get("input"))
         raise ConfigurationError(
             f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}, got {given_value}.",

@@ -14,7 +14,8 @@ from ..runs.execution import ignore
 from ..runs.output_files import public_record
 from ..runs.result_record import ResultRecord
 from ..runs.transcript import turn_record, write_transcript
-from ..stores.conversation_registry import ConversationRegister, new_thread_id
+from ..stores.backends import backend_of
+from ..stores.conversation_registry import new_thread_id
 from .arguments import require_open, require_writable
 from .blocking import blocking
 from .streaming import events_of
@@ -44,7 +45,7 @@ class Conversation:
     def __init__(self, library: Session, thread_id: str | None = None) -> None:
         require_open(library)
         self._library = library
-        self._register = ConversationRegister(library.home.runs)
+        self._register = backend_of(library.home).conversations()
         self.thread_id = self._register.get(thread_id).thread_id if thread_id is not None else new_thread_id()
 
     def __enter__(self) -> Self:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ..config import RetrievalMode, Settings, load_settings
+from ..database_url import home_of
 from ..errors import ConfigurationError
 from ..graph.session import Session, create_session
 from ..ingestion.ingest import ingest as ingest_papers
@@ -76,7 +77,7 @@ def open_library(
     """
     used = settings or load_settings()
     by_user = home is not None or is_own(used.origin("home"))
-    found = find_home(Path(home) if home is not None else used.home, by_user=by_user)
+    found = find_home(home_of(home) if home is not None else used.home, by_user=by_user)
     readable = readable_home(found, lambda _: None, library=True, records=True)
     return create_session(used, readable, chat_model, embeddings)
 

@@ -70,6 +70,7 @@ def add(
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
     settings, found = resolve(home)
+    found.require_folder("'add'")
     asked = _parsed(identifiers)
     records = run_async(_add(settings, asked, found, bib, download, anyway=anyway, offline=offline))
     if as_json:

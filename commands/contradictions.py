@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -67,7 +66,7 @@ def contradictions(
 
 
 async def _find(
-    topic: str, keys: tuple[str, ...], pairs: int, home: Path | None, overrides: dict[str, Any]
+    topic: str, keys: tuple[str, ...], pairs: int, home: str | None, overrides: dict[str, Any]
 ) -> dict[str, Any]:
     from ..runs.contradictions import ContradictionRequest, find_contradictions
 

@@ -18,8 +18,8 @@ from .sections import ForceOption
 
 if TYPE_CHECKING:
     from ..config import Settings
-    from ..stores.conversation_registry import ConversationRegister
     from ..stores.home import Home
+    from ..stores.store_protocols import Conversations
 
 conversations_app = typer.Typer(
     no_args_is_help=True,
@@ -35,14 +35,14 @@ def register(app: typer.Typer) -> None:
     app.add_typer(conversations_app, name="conversations", rich_help_panel="Ask")
 
 
-def _registered(home: Path | None) -> tuple[Settings, Home, ConversationRegister]:
-    from ..stores.conversation_registry import ConversationRegister
+def _registered(home: str | None) -> tuple[Settings, Home, Conversations]:
+    from ..stores.backends import backend_of
 
     settings, found = resolve(home)
     found = records_of(found)
     if found.copy_of is None:
         run_async(forget_expired(settings, found))
-    return settings, found, ConversationRegister(found.runs)
+    return settings, found, backend_of(found).conversations()
 
 
 async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
@@ -120,7 +120,7 @@ def delete_conversations(
     from ..stores.home import Home
 
     _, found, register = _registered(home)
-    Home(found.name).prepare()
+    (Home(found.copy_of) if found.copy_of else found).prepare()
     entries = [register.get(thread_id) for thread_id in thread_ids]
     for entry in entries:
         run_async(delete_conversation(found, entry.thread_id))

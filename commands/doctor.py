@@ -44,7 +44,7 @@ def doctor(
 
     repair = repair or mend
     settings, found = resolve(home)
-    record: dict[str, Any] = {"home": str(found.root), "settings": settings_in_force(settings), "findings": []}
+    record: dict[str, Any] = {"home": str(found.name), "settings": settings_in_force(settings), "findings": []}
     if found.exists():
         with command_session(settings, found, create=False, reading=not repair) as session:
             library = session.library

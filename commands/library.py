@@ -78,7 +78,7 @@ def ingest(
 async def _ingest(
     paths: list[Path],
     bib: Path | None,
-    home: Path | None,
+    home: str | None,
     limits: dict[str, Any],
     *,
     prune: bool,

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..stores.home import Home
 
 HomeOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--home",
-        help="Folder that holds library, journal and runs. Default: CITELOOM_HOME, else the nearest .citeloom "
-        "upwards from here, else a new one here.",
+        help="Folder, or postgresql:// address, that holds library, journal and runs. Default: CITELOOM_HOME, else the "
+        "nearest .citeloom upwards from here, else a new one here.",
         show_default=False,
     ),
 ]
@@ -58,17 +58,17 @@ CiteRetractedOption = Annotated[
     ),
 ]
 
-_before_command: list[Path] = []
+_before_command: list[str] = []
 _in_use: list[Path] = []
-_given: list[Path] = []
+_given: list[str] = []
 
 
-def remember_home(home: Path | None) -> None:
+def remember_home(home: str | None) -> None:
     """Remember a `--home` given before the command."""
     _before_command[:] = [home] if home is not None else []
 
 
-def resolve(home: Path | None, **overrides: Any) -> tuple[Settings, Home]:
+def resolve(home: str | None, **overrides: Any) -> tuple[Settings, Home]:
     """Settings and home of a command; names the home on stderr. Raises `ConfigurationError`."""
     from ..config import load_settings
     from ..key_trust import is_own
@@ -78,14 +78,16 @@ def resolve(home: Path | None, **overrides: Any) -> tuple[Settings, Home]:
     _given[:] = [given] if given else []
     settings = load_settings(home=given, **overrides)
     found = find_home(settings.home, by_user=is_own(settings.origin("home")))
-    named_home(found.root, exists=found.exists())
+    named_home(found.name, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found
 
 
 def command_here(arguments: str) -> str:
     """A Citeloom command with these arguments, as the user can type it, on the home that was given."""
-    return command(f"--home {shlex.quote(str(_given[0]))} {arguments}" if _given else arguments)
+    from ..key_trust import shown_address
+
+    return command(f"--home {shlex.quote(shown_address(_given[0]))} {arguments}" if _given else arguments)
 
 
 def home_in_use() -> list[Path]:

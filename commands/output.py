@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..plurals import counted
@@ -38,9 +37,9 @@ def result_json(record: Any) -> None:
     print(json_text(record), flush=True)  # noqa: T201
 
 
-def named_home(root: Path, *, exists: bool) -> None:
+def named_home(name: object, *, exists: bool) -> None:
     """Print the home that the command works on."""
-    notice(f"Home: {root}{'' if exists else ' (new)'}")
+    notice(f"Home: {name}{'' if exists else ' (new)'}")
 
 
 @contextmanager

@@ -153,7 +153,7 @@ def research(
 
 
 async def _ask(
-    request: ResearchRequest, output: Output | None, home: Path | None, overrides: dict[str, Any], *, draft: bool
+    request: ResearchRequest, output: Output | None, home: str | None, overrides: dict[str, Any], *, draft: bool
 ) -> tuple[ResultRecord, AnswerStreamView]:
     from ..tools.questions.validation import plain_question
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..runs.result_record import ResultRecord
     from ..runs.service import Output
     from ..stores.home import Home
-    from ..stores.run_registry import RunRegister
+    from ..stores.store_protocols import Runs
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
@@ -45,12 +45,12 @@ def register(app: typer.Typer) -> None:
     app.add_typer(runs_app, name="runs", rich_help_panel="Runs")
 
 
-def registered(home: Home) -> RunRegister:
+def registered(home: Home) -> Runs:
     """The run registry of a home with a library; raises `InputError` for any other home."""
-    from ..stores.run_registry import RunRegister
+    from ..stores.backends import backend_of
 
     home.require_library()
-    return RunRegister(home.runs)
+    return backend_of(home).runs()
 
 
 @runs_app.command("list")
@@ -120,7 +120,7 @@ def resume_run(
         result(f"\n{record['text']}")
 
 
-async def _resume(run_id: str, output: Output, home: Path | None, given: dict[str, Any]) -> ResultRecord:
+async def _resume(run_id: str, output: Output, home: str | None, given: dict[str, Any]) -> ResultRecord:
     from ..runs.research import ResearchRequest
     from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
 

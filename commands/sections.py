@@ -229,7 +229,7 @@ async def _write(
     exp: Path,
     output: Output,
     fresh: bool,
-    home: Path | None,
+    home: str | None,
     overrides: dict[str, Any],
 ) -> ResultRecord:
     from ..citations.export.figures import with_plot_files

@@ -60,19 +60,19 @@ def usage(
 
 
 async def _spending(home: Home) -> list[Spending]:
-    from ..models.journal.journal import Journal
+    from ..stores.backends import backend_of
 
     home.require_library()
-    with Journal.open(home.journal) as journal:
+    with backend_of(home).open_journal() as journal:
         return await journal.spending()
 
 
 def _chosen(rows: list[Spending], run_ids: list[str], home: Home) -> list[Spending]:
     if not run_ids:
         return rows
-    from ..stores.run_registry import RunRegister
+    from ..stores.backends import backend_of
 
-    register = RunRegister(home.runs)
+    register = backend_of(home).runs()
     wanted = {register.get(run_id).thread_id for run_id in run_ids}
     return [row for row in rows if row.run in wanted]
 
@@ -90,6 +90,7 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     from ..models.journal.maintenance import survey
 
     named = resolve(home)[1]
+    named.require_folder("'journal stats'")
     found = records_of(named)
     kept = survey(found.journal)
     if as_json:
@@ -129,14 +130,15 @@ def prune(
     from ..errors import InputError
     from ..models.journal.maintenance import Selection
     from ..models.journal.maintenance import prune as prune_answers
-    from ..stores.run_registry import RunRegister
+    from ..stores.backends import backend_of
 
     _, found = resolve(home)
+    found.require_folder("'journal prune'")
     if older_than is None and not rejected:
         raise InputError("No answers were selected to prune.", help="Give --older-than DAYS, --rejected, or both.")
     found.require_library()
     found.prepare()
-    unfinished = [run.thread_id for run in RunRegister(found.runs).all() if run.status != "finished"]
+    unfinished = [run.thread_id for run in backend_of(found).runs().all() if run.status != "finished"]
     pruned = prune_answers(
         found.journal, Selection(older_than, rejected, embeddings), keep_of_runs=unfinished, dry_run=dry_run
     )

@@ -35,6 +35,7 @@ from ..roles.chat.prompt_passages import show_passages
 from ..roles.extractive import ANSWER_NOTICE, extractive_roles
 from ..roles.inputs import Brief
 from ..roles.protocols import AnswerRoles, Roles
+from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.metadata_store import MetadataStore
@@ -190,7 +191,7 @@ class Session:
     async def require_papers(self) -> None:
         """Raise `EmptyLibraryError` when no paper is ready."""
         if not await asyncio.to_thread(self.library.papers):
-            raise EmptyLibraryError(f"{self.home.root}: the library is empty.")
+            raise EmptyLibraryError(f"{self.home.name}: the library is empty.")
 
     @contextmanager
     def run(self, run_id: str, *, fresh: bool = False) -> Iterator[None]:
@@ -343,7 +344,7 @@ def create_session(
     if not create:
         home.require_library()
     home.prepare()
-    journal = Journal.open(home.journal)
+    journal = backend_of(home).open_journal()
     try:
         model = embedding_model(settings, journal, embeddings)
         library = Library.open(home, model, create=create, on_notice=on_notice)
@@ -361,6 +362,7 @@ def _import_retractions(session: Session, file: Path, on_notice: Callable[[str],
     from ..metadata.retraction_watch import import_retraction_watch
 
     try:
+        session.home.require_folder("CITELOOM_RETRACTION_WATCH")
         import_retraction_watch(session.metadata, file.expanduser(), on_notice)
     except InputError as error:
         if on_notice is not None:

@@ -10,10 +10,10 @@ from typing import Literal
 
 from ..documents import chunk_id, split_chunk_id
 from ..plurals import counted
+from ..stores.backends import backend_of
 from ..stores.chroma import VectorStoreError
 from ..stores.fulltext import FullTextError
 from ..stores.library import Library
-from ..stores.lock import WriterLock
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5
@@ -40,8 +40,9 @@ def examine(library: Library) -> list[Problem]:
         Problem("fine", "home", str(library.home.name)),
         Problem("fine", "embedding", made_by or f"{library.embedding.name} (nothing embedded yet)"),
         Problem("fine", "library", held),
+        *(Problem("fine" if good else "problem", topic, message) for good, topic, message in library.state()),
     ]
-    holder = WriterLock(library.home).holder()
+    holder = backend_of(library.home).writer_lock().holder()
     if holder is not None:
         findings.append(Problem("notice", "lock", f"process {holder} is writing the library", "Wait for it to end."))
     unfinished = library.catalog.unfinished()
@@ -180,7 +181,7 @@ async def repair(library: Library) -> list[Problem]:
     Moves an unreadable vector store aside, applies staged changes, deletes records without a paper, and rebuilds the
     full-text index if it differs.
     """
-    async with WriterLock(library.home).held():
+    async with backend_of(library.home).writer_lock().held():
         return await asyncio.to_thread(_mend, library)
 
 

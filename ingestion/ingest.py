@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from ..config import PdfReader
 from ..documents.subprocesses import in_thread
 from ..documents.types import Paper
+from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..stores.lock import WriterLock
 from ..stores.paper_change import removal
 from ..stores.vector_cache import VectorCache
 from .conversion_cache import ConvertedFiles
@@ -97,7 +97,7 @@ async def ingest_sources(
     """Update the library to match the sources; with `rechunk`, unchanged papers are chunked again too."""
     emit = on_event or _ignore
     began = time.perf_counter()
-    async with WriterLock(library.home).held(lambda pid: emit(Waiting(pid))):
+    async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         library.require_same_embedding()
         await to_end(library.finish_staged)
         sources = await asyncio.to_thread(match_renamed, sources, library.records())
@@ -130,7 +130,7 @@ async def ingest_sources(
 async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:
     """Remove a paper from every store, but not its file; raises `UnknownPaperError`."""
     emit = on_event or _ignore
-    async with WriterLock(library.home).held(lambda pid: emit(Waiting(pid))):
+    async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         await to_end(library.finish_staged)
         paper = library.paper(key)
         ConvertedFiles(library.home.converted).forget(Path(paper.source))

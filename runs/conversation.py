@@ -8,18 +8,17 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..citations.csl_styles import style_file
 from ..graph.conversation_graph import build_conversation_graph
 from ..graph.conversation_state import ConversationState, TurnKind
 from ..graph.events import OnEvent
 from ..graph.session import Session
-from ..models.journal.journal import Journal
-from ..stores.checkpoints import keep_latest, open_checkpoints
-from ..stores.conversation_registry import ConversationEntry, ConversationRegister
+from ..stores.backends import backend_of
+from ..stores.conversation_registry import ConversationEntry
 from ..stores.home import Home
-from ..stores.lock import run_lock, run_under_way
+from ..stores.store_protocols import Checkpoints, Conversations
 from ..tools.questions.validation import plain_question
 from .execution import RunUnderWayError, ignore
 from .provenance import provenance
@@ -27,9 +26,6 @@ from .publication_notices import with_notices
 from .research import FOREIGN_SCRIPT, foreign_script
 from .result_record import StoredRecord, UsageRecord, stored
 from .section_request import OnNotice
-
-if TYPE_CHECKING:
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 _DAY = 86_400  # seconds
 _session: ContextVar[Session] = ContextVar("session of the current turn")
@@ -79,12 +75,10 @@ async def take_turn(
         on_notice(f"Note: {FOREIGN_SCRIPT}")
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()
-    register = await asyncio.to_thread(ConversationRegister, session.home.runs)
+    backend = backend_of(session.home)
+    register = await asyncio.to_thread(backend.conversations)
     await asyncio.to_thread(register.begin, thread_id)
-    async with (
-        run_lock(session.home, thread_id, on_wait=on_notice),
-        open_checkpoints(session.home.checkpoints) as saver,
-    ):
+    async with backend.run_lock(thread_id, on_wait=on_notice), backend.open_checkpoints() as saver:
         graph = _graph(saver, session)
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)
@@ -100,13 +94,13 @@ async def take_turn(
         values: Any = (await graph.aget_state(config)).values
         usage = _spent(await session.usage(thread_id), before)
         kept = await _keep(thread_id, values, usage, session, register)
-        await keep_latest(saver, thread_id)
+        await saver.keep_latest(thread_id)
     return kept
 
 
 async def paused_turn(thread_id: str, home: Home) -> PausedTurn | None:
     """The turn of a conversation that was started and is not finished."""
-    async with open_checkpoints(home.checkpoints) as saver:
+    async with backend_of(home).open_checkpoints() as saver:
         state = await _graph(saver).aget_state({"configurable": {"thread_id": thread_id}})
         return _pending(state.values, bool(state.next))
 
@@ -128,7 +122,7 @@ async def _keep_what_is_over(
 
 
 async def _keep(
-    thread_id: str, values: Any, usage: UsageRecord, session: Session, register: ConversationRegister
+    thread_id: str, values: Any, usage: UsageRecord, session: Session, register: Conversations
 ) -> TurnResult:
     """Store a finished turn in the register; passages are added here and not in the checkpoints."""
     past, result = values["past"], values["result"]
@@ -154,7 +148,7 @@ def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> UsageRecord:
     return cast(UsageRecord, spent)
 
 
-def _graph(saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
+def _graph(saver: Checkpoints, session: Session | None = None) -> Any:
     """The graph with its checkpoints; without a session it can only be asked for its state."""
     if session is not None:
         _session.set(session)
@@ -176,12 +170,13 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
 
     Raises `UnknownConversationError`, and `RunUnderWayError` while a process works on it.
     """
-    register = await asyncio.to_thread(ConversationRegister, home.runs)
+    backend = backend_of(home)
+    register = await asyncio.to_thread(backend.conversations)
     entry = await asyncio.to_thread(register.get, thread_id)
-    if run_under_way(home, entry.thread_id):
+    if await asyncio.to_thread(backend.run_under_way, entry.thread_id):
         raise RunUnderWayError(f"Conversation {entry.thread_id} is in progress in another process.")
-    async with run_lock(home, entry.thread_id), open_checkpoints(home.checkpoints) as saver:
-        with await asyncio.to_thread(Journal.open, home.journal) as journal:
+    async with backend.run_lock(entry.thread_id), backend.open_checkpoints() as saver:
+        with await asyncio.to_thread(backend.open_journal) as journal:
             await saver.adelete_thread(entry.thread_id)
             await journal.forget(entry.thread_id)
             await asyncio.to_thread(register.delete, entry.thread_id)
@@ -190,13 +185,15 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
 
 async def delete_expired(home: Home, days: int, but: str = "") -> list[ConversationEntry]:
     """Delete the conversations whose last turn is more than `days` ago, except `but` and those in progress."""
-    register = await asyncio.to_thread(ConversationRegister, home.runs)
+    backend = backend_of(home)
+    register = await asyncio.to_thread(backend.conversations)
     old = time.time() - days * _DAY
     entries = await asyncio.to_thread(register.all)
     expired = [
         entry
         for entry in entries
-        if entry.updated_at < old and entry.thread_id != but and not run_under_way(home, entry.thread_id)
+        if entry.updated_at < old
+        and entry.thread_id != but
+        and not await asyncio.to_thread(backend.run_under_way, entry.thread_id)
     ]
-    free = [entry for entry in expired if not run_under_way(home, entry.thread_id)]
-    return [await delete_conversation(home, entry.thread_id) for entry in free]
+    return [await delete_conversation(home, entry.thread_id) for entry in expired]

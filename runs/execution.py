@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from ..citations.csl_styles import style_file
 from ..errors import CiteloomError, InputError, PausedError
@@ -20,18 +20,14 @@ from ..graph.research_graph import build_research_graph
 from ..graph.section_graph import build_section_graph
 from ..graph.session import Session
 from ..models.journal.journal import Journal
-from ..stores.checkpoints import open_checkpoints
-from ..stores.edited_sentences import EditedSentences
+from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.lock import run_lock, run_under_way
-from ..stores.run_registry import RunRecord, RunRegister
+from ..stores.run_registry import RunRecord
+from ..stores.store_protocols import Checkpoints, Runs
 from .provenance import provenance
 from .publication_notices import with_notices
 from .result_record import StoredRecord, stored
 from .section_request import OnNotice, RunRequest
-
-if TYPE_CHECKING:
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {"paper": build_paper_graph, "research": build_research_graph}
 _session: ContextVar[Session] = ContextVar("session of the current run")
@@ -66,18 +62,19 @@ async def run_request(
     await request.require_valid(session, on_notice)
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()
-    register = await asyncio.to_thread(RunRegister, session.home.runs)
+    backend = backend_of(session.home)
+    register = await asyncio.to_thread(backend.runs)
     run = await asyncio.to_thread(begin_run, request, session, register, on_notice)
-    async with run_lock(session.home, run.thread_id, on_wait=on_notice):
+    async with backend.run_lock(run.thread_id, on_wait=on_notice):
         run = await asyncio.to_thread(register.get, run.thread_id)
-        async with open_checkpoints(session.home.checkpoints) as saver:
+        async with backend.open_checkpoints() as saver:
             if run.status == "finished" and run.result is not None:
                 return await _finished_earlier(run, session, saver)
             with session.run(run.thread_id, fresh=run.fresh):
                 return await _go_on(request, run, session, register, saver, on_event, on_notice)
 
 
-def begin_run(request: RunRequest, session: Session, register: RunRegister, on_notice: OnNotice) -> RunRecord:
+def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: OnNotice) -> RunRecord:
     """Register a valid request as a new run, or find the run that it repeats; blocks."""
     if request.thread_id is not None:
         return register.get(request.thread_id)
@@ -114,8 +111,8 @@ async def _go_on(
     request: RunRequest,
     run: RunRecord,
     session: Session,
-    register: RunRegister,
-    saver: AsyncSqliteSaver,
+    register: Runs,
+    saver: Checkpoints,
     on_event: OnEvent,
     on_notice: OnNotice,
 ) -> RunResult:
@@ -140,7 +137,7 @@ async def _go_on(
     return RunResult(record, finished_earlier=False)
 
 
-def _graph(kind: str, saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
+def _graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any:
     """The graph of a kind of run with its checkpoints; without a session it can only be asked for its state."""
     if session is not None:
         _session.set(session)
@@ -166,7 +163,7 @@ def _place(kind: str, state: Any) -> str:
 
 
 async def _note_stop(
-    error: BaseException, run: RunRecord, session: Session, register: RunRegister, saver: AsyncSqliteSaver
+    error: BaseException, run: RunRecord, session: Session, register: Runs, saver: Checkpoints
 ) -> None:
     """Record why a run stopped; a run rejected before its first answer is removed."""
     usage = await session.usage(run.thread_id)
@@ -179,7 +176,7 @@ async def _note_stop(
     await asyncio.to_thread(register.mark, run.thread_id, "paused" if paused else "failed", detail=detail)
 
 
-async def _finished_earlier(run: RunRecord, session: Session, saver: AsyncSqliteSaver) -> RunResult:
+async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult:
     """The stored result, rendered again if necessary; makes no model call.
 
     Another citation style, a change of `strict`, or a run older than evidence reports requires rendering again.
@@ -221,18 +218,19 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
 
     Raises `UnknownRunError`, and `RunUnderWayError` while a process works on it.
     """
-    register = await asyncio.to_thread(RunRegister, home.runs)
+    backend = backend_of(home)
+    register = await asyncio.to_thread(backend.runs)
     run = await asyncio.to_thread(register.get, thread_id)
-    if run_under_way(home, run.thread_id):
+    if await asyncio.to_thread(backend.run_under_way, run.thread_id):
         raise RunUnderWayError(f"Run {run.thread_id} is in progress in another process.")
-    async with run_lock(home, run.thread_id), open_checkpoints(home.checkpoints) as saver:
-        with await asyncio.to_thread(Journal.open, home.journal) as journal:
-            await asyncio.to_thread(lambda: EditedSentences(home.runs).forget(run.thread_id))
+    async with backend.run_lock(run.thread_id), backend.open_checkpoints() as saver:
+        with await asyncio.to_thread(backend.open_journal) as journal:
+            await asyncio.to_thread(backend.forget_edits, run.thread_id)
             await _forget(run, journal, register, saver)
     return run
 
 
-async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: AsyncSqliteSaver) -> None:
+async def _forget(run: RunRecord, journal: Journal, register: Runs, saver: Checkpoints) -> None:
     """Remove a run from all stores, the register last: after a kill in between it can be deleted again."""
     await saver.adelete_thread(run.thread_id)
     await journal.forget(run.thread_id)
@@ -241,7 +239,8 @@ async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver
 
 async def state_values(home: Home, thread_id: str) -> dict[str, Any]:
     """The values of a run's latest checkpoint, for inspection."""
-    run = await asyncio.to_thread(RunRegister(home.runs).get, thread_id)
-    async with open_checkpoints(home.checkpoints) as saver:
+    backend = backend_of(home)
+    run = await asyncio.to_thread((await asyncio.to_thread(backend.runs)).get, thread_id)
+    async with backend.open_checkpoints() as saver:
         config: Any = {"configurable": {"thread_id": run.thread_id}}
         return dict((await _graph(run.section, saver).aget_state(config)).values)

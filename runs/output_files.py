@@ -13,8 +13,9 @@ from ..citations.export.pandoc_formats import FORMATS, ExportError, Format
 from ..citations.html_escaping import inert
 from ..documents.subprocesses import in_thread
 from ..errors import InputError
+from ..stores.backends import written_files
 from ..stores.home import Home
-from ..stores.written_files import WrittenFiles
+from ..stores.store_protocols import WrittenHashes
 from .result_files import ALWAYS, ResultFiles, json_text, name_of
 from .result_record import ResultRecord, StoredRecord, public_record, stored
 
@@ -78,7 +79,7 @@ async def save_section(
     name = file_stem(stem or name_of(record))
 
     def write() -> ResultRecord:
-        written = WrittenFiles(None if home is None else home.runs)
+        written = written_files(home)
         suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record.get("figures", ()))]
         while True:
             free = _free(out, name, suffixes, written, force)
@@ -107,7 +108,7 @@ async def save_section(
     return await in_thread(write)
 
 
-def _free(out: Path, name: str, formats: Sequence[Format], written: WrittenFiles, force: bool) -> FreeName:
+def _free(out: Path, name: str, formats: Sequence[Format], written: WrittenHashes, force: bool) -> FreeName:
     return FreeName(name) if force else free_name(out, name, (*ALWAYS, *formats), written.has)
 
 
@@ -118,7 +119,7 @@ def write_own_file(
 
     Blocks; raises `InputError`.
     """
-    written = WrittenFiles(None if home is None else home.runs)
+    written = written_files(home)
     free = FreeName(path.stem) if force else free_name(path.parent, path.stem, [path.suffix[1:]], written.has)
     target = path.with_name(f"{free.stem}{path.suffix}")
     prepare_folder(path.parent)

@@ -9,11 +9,10 @@ from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..graph.session import Session
 from ..ingestion.doctor import Level, Problem
-from ..stores.conversation_registry import ConversationRegister
+from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.metadata_store import MetadataStore
-from ..stores.run_registry import RunRegister
 from .result_record import StoredRecord, stored
 
 _TOPIC: Final = "retractions"
@@ -104,14 +103,14 @@ def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[
 def _finished(home: Home) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """The latest finished text of every request, with its name and how to replace it."""
     seen: set[str] = set()
-    for run in RunRegister(home.runs).all():
+    for run in backend_of(home).runs().all():
         question = str(run.request.get("question") or run.fingerprint)
         if run.status == "finished" and run.result is not None and question not in seen:
             seen.add(question)
             what = "answer" if run.section == "research" else run.section
             name = f"the {what} of run {run.thread_id} ({run.title[:_SHOWN]})"
             yield name, "Write it again with --fresh, or delete the run.", run.result
-    conversations = ConversationRegister(home.runs)
+    conversations = backend_of(home).conversations()
     for entry in conversations.all():
         for turn in conversations.turns(entry.thread_id):
             name = f"answer {turn.number} of conversation {entry.thread_id}"

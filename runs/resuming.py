@@ -49,7 +49,7 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
     marks = run.request.get("key_marks", [])
     if not isinstance(kept, dict) or not isinstance(marks, list):
         raise ConfigurationError(
-            f"{home.runs}: run {run.thread_id} cannot be read.", help="Delete it with 'runs delete' and start it again."
+            f"{home.name}: run {run.thread_id} cannot be read.", help="Delete it with 'runs delete' and start it again."
         )
     taken = {
         name: value
@@ -57,7 +57,7 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
         if name in KEPT_SETTINGS | _OF_ANSWERS and value != getattr(current, name)  # what is set now keeps its origin
     }
     settings = load_settings(
-        brought=taken, origin=RUN, vouched=[mark for mark in marks if isinstance(mark, str)], home=home.root, **given
+        brought=taken, origin=RUN, vouched=[mark for mark in marks if isinstance(mark, str)], home=home.address, **given
     )
     _require_same_endpoints(run, current, settings, home)
     return settings
@@ -72,7 +72,7 @@ def _require_same_endpoints(run: RunRecord, current: Settings, settings: Setting
             continue
         variable = f"CITELOOM_{settings.url_setting(role).upper()}"
         raise ConfigurationError(
-            f"{home.runs}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
+            f"{home.name}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
             f"{shown_address(now)} now ({current.origin(setting)}): nothing was sent.",
             help=f"To resume it there, set {variable}={shown_address(url)} in the environment; "
             "to use the endpoint set now, give the command again for a new run.",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.lock import run_under_way
-from ..stores.run_registry import RunRecord, RunRegister
+from ..stores.run_registry import RunRecord
 from .execution import state_values
 from .output_files import public_record
 from .result_record import stored
@@ -30,14 +30,14 @@ def run_summary(run: RunRecord, home: Home) -> dict[str, Any]:
     record = {name: getattr(run, name) for name in _FIELDS}
     if run.detail in ("CancelledError", "KeyboardInterrupt"):  # what earlier versions noted
         record["detail"] = "interrupted"
-    if run.status == "running" and home.copy_of is None and not run_under_way(home, run.thread_id):
+    if run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id):
         record["status"] = "killed"
     return record
 
 
 async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
-    register = await asyncio.to_thread(RunRegister, home.runs)
+    register = await asyncio.to_thread(backend_of(home).runs)
     run = await asyncio.to_thread(register.get, run_id)
     summary = await asyncio.to_thread(run_summary, run, home)
     values = await state_values(home, run.thread_id)

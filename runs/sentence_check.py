@@ -23,9 +23,9 @@ from ..graph.state import VerdictRecord
 from ..graph.verdicts import record_of_verdict, verdicts_of
 from ..roles.inputs import Source
 from ..roles.protocols import Draft
+from ..stores.backends import backend_of
 from ..stores.edited_sentences import EditedSentence, EditedSentences
 from ..stores.home import Home
-from ..stores.run_registry import RunRegister
 from .editable_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
 from .result_record import StoredRecord
 
@@ -72,8 +72,14 @@ class _Checked:
 
 def load_editable(home: Home, run_id: str) -> EditableText:
     """The text of a finished run with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
-    run = RunRegister(home.runs).get(run_id)
-    return editable_text(run, EditedSentences(home.runs).of(run.thread_id))
+    edits = _edits_in(home)
+    run = backend_of(home).runs().get(run_id)
+    return editable_text(run, edits.of(run.thread_id))
+
+
+def _edits_in(home: Home) -> EditedSentences:
+    home.require_folder("Editing of sentences")
+    return EditedSentences(home.runs)
 
 
 def sentence_records(text: EditableText) -> list[dict[str, Any]]:
@@ -111,14 +117,14 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
     text.section_at(position)
     checked = {} if check is None else {**check.as_dict(), "verdicts": check.verdicts}
     edit = EditedSentence(position, _plain(words), checked)
-    EditedSentences(home.runs).keep(text.run.thread_id, edit)
+    _edits_in(home).keep(text.run.thread_id, edit)
     return edit
 
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
     """Return to the stored sentence; blocks. Raises `NotEditableError` if it was not edited."""
-    run = RunRegister(home.runs).get(run_id)
-    if not EditedSentences(home.runs).withdraw(run.thread_id, position):
+    run = backend_of(home).runs().get(run_id)
+    if not _edits_in(home).withdraw(run.thread_id, position):
         raise NotEditableError(f"The sentence at {position} was not edited.")
 
 

@@ -19,8 +19,9 @@ from ..runs.resuming import request_to_resume, require_same_run, settings_to_res
 from ..runs.section_request import SectionRequest
 from ..runs.service import run_and_save
 from ..runs.transcript import turn_record
-from ..stores.conversation_registry import ConversationRegister, UnknownConversationError
-from ..stores.run_registry import RunRecord, RunRegister, UnknownRunError
+from ..stores.backends import backend_of
+from ..stores.conversation_registry import UnknownConversationError
+from ..stores.run_registry import RunRecord, UnknownRunError
 from ..tools.questions.validation import plain_question
 from .job_register import JobOrder
 from .jobs import Emit, Job, Jobs, Work
@@ -51,7 +52,7 @@ class RunJobs:
         session = self.session.with_settings(**limits)
         await request.require_valid(session, ignore)
         await session.require_papers()
-        register = await asyncio.to_thread(RunRegister, session.home.runs)
+        register = await asyncio.to_thread(backend_of(session.home).runs)
         run = await asyncio.to_thread(begin_run, request, session, register, ignore)
         order = JobOrder(run.thread_id, "run", {"limits": dict(limits)})
         return await self.jobs.start(order, _run_work(replace(request, thread_id=run.thread_id), session))
@@ -62,7 +63,7 @@ class RunJobs:
         Raises `UnknownRunError`, or `InputError` when library, prompts or endpoint have changed.
         """
         home = self.session.home
-        run = await asyncio.to_thread(RunRegister(home.runs).get, run_id)
+        run = await asyncio.to_thread(backend_of(home).runs().get, run_id)
         request, session = await asyncio.to_thread(self._to_resume, run, limits)
         order = JobOrder(run.thread_id, "run", {"limits": dict(limits)})
         return await self.jobs.start(order, _run_work(request, session))
@@ -101,13 +102,13 @@ class RunJobs:
             await self.jobs.start(order, self._turn_work(order.id, order.request))
 
     def _next_number(self, thread_id: str) -> int:
-        register = ConversationRegister(self.session.home.runs)
+        register = backend_of(self.session.home).conversations()
         with suppress(UnknownConversationError):
             return register.get(thread_id).turns + 1
         return 1
 
     def _finished_turn(self, order: Mapping[str, Any]) -> Job | None:
-        turns = ConversationRegister(self.session.home.runs).turns(order["id"])
+        turns = backend_of(self.session.home).conversations().turns(order["id"])
         given = order["request"]
         turn = next((turn for turn in turns if (turn.number, turn.asked) == (given["number"], given["asked"])), None)
         return None if turn is None else ended_job(order["id"], "turn", turn_record(turn))

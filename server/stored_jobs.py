@@ -12,10 +12,8 @@ from ..runs.execution import RunUnderWayError
 from ..runs.output_files import public_record
 from ..runs.result_record import stored
 from ..runs.transcript import turn_record
-from ..stores.conversation_registry import ConversationRegister
+from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.lock import run_under_way
-from ..stores.run_registry import RunRegister
 from .event_log import EventLog
 from .job_register import JobKind, JobOrder
 from .jobs import Job, JobState
@@ -30,11 +28,11 @@ async def stored_run(run_id: str, home: Home) -> Job:
 
     Raises `UnknownRunError`, and `RunUnderWayError` while another process works on it.
     """
-    register = await asyncio.to_thread(RunRegister, home.runs)
+    register = await asyncio.to_thread(backend_of(home).runs)
     run = await asyncio.to_thread(register.get, run_id)
     if run.status == "finished" and run.result is not None:
         return ended_job(run.thread_id, "run", public_record(stored(run.result)))
-    if await asyncio.to_thread(run_under_way, home, run.thread_id):
+    if await asyncio.to_thread(backend_of(home).run_under_way, run.thread_id):
         raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.", help="Wait for it to end.")
     if run.status == "failed":
         return _job(run.thread_id, "run", "failed", "error", problem(502, run.detail or "The run failed."))
@@ -43,7 +41,7 @@ async def stored_run(run_id: str, home: Home) -> Job:
 
 async def stored_turn(thread_id: str, home: Home) -> Job:
     """The end of a conversation's last turn; raises `UnknownConversationError`, and `ServerError` without any turn."""
-    register = await asyncio.to_thread(ConversationRegister, home.runs)
+    register = await asyncio.to_thread(backend_of(home).conversations)
     entry = await asyncio.to_thread(register.get, thread_id)
     if await paused_turn(entry.thread_id, home) is not None:
         return _job(entry.thread_id, "turn", "paused", "stopped", _STOPPED)

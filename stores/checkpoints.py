@@ -7,17 +7,19 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from ..sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from aiosqlite import Connection
+
+    from .safe_msgpack import PlainSaver
 
 
 @asynccontextmanager
-async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
+async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
     """Open a saver on the file at `path`, creating the file if it is missing.
 
     `synchronous=FULL`: a step reported as done survives a power cut. Checkpoints are read as plain values
@@ -56,32 +58,21 @@ def _prepare(path: Path) -> None:
         require_plain_schema(connection, path, CHECKPOINTS_REMEDY)
 
 
-async def keep_latest(saver: AsyncSqliteSaver, thread_id: str) -> None:
-    """Delete all checkpoints of a thread but its latest, including those of its subgraphs.
-
-    For long-lived threads: each step writes the whole state again, and finished steps are never resumed from.
-    """
-    latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
-    async with saver.lock, saver.conn.cursor() as cursor:
-        for table in ("writes", "checkpoints"):
-            await cursor.execute(
-                f"DELETE FROM {table} WHERE thread_id = :thread AND (checkpoint_ns != '' OR checkpoint_id < {latest})",
-                {"thread": thread_id},
-            )
-        await saver.conn.commit()
-
-
-if TYPE_CHECKING:
-    from aiosqlite import Connection
+NEWEST: Final = "SELECT max(checkpoint_id) FROM checkpoints"
 
 
 async def continue_ids(connection: Connection) -> None:
     """Make this process generate checkpoint ids higher than any in the file of `connection`."""
+    async with connection.execute(NEWEST) as cursor:
+        found = await cursor.fetchone()
+    continue_after(found[0] if found else None)
+
+
+def continue_after(newest: str | None) -> None:
+    """Make this process generate checkpoint ids higher than `newest`, whatever its clock says."""
     from langgraph.checkpoint.base import id as ids
 
-    async with connection.execute("SELECT max(checkpoint_id) FROM checkpoints") as cursor:
-        newest = await cursor.fetchone()
-    with suppress(ValueError, TypeError, IndexError):  # no checkpoint yet, or an id that LangGraph did not generate
-        made = ids.UUID(hex=UUID((newest or [""])[0]).hex)
+    with suppress(ValueError, TypeError, AttributeError):  # no checkpoint yet, or an id that LangGraph did not generate
+        made = ids.UUID(hex=UUID(newest).hex)
         if made.version == 6 and made.time > (ids._last_v6_timestamp or 0):
             ids._last_v6_timestamp = made.time  # type: ignore[assignment]

@@ -28,7 +28,7 @@ FULLTEXT_VERSION: Final = "1"
 _ANALYZER = "prose"
 _WRITER_MEMORY = 50_000_000  # bytes; tantivy requires at least 15 million
 _LONGEST_WORD = 60
-_SECTION_WEIGHT = 0.5
+SECTION_WEIGHT = 0.5
 
 
 class FullTextError(InputError):
@@ -69,8 +69,8 @@ class FullText:
         """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words."""
         with self._lock:
             if self._analyzer is None:
-                self._analyzer = _make_analyzer()
-            return self._analyzer.analyze(_encodable(text))
+                self._analyzer = make_analyzer()
+            return self._analyzer.analyze(encodable(text))
 
     def create(self) -> None:
         """Create an empty index, replacing any existing one."""
@@ -119,8 +119,8 @@ class FullText:
                         key=chunk.key,
                         hash=text_hash(chunk.text),
                         category=int(chunk.category),
-                        text=_encodable(chunk.text),
-                        section=_encodable(f"{chunk.parent} {chunk.section}"),
+                        text=encodable(chunk.text),
+                        section=encodable(f"{chunk.parent} {chunk.section}"),
                     )
                 )
             writer.commit()
@@ -173,7 +173,7 @@ class FullText:
             )
 
         terms = list(terms)
-        in_section = Query.boost_query(words("section"), _SECTION_WEIGHT)
+        in_section = Query.boost_query(words("section"), SECTION_WEIGHT)
         parts = [(Occur.Must, Query.boolean_query([(Occur.Should, words("text")), (Occur.Should, in_section)]))]
         limits: tuple[tuple[str, list[Any] | None], ...] = (
             ("key", None if scope.keys is None else sorted(scope.keys)),
@@ -220,7 +220,7 @@ class FullText:
                 index = Index(self._made_schema(), path=str(self._path))
             # Reloaded manually: the library knows when something was written, and a watcher thread would keep polling.
             index.config_reader(reload_policy="manual")
-            index.register_tokenizer(_ANALYZER, _make_analyzer())
+            index.register_tokenizer(_ANALYZER, make_analyzer())
             index.reload()
             self._index = index
             return index
@@ -239,7 +239,8 @@ def _make_schema() -> Schema:
     return builder.build()
 
 
-def _make_analyzer() -> TextAnalyzer:
+def make_analyzer() -> TextAnalyzer:
+    """The analyzer of indexed texts and of queries: lowercased, ASCII-folded, stemmed, without English stop words."""
     from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
     return (
@@ -253,6 +254,6 @@ def _make_analyzer() -> TextAnalyzer:
     )
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """The text without lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")

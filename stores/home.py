@@ -7,8 +7,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..database_url import DatabaseUrl, HomeAddress
 from ..errors import InputError
-from .home_safety import require_own, require_plain_files
+from .home_safety import UnsafeHomeError, require_own, require_plain_files
 
 HOME_NAME = ".citeloom"
 _REMEDY = "Choose a writable folder with --home or CITELOOM_HOME."
@@ -22,9 +23,14 @@ class Home:
     copy_of: Path | None = None
 
     @property
-    def name(self) -> Path:
-        """The folder as the user knows it."""
+    def name(self) -> HomeAddress:
+        """The folder as the user knows it, or a database's address without what is secret in it."""
         return self.copy_of or self.root
+
+    @property
+    def address(self) -> HomeAddress:
+        """The folder that is read and written, or a database's address."""
+        return self.root
 
     @property
     def chroma(self) -> Path:
@@ -102,6 +108,9 @@ class Home:
         if there.is_file():
             raise InputError(f"{self.root}: cannot be written ({there} is a file).", help=_REMEDY)
 
+    def require_folder(self, what: str) -> None:
+        """Do nothing: in a folder everything is available. Other homes raise `ConfigurationError` for `what`."""
+
     def prepare(self) -> Home:
         """Create the folders and check that they are writable.
 
@@ -140,12 +149,19 @@ def _make(folder: Path, made: list[Path]) -> None:
             made.append(each)
 
 
-def find_home(explicit: Path | None = None, *, by_user: bool = True) -> Home:
+def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True) -> Home:
     """The given home, else the nearest `.citeloom` in this folder or its parents, else a new one here.
 
     A home that was not named, or was named by a file in the folder instead of `by_user`, must belong to the user.
-    Raises `UnsafeHomeError` for any other, and for a home that contains links.
+    Raises `UnsafeHomeError` for any other, for a home that contains links, and for a database that a file names.
     """
+    if isinstance(explicit, DatabaseUrl):
+        from .postgres.database_home import DatabaseHome
+
+        if not by_user:
+            message = f"{explicit}: a file in the folder names this database as the home; it was not opened."
+            raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_HOME in the environment.")
+        return DatabaseHome.at(explicit)
     root = explicit.expanduser().absolute() if explicit is not None else _nearest()
     if explicit is None or not by_user:
         require_own(root)

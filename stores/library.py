@@ -15,15 +15,13 @@ from ..documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_i
 from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
-from .apply_changes import apply_changes
-from .catalog import Catalog
+from .backends import backend_of
 from .chroma import VectorStoreError
-from .fulltext import FULLTEXT_VERSION, FullText, FullTextError, TextScope
+from .fulltext import FULLTEXT_VERSION, FullTextError, TextScope
 from .home import Home
-from .lock import WriterLock
 from .paper_change import Change, PaperRecord
-from .vector_search import Nearest, NearPaper, keys_within, unchanged
-from .vectors import VectorStore
+from .store_protocols import LibraryStores
+from .vector_search import NearPaper, keys_within, unchanged
 
 
 class UnknownPaperError(InputError):
@@ -33,13 +31,14 @@ class UnknownPaperError(InputError):
 class Library:
     """An open library in `home`, whose vectors come from the `embedding` model."""
 
-    def __init__(self, home: Home, embedding: EmbeddingModel, catalog: Catalog, vectors: VectorStore) -> None:
+    def __init__(self, home: Home, embedding: EmbeddingModel, stores: LibraryStores) -> None:
         self.home = home
         self.embedding = embedding
-        self.catalog = catalog
-        self.store = vectors
-        self.fulltext = FullText(home)
-        self._nearest = Nearest(self)
+        self._stores = stores
+        self.catalog = stores.catalog
+        self.store = stores.vectors
+        self.fulltext = stores.words
+        self._nearest = stores.search_of(self)
         self._lock = threading.RLock()
         self._token: tuple[int, int] | None = None
         self._records: Mapping[str, PaperRecord] = {}
@@ -63,7 +62,7 @@ class Library:
         if not create:
             home.require_library()
         home.prepare()
-        library = cls(home, embedding, Catalog(home.catalog), VectorStore(home))
+        library = cls(home, embedding, backend_of(home).open_library())
         try:
             library.require_same_embedding()
             library.repair(on_notice)
@@ -74,16 +73,18 @@ class Library:
 
     def close(self) -> None:
         """Close the files."""
-        self.store.close()
-        self.fulltext.close()
-        self.catalog.close()
+        self._stores.close()
+
+    def state(self) -> list[tuple[bool, str, str]]:
+        """What a check of the stores reports besides their contents (see `LibraryStores`)."""
+        return self._stores.state()
 
     def require_same_embedding(self) -> None:
         """Raise `InputError` if the library's vectors come from another model."""
         made_by = self.catalog.meta("embedding")
         if made_by is not None and made_by != self.embedding.name:
             raise InputError(
-                f"{self.home.root}: was created with the embedding model {made_by},"
+                f"{self.home.name}: was created with the embedding model {made_by},"
                 f" but {self.embedding.name} is configured.",
                 help="Set CITELOOM_EMBEDDING_MODEL back, or ingest into another --home.",
             )
@@ -92,7 +93,7 @@ class Library:
         """Apply staged changes and build a missing full-text index, unless a writer is active; returns the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
-        with WriterLock(self.home).try_held() as held:
+        with backend_of(self.home).writer_lock().try_held() as held:
             if held and on_notice is not None and not self._has_fulltext():
                 on_notice(f"Building the full-text index of {counted(self.chunk_count(), 'chunk')}; this is done once.")
             try:
@@ -122,8 +123,7 @@ class Library:
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Apply staged changes to the other stores and commit them; idempotent."""
         self.records()  # reopens the stores if another process has written, so that its changes are not overwritten
-        apply_changes(changes, self.catalog, self.store, self.fulltext)
-        self.catalog.commit(changes)
+        self._stores.carry_out(changes)
 
     def records(self) -> Mapping[str, PaperRecord]:
         """The catalog's records of the ready papers, by key."""

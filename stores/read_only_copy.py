@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from ..database_url import DatabaseUrl
 from ..errors import InputError
 from .home import Home
 
@@ -33,7 +34,7 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
 
     Raises `InputError` if it cannot be read either, or keeps changing during the copy.
     """
-    if not home.exists() or writable(home):
+    if isinstance(home.address, DatabaseUrl) or not home.exists() or writable(home):
         return home
     root = Path(tempfile.mkdtemp(prefix="citeloom-read-only-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)

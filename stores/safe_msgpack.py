@@ -55,9 +55,29 @@ class PlainSaver(AsyncSqliteSaver):
             raise DamagedFileError(
                 f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
             ) from error
-        if found is not None and not _is_checkpoint(found.checkpoint):
-            raise _damaged(self._path, "holds a checkpoint that is none")
-        return found if found is None else _with_current_names(found)
+        return as_current(found, self._path)
+
+    async def keep_latest(self, thread_id: str) -> None:
+        """Delete all checkpoints of a thread but its latest, including those of its subgraphs.
+
+        For long-lived threads: each step writes the whole state again, and finished steps are never resumed from.
+        """
+        latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
+        async with self.lock, self.conn.cursor() as cursor:
+            for table in ("writes", "checkpoints"):
+                await cursor.execute(
+                    f"DELETE FROM {table} WHERE thread_id = :thread"
+                    f" AND (checkpoint_ns != '' OR checkpoint_id < {latest})",
+                    {"thread": thread_id},
+                )
+            await self.conn.commit()
+
+
+def as_current(found: CheckpointTuple | None, place: object) -> CheckpointTuple | None:
+    """The checkpoint with the names that nodes have now; raises `DamagedFileError` if it is none."""
+    if found is not None and not _is_checkpoint(found.checkpoint):
+        raise _damaged(place, "holds a checkpoint that is none")
+    return found if found is None else _with_current_names(found)
 
 
 def _with_current_names(found: CheckpointTuple) -> CheckpointTuple:
@@ -79,7 +99,7 @@ def _with_current_names(found: CheckpointTuple) -> CheckpointTuple:
     return found
 
 
-def _damaged(path: Path, what: str) -> DamagedFileError:
+def _damaged(path: object, what: str) -> DamagedFileError:
     return DamagedFileError(f"{path}: {what}.", help=CHECKPOINTS_REMEDY)
 
 
@@ -91,9 +111,9 @@ def _is_checkpoint(value: Any) -> bool:
 class PlainSerializer(JsonPlusSerializer):
     """Serializes like LangGraph; deserializes only plain values and the types of a run's state."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, place: object) -> None:
         super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
-        self._path = path
+        self._path = place  # as messages name it
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Deserialize a value; raises `DamagedFileError` if it names another type or cannot be read."""

@@ -14,7 +14,9 @@ from .exact_search import Reach, Scored, ordered
 from .paper_change import PaperRecord
 
 if TYPE_CHECKING:
+    from .catalog import Catalog
     from .library import Library
+    from .vectors import VectorStore
 
 # A scope of up to this many chunks is searched exactly by id, which takes the same time in a large library as in a
 # small one; beyond it, more results than needed are requested from the index and those out of scope are dropped.
@@ -67,6 +69,17 @@ def unchanged(
         if records() is before:
             return found
     return search(records())
+
+
+def best_papers(records: Mapping[str, PaperRecord], summaries: Scored, passages: Scored, k: int) -> list[NearPaper]:
+    """The `k` nearest papers by the cosines of their summaries and of the passages of notes; ties by key."""
+    best = {key: NearPaper(records[key].paper, records[key].summary, score) for key, score in summaries}
+    for identifier, score in passages:
+        key, place = split_chunk_id(identifier)
+        note = records[key].note
+        if note is not None and (key not in best or score > best[key].score):
+            best[key] = NearPaper(records[key].paper, records[key].summary, score, note.passages[place])
+    return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
 
 
 def _passage_count(record: PaperRecord) -> int:
@@ -139,9 +152,9 @@ class _Scope:
 class Nearest:
     """Vector search over a library; caches the category of each chunk until the library changes."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, store: VectorStore, catalog: Catalog) -> None:
         self._library = library
-        store = library.store
+        self._catalog = catalog
         self._chunks = Reach(store.nearest_ids, store.get_vectors)
         self._summaries = Reach(store.nearest_summaries, store.summary_vectors)
         self._passages = Reach(store.nearest_passages, store.note_vectors)
@@ -202,13 +215,7 @@ class Nearest:
             return []
         summaries = _Keys(records)
         near = self._summaries.search(vector, k, summaries, k, records, summaries)
-        best = {key: NearPaper(records[key].paper, records[key].summary, score) for key, score in near}
-        for identifier, score in self._near_passages(records, vector, k):
-            key, place = split_chunk_id(identifier)
-            note = records[key].note
-            if note is not None and (key not in best or score > best[key].score):
-                best[key] = NearPaper(records[key].paper, records[key].summary, score, note.passages[place])
-        return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
+        return best_papers(records, near, self._near_passages(records, vector, k), k)
 
     def _near_passages(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> Scored:
         counts = [_passage_count(record) for record in records.values()]
@@ -220,7 +227,7 @@ class Nearest:
     def _categories_of(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
         with self._lock:
             if self._read_for is not records:
-                kinds = self._library.catalog.categories()
+                kinds = self._catalog.categories()
                 # A paper that another process has changed since the records were read is padded with no category.
                 self._categories = {
                     key: kinds.get(key, b"").ljust(record.chunk_count, b"\xff") for key, record in records.items()

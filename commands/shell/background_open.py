@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,17 +34,14 @@ class BackgroundLibrary:
 
 def at_a_glance(home: Home) -> BackgroundLibrary:
     """The papers that are ready; empty without a library. Raises `InputError` for a catalog that cannot be read."""
-    from ...stores.catalog import Catalog
+    from ...stores.backends import backend_of
 
     home.require_place()
     if not home.exists():
         return BackgroundLibrary((), 0)
     home.prepare()  # a conversation is kept: where nothing can be written, that is said first
-    catalog = Catalog(home.catalog)
-    try:
+    with closing(backend_of(home).open_catalog()) as catalog:
         records = catalog.records()
-    finally:
-        catalog.close()
     return BackgroundLibrary(tuple(records), sum(record.chunk_count for record in records.values()))
 
 
@@ -79,7 +76,7 @@ class Opening:
         """The open session; raises `NoPapersError` and what opening raises."""
         shelf = await asyncio.to_thread(at_a_glance, self._home)
         if not shelf.keys:
-            raise NoPapersError(f"{self._home.root}: no paper is indexed here.")
+            raise NoPapersError(f"{self._home.name}: no paper is indexed here.")
         if self._task is None or (self._task.done() and (self._task.cancelled() or self._task.exception())):
             self.start()
         assert self._task is not None

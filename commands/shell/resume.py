@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...config import Settings
 from ...errors import CiteloomError
 from ...plurals import counted
-from ...stores.conversation_registry import ConversationRegister
+from ...stores.backends import backend_of
 from ...stores.home import Home
 from ..conversations import forget_expired
 from ..output import notice
@@ -20,7 +20,7 @@ _COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask",
 def take_up(shell: Shell, home: Home, thread: str) -> None:
     """Restore the shell to where the conversation was left; raises `UnknownConversationError`. Blocks for a moment."""
     home.require_library()
-    register = ConversationRegister(home.runs)
+    register = backend_of(home).conversations()
     entry = register.get(thread)
     shell.thread_id = entry.thread_id
     last = register.last_turn(entry.thread_id)

@@ -15,7 +15,6 @@ A request whose answer was lost may have been paid for: its reservation stays co
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -29,6 +28,7 @@ from ..http.failures import FailureKind
 from ..http.retry import CallFailedError
 from . import spending_table
 from .journal import Journal
+from .journal_database import JournalConnection
 from .pricing import total_cost
 from .records import Hold, Spending
 from .single_flight import CrossLoopEvent
@@ -176,7 +176,7 @@ class Budget:
         return limited and model.busy > 0 and not model.trusted
 
     async def _reserve(self, held: Hold) -> BudgetReachedError | None:
-        def reserve(db: sqlite3.Connection) -> BudgetReachedError | None:
+        def reserve(db: JournalConnection) -> BudgetReachedError | None:
             problem = self._problem(spending_table.spent(db, self._runs), held)
             if problem is None:
                 spending_table.hold(db, held)

@@ -42,9 +42,19 @@ class GroupCommit(Generic[ConnectionT]):
     Args:
         connect: opens the connection, in the thread that will use it; its errors are raised by the constructor.
         name: the name of the thread.
+        begin: the statement that opens a transaction.
+        passing: errors, as of a lost connection, after which the same work is tried once more.
     """
 
-    def __init__(self, connect: Callable[[], ConnectionT], name: str) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], ConnectionT],
+        name: str,
+        begin: str = "BEGIN IMMEDIATE",
+        passing: tuple[type[Exception], ...] = (),
+    ) -> None:
+        self._begin = begin
+        self._passing = passing
         self._work: queue.SimpleQueue[_Job[ConnectionT, Any] | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
@@ -94,11 +104,33 @@ class GroupCommit(Generic[ConnectionT]):
                         ended = True
                         break
                     batch.append(following)
-                _run(connection, batch)
+                self._run(connection, batch)
                 if ended:
                     break
         finally:
             connection.close()
+
+    def _run(self, connection: ConnectionT, batch: Sequence[_Job[ConnectionT, Any]], *, again: bool = True) -> None:
+        begun = False
+        try:
+            connection.execute(self._begin)
+            begun = True
+            results = [job.work(connection) for job in batch]
+            connection.commit()
+        except Exception as error:  # noqa: BLE001 - delivered to its caller
+            if begun:
+                connection.rollback()
+            if again and isinstance(error, self._passing):
+                self._run(connection, batch, again=False)
+            elif begun and len(batch) > 1:
+                for job in batch:
+                    self._run(connection, [job])
+            else:
+                for job in batch:
+                    job.settle(None, error)
+        else:
+            for job, result in zip(batch, results, strict=True):
+                job.settle(result, None)
 
 
 class _Job(Generic[ConnectionT, ResultT]):
@@ -120,25 +152,3 @@ def _settle(future: asyncio.Future[Any], result: object, error: Exception | None
         future.set_result(result)
     else:
         future.set_exception(error)
-
-
-def _run(connection: ConnectionT, batch: Sequence[_Job[ConnectionT, Any]]) -> None:
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-    except Exception as error:  # noqa: BLE001 - delivered to all callers
-        for job in batch:
-            job.settle(None, error)
-        return
-    try:
-        results = [job.work(connection) for job in batch]
-        connection.commit()
-    except Exception as error:  # noqa: BLE001 - delivered to its caller
-        connection.rollback()
-        if len(batch) == 1:
-            batch[0].settle(None, error)
-            return
-        for job in batch:
-            _run(connection, [job])
-    else:
-        for job, result in zip(batch, results, strict=True):
-            job.settle(result, None)

@@ -8,13 +8,12 @@ A run sees the same answers whenever it is resumed: an answer it once received s
 validation, so that the run takes the same path to the same section. Later runs never see a rejected answer, and an
 unreadable answer is treated as absent by all runs.
 
-All SQLite work is done by one thread with group commit, so that the event loop never waits for the disk and twenty
+All database work is done by one thread with group commit, so that the event loop never waits for the disk and twenty
 concurrent answers cost one or two syncs.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -25,8 +24,8 @@ from ...errors import InputError, PausedError
 from ..http.clock import Clock, SystemClock
 from . import spending_table
 from .group_commit import ClosedError, GroupCommit
+from .journal_database import JournalConnection, JournalDatabase, JournalFile
 from .records import CachedAnswer, CallKind, CallRecord, CallResult, RunScope, Spending, Usage
-from .schema import connect, remedy
 from .single_flight import SingleFlight
 from .streaming import Streams
 
@@ -50,25 +49,28 @@ class JournalPausedError(PausedError):
 
 
 class Journal:
-    """The journal of a home; may be shared by tasks, threads and event loops, and its file by processes."""
+    """The journal of a home; may be shared by tasks, threads and event loops, and its database by processes."""
 
-    def __init__(self, path: Path, clock: Clock | None = None) -> None:
-        self.path = path
+    def __init__(self, place: Path | JournalDatabase, clock: Clock | None = None) -> None:
+        self._database: JournalDatabase = JournalFile(place) if isinstance(place, Path) else place
         self._clock = clock or SystemClock()
+        database = self._database
         try:
-            self._writer = GroupCommit(lambda: connect(path), name="journal")
-        except (sqlite3.Error, OSError) as error:
-            raise JournalError(f"{path}: {error}.", help=remedy(error)) from error
-        self._flights = SingleFlight.of(path)
+            self._writer: GroupCommit[JournalConnection] = GroupCommit(
+                database.connect, name="journal", begin=database.begin, passing=database.passing
+            )
+        except database.errors as error:
+            raise JournalError(f"{database.name}: {error}.", help=database.remedy(error)) from error
+        self._flights = SingleFlight.shared(database.place, database.call_locks)
         self._open = True
         self.streams = Streams()
         self._counting = threading.Lock()
         self._since_opened: dict[tuple[CallKind, str, str], Spending] = {}
 
     @classmethod
-    def open(cls, path: Path, *, clock: Clock | None = None) -> Self:
-        """Open the journal at `path`, creating it if it is missing; raises `JournalError` naming the file."""
-        return cls(path, clock)
+    def open(cls, place: Path | JournalDatabase, *, clock: Clock | None = None) -> Self:
+        """Open a journal, creating it if it is missing; raises `JournalError` naming the file or database."""
+        return cls(place, clock)
 
     def close(self) -> None:
         """Commit pending work and close the file; may be called twice."""
@@ -125,7 +127,7 @@ class Journal:
     async def reject(self, key: str, scope: RunScope) -> None:
         """Keep this run's answer for `key`, but never replay it in later runs."""
 
-        def mark(db: sqlite3.Connection) -> None:
+        def mark(db: JournalConnection) -> None:
             found = db.execute(_OWN, (scope.run_id, key)).fetchone()
             if found is not None:
                 db.execute("UPDATE answers SET rejected = 1 WHERE id = ?", (found[0],))
@@ -135,7 +137,7 @@ class Journal:
     async def discard(self, keys: Sequence[str], scope: RunScope) -> None:
         """Treat this run's answers for `keys` as absent for all runs, since they cannot be read."""
 
-        def drop(db: sqlite3.Connection) -> None:
+        def drop(db: JournalConnection) -> None:
             for key in keys:
                 for answer, _ in db.execute(_OWN, (scope.run_id, key)).fetchall():
                     db.execute("DELETE FROM uses WHERE answer = ?", (answer,))
@@ -175,7 +177,7 @@ class Journal:
     async def forget(self, run_id: str) -> None:
         """Delete the run's use of answers when the run is deleted; the answers stay for other runs."""
 
-        def drop(db: sqlite3.Connection) -> None:
+        def drop(db: JournalConnection) -> None:
             db.execute("DELETE FROM uses WHERE run = ?", (run_id,))
             db.execute("DELETE FROM beginnings WHERE run = ?", (run_id,))
             db.execute("DELETE FROM contexts WHERE run = ?", (run_id,))
@@ -183,16 +185,17 @@ class Journal:
 
         await self.submit(drop)
 
-    async def submit(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def submit(self, work: Callable[[JournalConnection], T]) -> T:
         """Run `work` in a transaction and return its result once committed; raises `JournalPausedError`."""
         try:
             return await self._writer.submit(work)
-        except (sqlite3.Error, OSError) as error:
-            raise JournalPausedError(f"{self.path}: {error}.", help=remedy(error)) from error
+        except self._database.errors as error:
+            raise JournalPausedError(f"{self._database.name}: {error}.", help=self._database.remedy(error)) from error
         except ClosedError:
-            raise JournalPausedError(f"{self.path}: the journal was closed while a call was in progress.") from None
+            message = f"{self._database.name}: the journal was closed while a call was in progress."
+            raise JournalPausedError(message) from None
 
-    def _find(self, db: sqlite3.Connection, record: CallRecord, scope: RunScope) -> str | None:
+    def _find(self, db: JournalConnection, record: CallRecord, scope: RunScope) -> str | None:
         key = record.key
         after = _beginning(db, scope.run_id) if scope.fresh else 0
         row = own = db.execute(_OWN, (scope.run_id, key)).fetchone()
@@ -207,7 +210,7 @@ class Journal:
 
     def _keep(
         self,
-        db: sqlite3.Connection,
+        db: JournalConnection,
         records: Sequence[CallRecord],
         outcomes: Sequence[CallResult],
         scope: RunScope,
@@ -216,7 +219,7 @@ class Journal:
             answer = db.execute(
                 "INSERT INTO answers"
                 " (key, kind, endpoint, model, made_at, input_tokens, output_tokens, payload)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
                 (
                     record.key,
                     record.kind,
@@ -227,19 +230,18 @@ class Journal:
                     outcome.output_tokens,
                     outcome.payload,
                 ),
-            ).lastrowid
-            assert answer is not None
+            ).fetchone()[0]
             self._note_use(db, record.key, answer, scope, paid=True)
             spending_table.note_paid(db, scope.run_id, record, outcome)
 
-    def _note_use(self, db: sqlite3.Connection, key: str, answer: int, scope: RunScope, *, paid: bool) -> None:
+    def _note_use(self, db: JournalConnection, key: str, answer: int, scope: RunScope, *, paid: bool) -> None:
         db.execute(
             "INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, ?, ?)",
-            (scope.run_id, key, answer, paid, self._clock.time()),
+            (scope.run_id, key, answer, int(paid), self._clock.time()),
         )
 
 
-def _beginning(db: sqlite3.Connection, run: str) -> int:
+def _beginning(db: JournalConnection, run: str) -> int:
     """The id of the newest answer when a fresh run first looked one up."""
     found = db.execute("SELECT after FROM beginnings WHERE run = ?", (run,)).fetchone()
     if found is None:

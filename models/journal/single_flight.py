@@ -11,10 +11,13 @@ import errno
 import hashlib
 import os
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from .journal_database import CallLocks
 
 try:
     import fcntl
@@ -59,6 +62,12 @@ class KeyLocks:
         self._file: int | None = None
         self._closed = False
         self._guard = threading.Lock()
+
+    @classmethod
+    def beside(cls, journal: Path) -> Self:
+        """The locks of the journal at this path."""
+        place = journal.resolve()
+        return cls(place.with_name(f"{place.name}-calls"))
 
     def take(self, key: str) -> bool:
         """Try to lock a key; returns whether it is now held. Never waits."""
@@ -112,13 +121,13 @@ def _byte_of(key: str) -> int:
 class SingleFlight:
     """The keys in flight; may be shared by tasks, threads and event loops.
 
-    Use `of`: instances for the same journal are shared within a process, since file locks belong to the process.
+    Use `of` or `shared`: instances for the same journal are shared within a process, since locks belong to the process.
     """
 
-    _open: Final[dict[Path, SingleFlight]] = {}
+    _open: Final[dict[Hashable, SingleFlight]] = {}
     _opening: Final = threading.Lock()
 
-    def __init__(self, locks: KeyLocks) -> None:
+    def __init__(self, locks: CallLocks) -> None:
         self._in_flight: dict[str, CrossLoopEvent] = {}
         self._guard = threading.Lock()
         self._locks = locks
@@ -126,12 +135,16 @@ class SingleFlight:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """The shared instance for the journal at `path`; to be closed after use."""
-        place = path.resolve()
+        """The shared instance for the journal file at `path`; to be closed after use."""
+        return cls.shared(path.resolve(), lambda: KeyLocks.beside(path))
+
+    @classmethod
+    def shared(cls, place: Hashable, locks: Callable[[], CallLocks]) -> Self:
+        """The shared instance for the journal at `place`, which opens its `locks` first; to be closed after use."""
         with cls._opening:
             found = cls._open.get(place)
             if found is None:
-                found = cls._open[place] = cls(KeyLocks(place.with_name(f"{place.name}-calls")))
+                found = cls._open[place] = cls(locks())
             found._users += 1
         return found  # type: ignore[return-value]
 
@@ -183,15 +196,19 @@ class SingleFlight:
             await event
 
     async def _claim_across_processes(self, key: str) -> None:
-        if self._locks.take(key):
+        if await self._take(key):
             return
         now = asyncio.get_running_loop().time
         until, look = now() + PATIENCE, _FIRST_LOOK
         while now() < until:
             await asyncio.sleep(look)
-            if self._locks.take(key):
+            if await self._take(key):
                 return
             look = min(2 * look, _LONGEST_LOOK)
+
+    async def _take(self, key: str) -> bool:
+        taken = self._locks.take(key)
+        return await taken if isinstance(taken, Awaitable) else taken
 
 
 def _settle(future: asyncio.Future[None]) -> None:

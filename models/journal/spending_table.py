@@ -7,10 +7,10 @@ was killed, or the answer was lost. Such requests may have been paid for, so the
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from .journal_database import JournalConnection
 from .records import CallRecord, CallResult, Hold, Spending
 
 _ROW: Final = (
@@ -21,19 +21,19 @@ _COLUMNS: Final = (
 )
 
 
-def note_paid(db: sqlite3.Connection, run: str, record: CallRecord, outcome: CallResult) -> None:
+def note_paid(db: JournalConnection, run: str, record: CallRecord, outcome: CallResult) -> None:
     """Count an answer committed in this transaction, and release its reservation."""
     _add(db, run, record, paid=1, input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
     if outcome.hold is not None:
         release(db, outcome.hold)
 
 
-def note_reused(db: sqlite3.Connection, run: str, record: CallRecord) -> None:
+def note_reused(db: JournalConnection, run: str, record: CallRecord) -> None:
     """Count an answer replayed from the journal."""
     _add(db, run, record, reused=1)
 
 
-def hold(db: sqlite3.Connection, held: Hold) -> None:
+def hold(db: JournalConnection, held: Hold) -> None:
     """Reserve a request."""
     _add(
         db,
@@ -45,7 +45,7 @@ def hold(db: sqlite3.Connection, held: Hold) -> None:
     )
 
 
-def release(db: sqlite3.Connection, held: Hold) -> None:
+def release(db: JournalConnection, held: Hold) -> None:
     """Release a reservation, or the part of it in `held`."""
     _add(
         db,
@@ -57,14 +57,16 @@ def release(db: sqlite3.Connection, held: Hold) -> None:
     )
 
 
-def spent(db: sqlite3.Connection, runs: Sequence[str] | None = None) -> list[Spending]:
+def spent(db: JournalConnection, runs: Sequence[str] | None = None) -> list[Spending]:
     """The spending of runs so far, with reservations; of all runs if none are named."""
+    if runs is not None and not runs:
+        return []
     chosen = "" if runs is None else f" WHERE run IN ({', '.join('?' * len(runs))})"
     rows = db.execute(f"SELECT {_COLUMNS} FROM spending{chosen} ORDER BY run, kind, model", list(runs or ()))
     return [Spending(*row) for row in rows]
 
 
-def spent_by_day(db: sqlite3.Connection) -> list[tuple[str, Spending]]:
+def spent_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
     """The spending of each day by model, in local time, as far as its answers and runs are still stored."""
     rows = db.execute(
         "SELECT date(u.used_at, 'unixepoch', 'localtime') AS day, a.kind, a.endpoint, a.model, sum(u.paid),"
@@ -74,12 +76,12 @@ def spent_by_day(db: sqlite3.Connection) -> list[tuple[str, Spending]]:
     return [(day, Spending("", *counts)) for day, *counts in rows]
 
 
-def forget(db: sqlite3.Connection, run: str) -> None:
+def forget(db: JournalConnection, run: str) -> None:
     """Delete the spending of a run."""
     db.execute("DELETE FROM spending WHERE run = ?", (run,))
 
 
-def _add(db: sqlite3.Connection, run: str, record: CallRecord, **more: int) -> None:
+def _add(db: JournalConnection, run: str, record: CallRecord, **more: int) -> None:
     counted = {name: count for name, count in more.items() if count}
     changes = ", ".join(f"{name} = {name} + ?" for name in counted)
     place = (run, record.kind, record.endpoint, record.model)
@@ -91,13 +93,17 @@ def _add(db: sqlite3.Connection, run: str, record: CallRecord, **more: int) -> N
         )
 
 
-def kept_sizes(db: sqlite3.Connection, run: str) -> dict[tuple[str, str], int | None]:
+def kept_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str], int | None]:
     """The context sizes of a run's models, by endpoint and model; None if unknown."""
     rows = db.execute("SELECT endpoint, model, size FROM contexts WHERE run = ?", (run,)).fetchall()
     return {(str(endpoint), str(model)): int(size) or None for endpoint, model, size in rows}
 
 
-def keep_sizes(db: sqlite3.Connection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
+def keep_sizes(db: JournalConnection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
     """Store the context sizes of a run's models."""
     rows = [(run, *place, size or 0) for place, size in sizes.items()]
-    db.executemany("INSERT OR REPLACE INTO contexts (run, endpoint, model, size) VALUES (?, ?, ?, ?)", rows)
+    db.executemany(
+        "INSERT INTO contexts (run, endpoint, model, size) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (run, endpoint, model) DO UPDATE SET size = excluded.size",
+        rows,
+    )

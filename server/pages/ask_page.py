@@ -9,7 +9,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ...runs.conversation import PausedTurn, paused_turn
-from ...stores.conversation_registry import ConversationEntry, ConversationRegister, KeptTurn
+from ...stores.backends import backend_of
+from ...stores.conversation_registry import ConversationEntry, KeptTurn
+from ...stores.store_protocols import Conversations
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf
 from .answer_view import AnswerView, DetailKind, answer_view, detail
@@ -103,8 +105,8 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
     return page(request, "detail_page.html" if alone else "detail.html", shown)
 
 
-def _register(state: ServerState) -> ConversationRegister:
-    return ConversationRegister(state.session.home.runs)
+def _register(state: ServerState) -> Conversations:
+    return backend_of(state.session.home).conversations()
 
 
 def _entries(state: ServerState) -> list[ConversationEntry]:

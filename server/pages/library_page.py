@@ -9,8 +9,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 
 from ...ingestion.sources import ENDINGS
-from ...stores.conversation_registry import ConversationRegister
-from ...stores.run_registry import RunRegister
+from ...stores.backends import backend_of
 from ..problems import ServerError
 from ..request_models import Offset, Year
 from ..routes.papers import Order, get_paper, list_papers
@@ -93,8 +92,8 @@ async def paper(
 
 
 def _cited(state: ServerState, key: str) -> dict[str, Any]:
-    runs = state.session.home.runs
-    return {"turns": ConversationRegister(runs).citing(key), "runs": RunRegister(runs).citing(key)}
+    backend = backend_of(state.session.home)
+    return {"turns": backend.conversations().citing(key), "runs": backend.runs().citing(key)}
 
 
 def _year(given: str) -> Year:

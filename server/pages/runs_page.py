@@ -12,7 +12,8 @@ from ...errors import InputError
 from ...runs.result_files import ResultFiles
 from ...runs.result_record import stored
 from ...runs.sentence_check import load_editable, sentence_records
-from ...stores.run_registry import RunRecord, RunRegister
+from ...stores.backends import backend_of
+from ...stores.run_registry import RunRecord
 from ..attachments import file_records
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf
@@ -42,7 +43,7 @@ async def runs(
     prices = session.settings.prices
 
     def views() -> list[RunView]:
-        found = RunRegister(session.home.runs).all()
+        found = backend_of(session.home).runs().all()
         return [run_view(run, session.home, state.jobs, spent, prices) for run in found]
 
     everything = await asyncio.to_thread(views)
@@ -64,7 +65,7 @@ async def runs(
 @router.get("/runs/{run_id}")
 async def run(run_id: str, request: Request, state: StateOf) -> Response:
     """One run: its steps while it works, why it stopped, or its text."""
-    record = await asyncio.to_thread(lambda: RunRegister(state.session.home.runs).get(run_id))
+    record = await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
     context = {"run": await _view(record, state), **await asyncio.to_thread(_text_of, record)}
     context |= await asyncio.to_thread(_sentences_of, record, state)
     return page(request, "run_body.html" if "x-part" in request.headers else "run.html", context)
@@ -73,7 +74,7 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
 @router.get("/runs/{run_id}/{kinds}/{which}")
 async def run_detail(run_id: str, kinds: str, which: str, request: Request, state: StateOf) -> Response:
     """What a link of the text opens: a passage with its page, a finding, or where a number stands."""
-    record = await asyncio.to_thread(lambda: RunRegister(state.session.home.runs).get(run_id))
+    record = await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
     view = await asyncio.to_thread(answer_view, record.result, f"/runs/{record.thread_id}")

@@ -17,9 +17,9 @@ from ...runs.transcript import (
     transcript,
     transcript_json,
 )
+from ...stores.backends import backend_of
 from ...stores.conversation_registry import (
     ConversationEntry,
-    ConversationRegister,
     UnknownConversationError,
     new_thread_id,
 )
@@ -39,7 +39,7 @@ async def create_conversation(response: Response, state: StateOf) -> Conversatio
     thread_id = new_thread_id()
 
     def begin() -> ConversationEntry:
-        register = ConversationRegister(state.session.home.runs)
+        register = backend_of(state.session.home).conversations()
         register.begin(thread_id)
         return register.get(thread_id)
 
@@ -51,7 +51,7 @@ async def create_conversation(response: Response, state: StateOf) -> Conversatio
 @router.get("", responses=problems())
 async def list_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> ConversationList:
     """The conversations, the latest first."""
-    entries = await asyncio.to_thread(lambda: ConversationRegister(state.session.home.runs).all())
+    entries = await asyncio.to_thread(lambda: backend_of(state.session.home).conversations().all())
     shown = [_with_job(conversation_summary(entry), state) for entry in entries[offset : offset + limit]]
     return ConversationList.model_validate({"conversations": shown, "total": len(entries)})
 
@@ -61,7 +61,7 @@ async def get_conversation(thread_id: str, state: StateOf) -> ConversationDetail
     """A conversation by its id or a prefix of it, with its finished turns, and the one that is active or paused."""
     home = state.session.home
     entry = await _registered(thread_id, state)
-    turns = await asyncio.to_thread(lambda: ConversationRegister(home.runs).turns(entry.thread_id))
+    turns = await asyncio.to_thread(lambda: backend_of(home).conversations().turns(entry.thread_id))
     record = _with_job(conversation_record(entry, turns), state)
     paused = None if record.get("active") else await paused_turn(entry.thread_id, home)
     record["paused"] = {"asked": paused.asked, "kind": paused.kind} if paused else None
@@ -103,7 +103,7 @@ async def export_conversation(
 ) -> Response:
     """The conversation as markdown or JSON, as `conversations export` writes it."""
     entry = await _registered(thread_id, state)
-    turns = await asyncio.to_thread(lambda: ConversationRegister(state.session.home.runs).turns(entry.thread_id))
+    turns = await asyncio.to_thread(lambda: backend_of(state.session.home).conversations().turns(entry.thread_id))
     require_turns(entry.thread_id, turns)
     text = (transcript if format == "md" else transcript_json)(entry.thread_id, turns)
     media_type = _MARKDOWN if format == "md" else "application/json"
@@ -132,7 +132,7 @@ async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, c
 
 
 async def _registered(thread_id: str, state: ServerState) -> ConversationEntry:
-    return await asyncio.to_thread(lambda: ConversationRegister(state.session.home.runs).get(thread_id))
+    return await asyncio.to_thread(lambda: backend_of(state.session.home).conversations().get(thread_id))
 
 
 def _with_job(record: dict[str, Any], state: ServerState) -> dict[str, Any]:

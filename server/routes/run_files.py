@@ -13,9 +13,8 @@ from ...runs.edited_record import edited_record
 from ...runs.result_files import ResultFiles, UnknownFileError
 from ...runs.result_record import StoredRecord, stored
 from ...runs.sentence_check import load_editable
-from ...stores.conversation_registry import ConversationRegister
+from ...stores.backends import backend_of
 from ...stores.edited_sentences import EditedSentences
-from ...stores.run_registry import RunRegister
 from ..attachments import attachment, file_records
 from ..problems import ServerError
 from ..response_models import Responses, problems
@@ -62,7 +61,7 @@ async def get_answer_file(
     thread_id: str, number: int, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
 ) -> Response:
     """One file of an answer in a conversation, called `answer` with the format: `answer.docx`."""
-    register = await asyncio.to_thread(ConversationRegister, state.session.home.runs)
+    register = await asyncio.to_thread(backend_of(state.session.home).conversations)
     entry = await asyncio.to_thread(register.get, thread_id)
     turns = await asyncio.to_thread(register.turns, entry.thread_id)
     turn = next((turn for turn in turns if turn.number == number), None)
@@ -87,7 +86,7 @@ async def _file(
 
 async def _record(run_id: str, state: ServerState) -> StoredRecord:
     """The stored record of a finished run; raises `UnknownRunError`, and `ServerError` for an unfinished one."""
-    run = await asyncio.to_thread(lambda: RunRegister(state.session.home.runs).get(run_id))
+    run = await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
     if run.status != "finished" or run.result is None:
         raise ServerError(409, f"Run {run.thread_id} is not finished and has no files.", help="Resume it first.")
     return stored(run.result)

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Response
 
 from ...runs.execution import delete_run
 from ...runs.run_listing import run_details, run_summary
-from ...stores.run_registry import RunRecord, RunRegister, UnknownRunError
+from ...stores.backends import backend_of
+from ...stores.run_registry import RunRecord, UnknownRunError
 from ..job_requests import JobCall
 from ..request_models import Limit, LimitedBody, Offset
 from ..response_models import RunDetails, RunList, Stopped, job_answers, problems
@@ -24,7 +25,7 @@ async def list_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> Ru
     """The runs, the latest first."""
 
     def page() -> tuple[list[dict[str, Any]], int]:
-        runs = RunRegister(state.session.home.runs).all()
+        runs = backend_of(state.session.home).runs().all()
         return [run_summary(run, state.session.home) for run in runs[offset : offset + limit]], len(runs)
 
     records, total = await asyncio.to_thread(page)
@@ -63,7 +64,7 @@ async def remove_run(run_id: str, state: StateOf) -> None:
 
 
 async def _registered(run_id: str, state: ServerState) -> RunRecord:
-    return await asyncio.to_thread(lambda: RunRegister(state.session.home.runs).get(run_id))
+    return await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
 
 
 def _with_job(record: dict[str, Any], state: ServerState) -> dict[str, Any]:

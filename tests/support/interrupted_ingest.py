@@ -17,11 +17,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
+from citeloom.database_url import home_of
 from citeloom.ingestion import indexing
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.fulltext import FullText
-from citeloom.stores.home import Home
+from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
+from citeloom.stores.postgres import postgres_catalog
 from citeloom.stores.vectors import VectorStore
 from tests.support.word_embedding import WordEmbedding
 
@@ -56,7 +58,15 @@ def main(home: str, papers: str, together: int, action: str, event: str, number:
         stop("Words")
 
     FullText.put = interrupted_text  # type: ignore[method-assign,assignment]
-    library = Library.open(Home(Path(home)), WordEmbedding())
+    put_postings = postgres_catalog.write_postings
+
+    def interrupted_postings(*arguments: object) -> None:
+        stop("FullText")
+        put_postings(*arguments)  # type: ignore[arg-type]
+        stop("Words")
+
+    postgres_catalog.write_postings = interrupted_postings  # type: ignore[assignment]
+    library = Library.open(find_home(home_of(home)), WordEmbedding())
     asyncio.run(ingest(library, [Path(papers)], on_event=lambda told: stop(type(told).__name__)))
     library.close()
 

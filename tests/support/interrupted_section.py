@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sqlite3
 import sys
 import threading
 from pathlib import Path
@@ -21,11 +20,19 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
 from citeloom.cli import main
-from citeloom.models.journal import journal
-from citeloom.stores.run_registry import RunRegister
+from citeloom.models.journal.journal_database import JournalFile
+
+ON_POSTGRES = os.environ.get("CITELOOM_HOME", "").startswith("postgresql:")
+if ON_POSTGRES:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver as Saver
+
+    from citeloom.stores.postgres.postgres_journal import LibraryJournalDatabase
+    from citeloom.stores.postgres.postgres_registers import PostgresRuns as Register
+else:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as Saver  # type: ignore[assignment]
+
+    from citeloom.stores.run_registry import RunRegister as Register  # type: ignore[assignment]
 
 
 class Count:
@@ -57,7 +64,7 @@ class Count:
 class _KillingConnection:
     """The journal's connection, with its commits of new answers counted."""
 
-    def __init__(self, db: sqlite3.Connection, count: Count) -> None:
+    def __init__(self, db: Any, count: Count) -> None:
         self._db = db
         self._count = count
         self._kept = self._newest()
@@ -80,8 +87,13 @@ class _KillingConnection:
 
 
 def count_answers(count: Count) -> None:
-    connect = journal.connect
-    journal.connect = lambda path: _KillingConnection(connect(path), count)  # type: ignore[assignment,return-value]
+    for database in (JournalFile, *([LibraryJournalDatabase] if ON_POSTGRES else [])):
+        connect = database.connect
+
+        def counted(place: Any, connect: Any = connect) -> Any:
+            return _KillingConnection(connect(place), count)
+
+        database.connect = counted  # type: ignore[method-assign]
 
 
 def count_awaited(count: Count, owner: Any, name: str) -> None:
@@ -118,12 +130,12 @@ def interrupt(writes: list[str], count: Count) -> None:
             case "answer":
                 count_answers(count)
             case "checkpoint":
-                count_awaited(count, AsyncSqliteSaver, "aput")
+                count_awaited(count, Saver, "aput")
             case "step":
-                count_awaited(count, AsyncSqliteSaver, "aput_writes")
+                count_awaited(count, Saver, "aput_writes")
             case "register":
-                count_called(count, RunRegister, "begin")
-                count_called(count, RunRegister, "mark")
+                count_called(count, Register, "begin")
+                count_called(count, Register, "mark")
             case "file":
                 count_called(count, Path, "replace")
             case _:

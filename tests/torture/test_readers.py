@@ -75,7 +75,7 @@ class Audience:
         for way, limit in (("whole", 5_000), ("graph", 0)):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("citeloom.stores.exact_search.WHOLE_LIMIT", limit)
-                reader._nearest = Nearest(reader)
+                reader._nearest = Nearest(reader, reader.store, reader.catalog)
                 self._note(event, way, every, dict(reader.nearest_ids(self._query, 1000)))
                 best = [score for _, score in reader.nearest_ids(self._query, 5)]
                 self._note(event, f"best, {way}", ["all"], ["all"] if np.allclose(best, exact, atol=1e-5) else [])

@@ -1,0 +1,1 @@
+"""The backend in PostgreSQL: library, journal, runs, conversations and checkpoints in one database."""

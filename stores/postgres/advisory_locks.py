@@ -1,0 +1,198 @@
+"""Advisory locks: the library's writer, runs and calls in flight, over all computers that use a database.
+
+A lock belongs to its connection, so the server frees it when the process that holds it ends for any reason. Connect to
+the server itself: a pool that hands out connections by transaction, such as PgBouncer's, loses session locks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Final
+
+from ...database_url import DatabaseUrl
+from .database import ConnectionLostError, Database
+
+_POLL_SECONDS: Final = 0.2
+# Locks of different libraries in one database differ by the schema.
+_KEY: Final = "hashtextextended(current_schema() || ':' || %s, 0)"
+_WRITER: Final = "writer"
+_HOLDER: Final = f"""
+SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (l.classid::bigint << 32 | l.objid::bigint) = {_KEY}
+"""
+
+
+def taken(connection: Any, name: str) -> bool:
+    """Try to take a lock for as long as `connection` lives; never waits."""
+    return bool(connection.execute(f"SELECT pg_try_advisory_lock({_KEY})", (name,)).fetchone()[0])
+
+
+def free(connection: Any, name: str) -> bool:
+    """Free a lock of this connection; returns whether it held it."""
+    return bool(connection.execute(f"SELECT pg_advisory_unlock({_KEY})", (name,)).fetchone()[0])
+
+
+class DatabaseWriterLock:
+    """The lock of a library's single writer."""
+
+    def __init__(self, url: DatabaseUrl) -> None:
+        self._database = Database(url)
+
+    def holder(self) -> int | None:
+        """The id of the process that holds the lock, 0 if that is on another computer; None if it is free."""
+        with self._database.transaction() as connection:
+            row = connection.execute(_HOLDER, (_WRITER,)).fetchone()
+        return None if row is None else _process_of(str(row[0]))
+
+    @contextlib.contextmanager
+    def try_held(self) -> Iterator[bool]:
+        """Yield True with the lock held, or False at once if another holder has it."""
+        with _closed_after(self._database) as connection:
+            with self._database.named_errors():
+                held = taken(connection, _WRITER)
+            yield held
+
+    @contextlib.asynccontextmanager
+    async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
+        """Hold the lock for the block; `on_wait(pid)` is called once if another process has it."""
+
+        async def tell() -> None:
+            if on_wait is not None:
+                on_wait(await asyncio.to_thread(self.holder) or None)
+
+        async with _held(self._database, _WRITER, tell):
+            yield
+
+
+@contextlib.contextmanager
+def _closed_after(database: Database) -> Iterator[Any]:
+    connection = database.connect(autocommit=True)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextlib.asynccontextmanager
+async def _held(database: Database, name: str, tell: Callable[[], Any]) -> AsyncIterator[None]:
+    connection = await database.connect_async()
+    try:
+        waited = False
+        with database.named_errors():
+            while not await _try(connection, name):
+                if not waited:
+                    await tell()
+                waited = True
+                await asyncio.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        await asyncio.shield(connection.close())
+
+
+async def _try(connection: Any, name: str) -> bool:
+    cursor = await connection.execute(f"SELECT pg_try_advisory_lock({_KEY})", (name,))
+    return bool((await cursor.fetchone())[0])
+
+
+@contextlib.asynccontextmanager
+async def database_run_lock(
+    url: DatabaseUrl, thread_id: str, on_wait: Callable[[str], None] | None = None
+) -> AsyncIterator[None]:
+    """Lock a run for the block, against all computers that use the database."""
+
+    async def tell() -> None:
+        if on_wait is not None:
+            on_wait(f"Run {thread_id} is in progress in another process; waiting for it.")
+
+    async with _held(Database(url), f"run:{thread_id}", tell):
+        yield
+
+
+def held_elsewhere(url: DatabaseUrl, thread_id: str) -> bool:
+    """Whether a process currently holds the lock of a run."""
+    database = Database(url)
+    with database.transaction() as connection:
+        return connection.execute(_HOLDER, (f"run:{thread_id}",)).fetchone() is not None
+
+
+def _process_of(application: str) -> int:
+    """The process that a connection names, 0 on another computer."""
+    own, _, host = application.removeprefix("citeloom ").partition(" ")
+    here = f"citeloom {os.getpid()} {socket.gethostname()}"[:63].partition(" ")[2].partition(" ")[2]
+    return int(own) if own.isdigit() and host == here else 0
+
+
+class DatabaseCallLocks:
+    """The keys of calls in flight, on a connection that one thread owns: the event loop never waits for the server.
+
+    If the connection is lost its locks are too; a key then counts as free, and another computer may make the same call.
+    """
+
+    def __init__(self, url: DatabaseUrl) -> None:
+        self._database = Database(url)
+        self._work: queue.SimpleQueue[tuple[str, asyncio.Future[bool] | None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    async def take(self, key: str) -> bool:
+        """Try to lock a key; returns whether it is now held."""
+        self._start()
+        asked: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._work.put((key, asked))
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            self.give_back(key)  # after it was taken: the work is done in order
+            raise
+
+    def give_back(self, key: str) -> None:
+        """Release the key; does not wait."""
+        self._work.put((key, None))
+
+    def close(self) -> None:
+        """Release all keys."""
+        with self._starting:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._work.put(None)
+            thread.join()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="call locks", daemon=True)
+                self._thread.start()
+
+    def _serve(self) -> None:
+        connection: Any = None
+        while (work := self._work.get()) is not None:
+            key, asked = work
+            name, held = f"call:{key}", True
+            try:
+                if connection is None or connection.closed:
+                    connection = self._database.connect(autocommit=True)
+                with self._database.named_errors():
+                    held = taken(connection, name) if asked is not None else free(connection, name)
+            except ConnectionLostError:
+                connection = None  # the journal reports it
+            if asked is not None:
+                _settle(asked, held)
+        if connection is not None:
+            connection.close()
+
+
+def _settle(asked: asyncio.Future[bool], held: bool) -> None:
+    def settle() -> None:
+        if not asked.done():
+            asked.set_result(held)
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed and nobody waits any more
+        asked.get_loop().call_soon_threadsafe(settle)

@@ -1,0 +1,165 @@
+"""Connections to the database of a library, and its errors without secrets."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from ...database_url import DatabaseUrl
+from ...errors import ConfigurationError, InputError, PausedError
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection, Connection
+    from psycopg_pool import ConnectionPool
+
+_CONNECTIONS: Final = 6  # of a library's readers and its writer
+_WAIT: Final = 30.0  # seconds for one of them
+# A computer that is gone keeps no lock: the server notices within a minute, by default after two hours. Nor does one
+# that stops in the middle of a transaction. These are ignored on a Unix socket.
+_SESSION: Final = {
+    "tcp_keepalives_idle": "20",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+    "idle_in_transaction_session_timeout": "60000",
+}
+
+
+class DatabaseError(InputError):
+    """The database cannot be used as it is."""
+
+    default_help = "Check the address in CITELOOM_HOME, and the rights of its user."
+
+
+class ConnectionLostError(PausedError):
+    """The database cannot be reached, or the connection to it was lost; what was committed is kept."""
+
+    default_help = "Check that the database runs and can be reached, then run the same command again."
+
+
+class Database:
+    """A PostgreSQL database, whose first schema in the search path holds a library."""
+
+    def __init__(self, url: DatabaseUrl) -> None:
+        self.url = url
+
+    def connect(self, *, autocommit: bool = False) -> Connection[tuple[Any, ...]]:
+        """A new connection; raises `ConnectionLostError`, and `InputError` for an address that cannot be used."""
+        require_extra()
+        from psycopg import Connection
+
+        with self.named_errors():
+            return Connection.connect(autocommit=autocommit, **self._parameters())
+
+    async def connect_async(self, **options: Any) -> AsyncConnection[Any]:
+        """The same for an event loop, in which every statement is its own transaction."""
+        require_extra()
+        from psycopg import AsyncConnection
+
+        with self.named_errors():
+            return await AsyncConnection.connect(autocommit=True, **options, **self._parameters())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection[tuple[Any, ...]]]:
+        """A connection for one transaction, committed at the end of the block."""
+        with self.named_errors(), self.connect() as connection:
+            yield connection
+
+    def pool(self) -> ConnectionPool[Any]:
+        """Open connections for several threads; to be closed."""
+        require_extra()
+        from psycopg_pool import ConnectionPool
+
+        return ConnectionPool(
+            kwargs={**self._parameters(), "autocommit": True},
+            min_size=1,
+            max_size=_CONNECTIONS,
+            timeout=_WAIT,
+            configure=_know_vectors,
+            check=ConnectionPool.check_connection,
+            name="library",
+            open=True,
+        )
+
+    def holds_library(self) -> bool:
+        """Whether the tables of a library are there."""
+        with self.reachable(), self.transaction() as connection:
+            found = connection.execute("SELECT to_regclass('schema_versions') IS NOT NULL").fetchone()
+        return bool(found and found[0])
+
+    @contextmanager
+    def reachable(self) -> Iterator[None]:
+        """Raise `DatabaseError` if the database cannot be reached: before anything was begun, nothing is paused."""
+        try:
+            yield
+        except ConnectionLostError as error:
+            raise DatabaseError(error.message, help=ConnectionLostError.default_help) from error
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Raise our errors for the driver's, with the database's address and without what is secret in it."""
+        from psycopg import Error, InterfaceError, OperationalError
+
+        try:
+            yield
+        except (OperationalError, InterfaceError) as error:
+            raise ConnectionLostError(f"{self.url}: {self.reason(error)}.") from None
+        except Error as error:
+            raise DatabaseError(f"{self.url}: {self.reason(error)}.") from error
+
+    def reason(self, error: Exception) -> str:
+        """The first line of an error, without the password."""
+        from psycopg.conninfo import conninfo_to_dict
+
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        password = str(conninfo_to_dict(self.url.secret).get("password") or "")
+        shown = " ".join(lines[0].split())[:200].rstrip(".")
+        return shown.replace(password, "***") if password else shown
+
+    def _parameters(self) -> dict[str, Any]:
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+
+        try:
+            given: dict[str, Any] = dict(conninfo_to_dict(self.url.secret))
+        except ProgrammingError:  # its message quotes the address
+            raise ConfigurationError(
+                f"{self.url}: is not a valid address of a database.", help="Write postgresql://USER@HOST:PORT/DATABASE."
+            ) from None
+        session = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
+        return {
+            "connect_timeout": 10,
+            "keepalives_idle": 20,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            **given,
+            "application_name": f"citeloom {os.getpid()} {socket.gethostname()}"[:63],
+            "client_encoding": "UTF8",
+            "options": f"{given.get('options') or ''} {session}".strip(),
+        }
+
+
+def require_extra() -> None:
+    """Raise `ConfigurationError` if the extra `postgres` is not installed."""
+    try:
+        for name in ("psycopg", "psycopg_pool", "pgvector.psycopg", "langgraph.checkpoint.postgres"):
+            import_module(name)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"A library in PostgreSQL needs more packages ({error.name or error} is missing).",
+            help="pip install 'citeloom[postgres]'",
+        ) from error
+
+
+def _know_vectors(connection: Connection[Any]) -> None:
+    from pgvector.psycopg import register_vector
+
+    register_vector(connection)
+
+
+def storable(text: str) -> str:
+    """The text without NUL characters and lone surrogates, which no PostgreSQL text can hold."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,104 @@
+"""A home in PostgreSQL: everything but caches is in one database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+from ...models.journal.journal import Journal
+from ..paper_change import Change
+from ..store_protocols import Checkpoints, LibraryStores
+from .advisory_locks import DatabaseWriterLock, database_run_lock, held_elsewhere
+from .bm25 import PostgresWords
+from .database import Database
+from .database_home import DatabaseHome
+from .migrations import prepare
+from .postgres_catalog import PostgresCatalog
+from .postgres_journal import LibraryJournalDatabase
+from .postgres_registers import PostgresConversations, PostgresRuns, PostgresWrittenFiles
+from .postgres_vectors import PostgresNearest, PostgresVectors
+
+if TYPE_CHECKING:
+    from ..library import Library
+
+
+class PostgresStores:
+    """Catalog, vectors and words in one database, with a common pool of connections."""
+
+    def __init__(self, database: Database) -> None:
+        pool = database.pool()
+        self.catalog = PostgresCatalog(database, pool)
+        self.vectors = PostgresVectors(database, pool)
+        self.words = PostgresWords(database, pool)
+
+    def search_of(self, library: Library) -> PostgresNearest:
+        """Exact in a scope of thousands, else by the index."""
+        return PostgresNearest(library, self.vectors)
+
+    def state(self) -> list[tuple[bool, str, str]]:
+        """Versions of the server, of pgvector and of the tables, and which index vectors have."""
+        return self.catalog.state()
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Do nothing: a staged change is committed as a whole."""
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.catalog.close()
+
+
+class PostgresBackend:
+    """A home in a database, whose tables are created or brought up to date on first use."""
+
+    def __init__(self, home: DatabaseHome) -> None:
+        self._url = home.url
+        prepare(home.url)
+
+    def open_library(self) -> LibraryStores:
+        """Open connections."""
+        return PostgresStores(Database(self._url))
+
+    def open_catalog(self) -> PostgresCatalog:
+        """Open connections."""
+        database = Database(self._url)
+        return PostgresCatalog(database, database.pool())
+
+    def open_journal(self) -> Journal:
+        """Open the journal."""
+        return Journal.open(LibraryJournalDatabase(self._url))
+
+    def runs(self) -> PostgresRuns:
+        """The register of runs."""
+        return PostgresRuns(self._url)
+
+    def forget_edits(self, thread_id: str) -> None:
+        """Do nothing: no edited sentences are stored in a database yet."""
+
+    def conversations(self) -> PostgresConversations:
+        """The register of conversations."""
+        return PostgresConversations(self._url)
+
+    def written_files(self) -> PostgresWrittenFiles:
+        """The hashes of written files."""
+        return PostgresWrittenFiles(self._url)
+
+    def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
+        """Open the checkpoints."""
+        from .postgres_checkpoints import open_database_checkpoints
+
+        return open_database_checkpoints(self._url)
+
+    def writer_lock(self) -> DatabaseWriterLock:
+        """An advisory lock."""
+        return DatabaseWriterLock(self._url)
+
+    def run_lock(
+        self, thread_id: str, on_wait: Callable[[str], None] | None = None
+    ) -> AbstractAsyncContextManager[None]:
+        """An advisory lock."""
+        return database_run_lock(self._url, thread_id, on_wait)
+
+    def run_under_way(self, thread_id: str) -> bool:
+        """Whether the lock is taken."""
+        return held_elsewhere(self._url, thread_id)

@@ -1,0 +1,249 @@
+"""The catalog in PostgreSQL; a change to papers is one transaction over catalog, texts, vectors and words.
+
+So nothing is ever staged: a change of a killed process is rolled back by the server, and readers see the papers before
+or after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, Final
+
+from ...documents import Category, Chunk, Section, chunk_id, text_hash
+from ...errors import InputError
+from ...plurals import counted
+from ...sqlite import DamagedFileError
+from ..paper_change import Change, ChunkRow, PaperRecord, note_of, paper_of
+from .bm25 import write_postings
+from .database import Database, storable
+from .postgres_vectors import EXACT_LIMIT
+
+_ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_SECTIONS: Final = "key, idx, title, parent, level, category, start, stop, searchable"
+_CHUNKS: Final = (
+    "key, idx, text, section, parent, category, level, page, start, stop, tokens, page_breaks, text_hash, embedding"
+)
+_CHUNK_TYPES: Final = "text int4 text text text int2 int4 int4 int4 int4 int4 int4[] text vector".split()
+# pgvector's HNSW index takes vectors of up to 2,000 numbers, and halves of up to 4,000.
+_INDEXABLE: Final = 2000
+INDEX: Final = "chunks_by_vector"
+
+
+class PostgresCatalog:
+    """Papers, sections and chunks; thread-safe."""
+
+    def __init__(self, database: Database, pool: Any) -> None:
+        self._database = database
+        self._pool = pool
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+    @contextmanager
+    def _connection(self) -> Any:
+        with self._database.named_errors(), self._pool.connection() as connection:
+            yield connection
+
+    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        with self._connection() as connection:
+            return list(connection.execute(query, values).fetchall())
+
+    def state_token(self) -> tuple[int, int]:
+        """The number of the library's revision: it changes with every change of papers."""
+        return int(self._rows("SELECT number FROM revision")[0][0]), 0
+
+    def meta(self, name: str) -> str | None:
+        """A fact about the library as a whole, such as the embedding model."""
+        rows = self._rows("SELECT value FROM facts WHERE name = %s", (name,))
+        return str(rows[0][0]) if rows else None
+
+    def set_meta(self, name: str, value: str) -> None:
+        """Store a fact about the library as a whole."""
+        with self._connection() as connection:
+            connection.execute(
+                "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, value),
+            )
+
+    def records(self) -> dict[str, PaperRecord]:
+        """All papers by key, sorted by key."""
+        rows = self._rows(
+            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note FROM papers ORDER BY key"
+        )
+        try:
+            found = [PaperRecord(paper_of(json.loads(row[0])), *(*row[1:-1], note_of(row[-1]))) for row in rows]
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise DamagedFileError(
+                f"{self._database.url}: a paper's record cannot be read ({reason}).", help="Restore a backup."
+            ) from error
+        return {record.paper.key: record for record in found}
+
+    def unfinished(self) -> list[str]:
+        """None: a change is committed as a whole."""
+        return []
+
+    def staged(self, key: str) -> Change:
+        """Raise KeyError: a change is committed as a whole."""
+        raise KeyError(key)
+
+    def sections(self, key: str) -> list[Section]:
+        """The section tree of a paper, in reading order."""
+        rows = self._rows(f"SELECT {_SECTIONS} FROM sections WHERE key = %s ORDER BY idx", (key,))
+        return [
+            Section(index, title, parent, level, Category(category), start, stop, searchable)
+            for _, index, title, parent, level, category, start, stop, searchable in rows
+        ]
+
+    def chunk_rows(
+        self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
+    ) -> list[ChunkRow]:
+        """The chunks within a scope, sorted by key and index; None sets no limit."""
+        chosen = [int(category) for category in categories] if categories is not None else None
+        rows = self._rows(
+            "SELECT key, idx, category, tokens, text_hash FROM chunks"
+            " WHERE (%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))"
+            " AND (%(categories)s::int[] IS NULL OR category = ANY(%(categories)s)) ORDER BY key, idx",
+            {"keys": None if keys is None else list(keys), "categories": chosen},
+        )
+        return [ChunkRow(key, index, Category(category), tokens, text) for key, index, category, tokens, text in rows]
+
+    def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
+        """For each of these text hashes found in a paper, the id of a chunk with that text."""
+        rows = self._rows("SELECT text_hash, key, idx FROM chunks WHERE text_hash = ANY(%s)", (sorted(set(hashes)),))
+        return {text: chunk_id(key, index) for text, key, index in rows}
+
+    def update_metadata(self, records: Iterable[PaperRecord]) -> None:
+        """Update the metadata of papers whose text and summary stay the same."""
+        rows = [(json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
+        with self._connection() as connection, connection.transaction():
+            _revise(connection)
+            connection.cursor().executemany("UPDATE papers SET record = %s, metadata_hash = %s WHERE key = %s", rows)
+
+    def mark_stale(self, keys: Iterable[str]) -> None:
+        """Have the next ingest reindex these papers even if their text is unchanged."""
+        with self._connection() as connection, connection.transaction():
+            _revise(connection)
+            connection.execute("UPDATE papers SET chunking = 'stale' WHERE key = ANY(%s)", (list(keys),))
+
+    def miscounted(self) -> set[str]:
+        """Keys of papers whose listed chunks differ from their chunk count, or that have no sections."""
+        rows = self._rows(
+            "SELECT key FROM papers WHERE chunk_count <> (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
+            " OR chunk_count <> (SELECT coalesce(max(idx) + 1, 0) FROM chunks WHERE chunks.key = papers.key)"
+            " OR NOT EXISTS (SELECT 1 FROM sections WHERE sections.key = papers.key)"
+        )
+        return {row[0] for row in rows}
+
+    def strays(self) -> set[str]:
+        """None: foreign keys delete the parts of a paper with it."""
+        return set()
+
+    def drop_strays(self) -> None:
+        """Do nothing: there are none."""
+
+    def stage(self, changes: Iterable[Change]) -> None:
+        """Write changes to catalog, texts, vectors and words in one transaction."""
+        changes = list(changes)
+        with self._connection() as connection, connection.transaction():
+            _revise(connection)  # also makes other writers wait
+            connection.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key for change in changes],))
+            put = [(change, change.record) for change in changes if change.record is not None]
+            cursor = connection.cursor()
+            cursor.executemany(_ROW, [_paper_row(change, record) for change, record in put])
+            cursor.executemany(
+                f"INSERT INTO sections ({_SECTIONS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                [row for change, _ in put for row in _section_rows(change)],
+            )
+            _copy_chunks(cursor, [change for change, _ in put])
+            cursor.executemany(
+                "INSERT INTO passages VALUES (%s, %s, %s)",
+                [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)],
+            )
+            write_postings(cursor, {change.key: change.chunks for change, _ in put})
+            for dimension in {len(change.summary_vector) for change, _ in put}:
+                _index(connection, dimension, self._database)
+
+    def state(self) -> list[tuple[bool, str, str]]:
+        """Versions of the server, of pgvector and of the tables, and whether the index of vectors is valid."""
+        server, vectors, tables, total = self._rows(
+            "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
+            " (SELECT max(number) FROM schema_versions), (SELECT coalesce(sum(chunk_count), 0) FROM papers)"
+        )[0]
+        versions = f"PostgreSQL {server.split()[0]}, pgvector {vectors}, tables of version {tables}"
+        valid = self._rows("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (INDEX,))
+        if not valid:
+            return [(True, "database", versions), (True, "index", f"none; exact search of {counted(total, 'chunk')}")]
+        message = "vectors are indexed (HNSW)" if valid[0][0] else f"{INDEX} is not valid: REINDEX INDEX {INDEX}"
+        return [(True, "database", versions), (bool(valid[0][0]), "index", message)]
+
+
+def _revise(connection: Any) -> None:
+    connection.execute("UPDATE revision SET number = number + 1")
+
+
+def _index(connection: Any, dimension: int, database: Database) -> None:
+    """Index the vectors once there are more than are searched exactly; vectors of another dimension are refused."""
+    known = connection.execute("SELECT value FROM facts WHERE name = 'dimension'").fetchone()
+    if known is None:
+        connection.execute("INSERT INTO facts VALUES ('dimension', %s)", (str(dimension),))
+    elif int(known[0]) != dimension:
+        raise InputError(f"{database.url}: holds vectors of {known[0]} numbers, but these have {dimension}.")
+    (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
+    if total > EXACT_LIMIT and dimension <= _INDEXABLE:
+        expression = f"(embedding::vector({dimension})) vector_cosine_ops"
+        connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
+
+
+def _paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
+    paper = record.paper
+    note = json.dumps(asdict(record.note)) if record.note is not None else None
+    head = (change.key, json.dumps(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
+    return (*head, storable(record.summary), record.summary_kind, len(change.chunks), note, change.summary_vector)
+
+
+def _section_rows(change: Change) -> list[tuple[object, ...]]:
+    return [
+        (
+            change.key,
+            section.index,
+            storable(section.title),
+            storable(section.parent),
+            section.level,
+            int(section.category),
+            section.start,
+            section.end,
+            section.searchable,
+        )
+        for section in change.sections
+    ]
+
+
+def _copy_chunks(cursor: Any, changes: Sequence[Change]) -> None:
+    with cursor.copy(f"COPY chunks ({_CHUNKS}) FROM STDIN (FORMAT BINARY)") as copy:
+        copy.set_types(_CHUNK_TYPES)
+        for change in changes:
+            for chunk, vector in zip(change.chunks, change.vectors, strict=True):
+                copy.write_row((*_chunk_row(chunk), vector))
+
+
+def _chunk_row(chunk: Chunk) -> tuple[object, ...]:
+    return (
+        chunk.key,
+        chunk.index,
+        storable(chunk.text),
+        storable(chunk.section),
+        storable(chunk.parent),
+        int(chunk.category),
+        chunk.level,
+        chunk.page,
+        chunk.start,
+        chunk.end,
+        chunk.tokens,
+        list(chunk.page_breaks),
+        text_hash(chunk.text),
+    )

@@ -1,0 +1,65 @@
+"""LangGraph checkpoints in PostgreSQL, from which a killed run resumes on any computer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg.rows import dict_row
+
+from ...database_url import DatabaseUrl
+from ...sqlite import DamagedFileError
+from ..checkpoints import NEWEST, continue_after
+from ..safe_msgpack import PlainSerializer, as_current
+from .database import Database
+
+_REMEDY: Final = "Delete the run with 'runs delete', or restore a backup; paid answers are in the journal."
+
+
+class PlainPostgresSaver(AsyncPostgresSaver):
+    """Saver for the database at `url` that reads checkpoints as plain values."""
+
+    def __init__(self, connection: Any, url: DatabaseUrl) -> None:
+        super().__init__(connection, serde=PlainSerializer(url))
+        self._url = url
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
+        try:
+            found = await super().aget_tuple(config)
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise DamagedFileError(f"{self._url}: a checkpoint cannot be read ({error}).", help=_REMEDY) from error
+        return as_current(found, self._url)
+
+    async def keep_latest(self, thread_id: str) -> None:
+        """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""
+        latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = %(thread)s AND checkpoint_ns = '')"
+        old = f"thread_id = %(thread)s AND (checkpoint_ns <> '' OR checkpoint_id < {latest})"
+        unused = """
+            thread_id = %(thread)s AND NOT EXISTS (
+                SELECT 1 FROM checkpoints c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns
+                AND c.checkpoint -> 'channel_versions' ->> b.channel = b.version)
+        """
+        async with self._cursor() as cursor, cursor.connection.transaction():
+            await cursor.execute(f"DELETE FROM checkpoint_writes WHERE {old}", {"thread": thread_id})
+            await cursor.execute(f"DELETE FROM checkpoints WHERE {old}", {"thread": thread_id})
+            await cursor.execute(f"DELETE FROM checkpoint_blobs b WHERE {unused}", {"thread": thread_id})
+
+
+@asynccontextmanager
+async def open_database_checkpoints(url: DatabaseUrl) -> AsyncIterator[PlainPostgresSaver]:
+    """Open a saver on the database; raises `ConnectionLostError`, now or in a step whose connection is lost."""
+    database = Database(url)
+    connection = await database.connect_async(prepare_threshold=0, row_factory=dict_row)
+    try:
+        with database.named_errors():
+            cursor = await connection.execute(NEWEST)
+            found = await cursor.fetchone()
+            continue_after(found["max"] if found else None)
+            yield PlainPostgresSaver(connection, url)
+    finally:
+        await connection.close()

@@ -1,0 +1,111 @@
+"""The journal in PostgreSQL: the same transactions as in a file, by the same code, one at a time per library."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from ...database_url import DatabaseUrl
+from .advisory_locks import DatabaseCallLocks
+from .database import ConnectionLostError, Database, DatabaseError
+
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ':journal', 0))"
+_RECONNECTING: Final = 20.0  # seconds, in which a server that was restarted is back
+_PAUSE: Final = 0.2
+
+
+class LibraryJournalConnection:
+    """A connection that is opened again when it was lost, and that knows whether a commit arrived."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection = database.connect(autocommit=True)
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
+        """Execute a statement whose parameters are written as `?`."""
+        if self._connection.closed:
+            self._connection = self._reconnected()
+        with self._database.named_errors():
+            return self._connection.execute(sql.replace("?", "%s"), parameters or None)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
+        """Execute a statement for each row."""
+        with self._database.named_errors():
+            cursor = self._connection.cursor()
+            cursor.executemany(sql.replace("?", "%s"), rows)
+        return cursor
+
+    def commit(self) -> None:
+        """Commit. If the connection is lost meanwhile, the server is asked whether the transaction was committed."""
+        (transaction,) = self.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()
+        try:
+            self.execute("COMMIT")
+        except ConnectionLostError:
+            if transaction is None or not self._was_committed(transaction):
+                raise
+
+    def rollback(self) -> None:
+        """Roll back; a lost connection has done so itself."""
+        if not self._connection.closed:
+            try:
+                self.execute("ROLLBACK")
+            except (ConnectionLostError, DatabaseError):
+                self._connection.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _was_committed(self, transaction: str) -> bool:
+        self._connection.close()
+        until = time.monotonic() + _RECONNECTING
+        while time.monotonic() < until:
+            (status,) = self.execute("SELECT pg_xact_status(?::xid8)", (transaction,)).fetchone()
+            if status != "in progress":
+                return bool(status == "committed")
+            time.sleep(_PAUSE)
+        return False
+
+    def _reconnected(self) -> Any:
+        until = time.monotonic() + _RECONNECTING
+        while True:
+            try:
+                return self._database.connect(autocommit=True)
+            except ConnectionLostError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE)
+
+
+class LibraryJournalDatabase:
+    """The journal's tables in the database at `url`."""
+
+    begin = f"BEGIN; {_LOCK}"
+    errors: tuple[type[Exception], ...] = (ConnectionLostError, DatabaseError)
+    passing: tuple[type[Exception], ...] = (ConnectionLostError,)
+
+    def __init__(self, url: DatabaseUrl) -> None:
+        self._url = url
+
+    @property
+    def name(self) -> str:
+        """The address, without what is secret in it."""
+        return str(self._url)
+
+    @property
+    def place(self) -> DatabaseUrl:
+        """The address."""
+        return self._url
+
+    def connect(self) -> LibraryJournalConnection:
+        """Open a connection."""
+        return LibraryJournalConnection(Database(self._url))
+
+    def call_locks(self) -> DatabaseCallLocks:
+        """Advisory locks."""
+        return DatabaseCallLocks(self._url)
+
+    def remedy(self, error: Exception) -> str:
+        """The error's own remedy."""
+        return str(getattr(error, "help", "")) or ConnectionLostError.default_help

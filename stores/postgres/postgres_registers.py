@@ -1,0 +1,245 @@
+"""The registers of runs, conversations and written files in PostgreSQL."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Final, cast
+
+from ...database_url import DatabaseUrl
+from ..conversation_registry import CitingTurn, ConversationEntry, KeptTurn, UnknownConversationError
+from ..run_registry import CitingRun, RunRecord, RunStatus, UnknownRunError
+from .database import Database, storable
+
+_RUN: Final = (
+    "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
+    " result"
+)
+_CONVERSATIONS: Final = """
+SELECT thread_id, coalesce((SELECT asked FROM turns t WHERE t.thread_id = c.thread_id ORDER BY number LIMIT 1), ''),
+    (SELECT count(*) FROM turns t WHERE t.thread_id = c.thread_id), begun_at, updated_at
+FROM conversations c
+"""
+_TURN: Final = "SELECT number, asked, question, answered, answered_at, record FROM turns WHERE thread_id = %s"
+
+
+class PostgresRuns:
+    """Runs in a table; blocking and thread-safe."""
+
+    def __init__(self, url: DatabaseUrl) -> None:
+        self._database = Database(url)
+
+    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        with self._database.transaction() as connection:
+            return list(connection.execute(cast(Any, query), cast(Any, values)).fetchall())
+
+    def begin(
+        self,
+        *,
+        thread_id: str,
+        fingerprint: str,
+        section: str,
+        title: str,
+        request: dict[str, Any],
+        library_version: str,
+        fresh: bool,
+    ) -> RunRecord:
+        """Register a run, or return the existing one with this id."""
+        now = time.time()
+        row = (thread_id, fingerprint, section, storable(title), json.dumps(request), library_version, fresh, now, now)
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO runs (thread_id, fingerprint, section, title, request, library_version, fresh, status,"
+                " detail, started_at, updated_at) VALUES (%s, %s, %s, %s, %s, %s, %s, 'running', '', %s, %s)"
+                " ON CONFLICT (thread_id) DO NOTHING",
+                row,
+            )
+        return self.get(thread_id)
+
+    def mark(
+        self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None
+    ) -> None:
+        """Update the status of a run; None leaves the result unchanged."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                "UPDATE runs SET status = %s, detail = %s, updated_at = %s, result = coalesce(%s, result)"
+                " WHERE thread_id = %s",
+                (
+                    status,
+                    storable(detail),
+                    time.time(),
+                    None if result is None else json.dumps(result),
+                    storable(thread_id),
+                ),
+            )
+
+    def get(self, thread_id: str) -> RunRecord:
+        """The run with this id or unique id prefix; raises `UnknownRunError`."""
+        wanted = storable(thread_id)
+        rows = self._rows(
+            f"SELECT {_RUN} FROM runs WHERE starts_with(thread_id, %s) ORDER BY thread_id = %s DESC LIMIT 2",
+            (wanted, wanted),
+        )
+        if not rows or not thread_id:
+            raise UnknownRunError(f"There is no run {thread_id!r}.")
+        if len(rows) == 2 and rows[0][0] != thread_id:
+            raise UnknownRunError(f"More than one run begins with {thread_id!r}.")
+        return _run(rows[0])
+
+    def latest(self, fingerprint: str) -> RunRecord | None:
+        """The most recently started run with this fingerprint."""
+        rows = self._rows(
+            f"SELECT {_RUN} FROM runs WHERE fingerprint = %s ORDER BY number DESC LIMIT 1", (fingerprint,)
+        )
+        return _run(rows[0]) if rows else None
+
+    def latest_about(self, question: str) -> RunRecord | None:
+        """The most recently started run of a question, whatever its library and settings."""
+        for row in self._rows(f"SELECT {_RUN} FROM runs ORDER BY number DESC"):
+            run = _run(row)
+            if run.request.get("question") == question:
+                return run
+        return None
+
+    def all(self) -> list[RunRecord]:
+        """All runs, most recent first."""
+        return [_run(row) for row in self._rows(f"SELECT {_RUN} FROM runs ORDER BY updated_at DESC")]
+
+    def citing(self, key: str) -> list[CitingRun]:
+        """The finished runs whose text cites a paper, most recent first."""
+        return [
+            CitingRun(run.thread_id, run.section, run.title, run.updated_at)
+            for run in self.all()
+            if run.result is not None and _cites(run.result, key)
+        ]
+
+    def delete(self, thread_id: str) -> None:
+        """Delete a run; its checkpoints are left to the caller."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM runs WHERE thread_id = %s", (storable(thread_id),))
+
+
+def _run(row: tuple[Any, ...]) -> RunRecord:
+    thread_id, fingerprint, section, title, request, version, fresh, status, detail, started, updated, result = row
+    return RunRecord(
+        thread_id=thread_id,
+        fingerprint=fingerprint,
+        section=section,
+        title=title,
+        request=json.loads(request),
+        library_version=version,
+        fresh=fresh,
+        status=cast(RunStatus, status),
+        detail=detail,
+        started_at=started,
+        updated_at=updated,
+        result=json.loads(result) if result else None,
+    )
+
+
+class PostgresConversations:
+    """Conversations in two tables; blocking and thread-safe."""
+
+    def __init__(self, url: DatabaseUrl) -> None:
+        self._database = Database(url)
+
+    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        with self._database.transaction() as connection:
+            return list(connection.execute(cast(Any, query), cast(Any, values)).fetchall())
+
+    def begin(self, thread_id: str) -> None:
+        """Register a conversation; does nothing if it exists."""
+        now = time.time()
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO conversations VALUES (%s, %s, %s) ON CONFLICT (thread_id) DO NOTHING",
+                (thread_id, now, now),
+            )
+
+    def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
+        """Store a finished turn; idempotent."""
+        now = time.time()
+        row = (thread_id, number, storable(asked), storable(question), bool(record["citations"]), now)
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO turns VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (thread_id, number) DO UPDATE SET"
+                " asked = excluded.asked, question = excluded.question, answered = excluded.answered,"
+                " answered_at = excluded.answered_at, record = excluded.record",
+                (*row, json.dumps(record)),
+            )
+            connection.execute("UPDATE conversations SET updated_at = %s WHERE thread_id = %s", (now, thread_id))
+
+    def get(self, thread_id: str) -> ConversationEntry:
+        """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
+        wanted = storable(thread_id)
+        rows = self._rows(
+            f"{_CONVERSATIONS} WHERE starts_with(thread_id, %s) ORDER BY thread_id = %s DESC LIMIT 2", (wanted, wanted)
+        )
+        if not rows or not thread_id:
+            raise UnknownConversationError(f"There is no conversation {thread_id!r}.")
+        if len(rows) == 2 and rows[0][0] != thread_id:
+            raise UnknownConversationError(f"More than one conversation begins with {thread_id!r}.")
+        return ConversationEntry(*rows[0])
+
+    def all(self) -> list[ConversationEntry]:
+        """All conversations, most recent first."""
+        return [ConversationEntry(*row) for row in self._rows(f"{_CONVERSATIONS} ORDER BY updated_at DESC")]
+
+    def turns(self, thread_id: str) -> list[KeptTurn]:
+        """The finished turns of a conversation, in order."""
+        return [_turn(row) for row in self._rows(f"{_TURN} ORDER BY number", (storable(thread_id),))]
+
+    def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
+        """The latest finished turn, or the latest that was `answered`."""
+        only = " AND answered" if answered else ""
+        rows = self._rows(f"{_TURN}{only} ORDER BY number DESC LIMIT 1", (storable(thread_id),))
+        return _turn(rows[0]) if rows else None
+
+    def citing(self, key: str) -> list[CitingTurn]:
+        """The turns whose answers cite a paper, most recent first."""
+        rows = self._rows("SELECT thread_id, number, asked, answered_at, record FROM turns ORDER BY answered_at DESC")
+        return [CitingTurn(*row) for *row, record in rows if _cites(json.loads(record), key)]
+
+    def delete(self, thread_id: str) -> None:
+        """Delete a conversation; its checkpoints are left to the caller."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM turns WHERE thread_id = %s", (thread_id,))
+            connection.execute("DELETE FROM conversations WHERE thread_id = %s", (thread_id,))
+
+
+def _cites(record: dict[str, Any], key: str) -> bool:
+    return any(citation["key"] == key for citation in record.get("citations", ()))
+
+
+def _turn(row: tuple[Any, ...]) -> KeptTurn:
+    number, asked, question, answered, answered_at, record = row
+    return KeptTurn(number, asked, question, answered, answered_at, json.loads(record))
+
+
+class PostgresWrittenFiles:
+    """Hashes in a table: files are recognized on every computer that uses the database."""
+
+    def __init__(self, url: DatabaseUrl) -> None:
+        self._database = Database(url)
+
+    def note(self, contents: Collection[bytes]) -> None:
+        """Store the hashes of contents that are about to be written."""
+        now = time.time()
+        rows = [(hashlib.sha256(content).hexdigest(), now) for content in contents]
+        with self._database.transaction() as connection:
+            connection.cursor().executemany("INSERT INTO written VALUES (%s, %s) ON CONFLICT (hash) DO NOTHING", rows)
+
+    def has(self, file: Path) -> bool:
+        """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
+        if file.is_symlink() or not file.is_file():
+            return False
+        try:
+            with file.open("rb") as opened:
+                found = hashlib.file_digest(opened, "sha256").hexdigest()
+        except OSError:
+            return False
+        with self._database.transaction() as connection:
+            return connection.execute("SELECT 1 FROM written WHERE hash = %s", (found,)).fetchone() is not None

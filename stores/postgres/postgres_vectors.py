@@ -1,0 +1,263 @@
+"""Texts and vectors of chunks in PostgreSQL (pgvector), and the search for the nearest.
+
+A scope of up to `EXACT_LIMIT` chunks is searched exactly. A larger one is searched through the HNSW index, which may
+miss a few of the nearest; if it yields fewer than requested, the scope is searched exactly after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ...documents import Category, Chunk, chunk_id, split_chunk_id
+from ...errors import InputError
+from ...models.embeddings.protocol import Vector
+from ..exact_search import cosines
+from ..paper_change import PaperRecord
+from ..vector_search import NearPaper, best_papers, unchanged
+from ..vectors import StoredChunk
+from .database import Database
+
+if TYPE_CHECKING:
+    from ..library import Library
+
+Scored = list[tuple[str, float]]
+_CHUNK: Final = (
+    "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks,"
+    " c.text_hash"
+)
+# Ids sort as texts: the colon that follows the key takes part.
+_BY_ID: Final = "(key || ':') COLLATE \"C\", idx"
+_LIMITS: Final = (
+    "(%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))"
+    " AND (%(categories)s::int[] IS NULL OR category = ANY(%(categories)s))"
+)
+EXACT_LIMIT: Final = 20_000  # chunks
+_WIDENING: Final = 4  # results requested from the index for each one wanted
+_MOST_SCANNED: Final = 200_000
+
+
+class PostgresVectors:
+    """Chunks, summaries and passages of notes; thread-safe."""
+
+    def __init__(self, database: Database, pool: Any) -> None:
+        self._database = database
+        self._pool = pool
+
+    @contextmanager
+    def _connection(self) -> Any:
+        with self._database.named_errors(), self._pool.connection() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Do nothing: every call sees what other processes wrote."""
+
+    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        with self._connection() as connection:
+            return list(connection.execute(query, values, binary=True).fetchall())
+
+    def _of_ids(self, columns: str, table: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
+        keys, places = _split(ids)
+        return self._rows(
+            f"SELECT {columns} FROM unnest(%s::text[], %s::int[]) AS wanted (key, idx) JOIN {table} c USING (key, idx)",
+            (keys, places),
+        )
+
+    def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
+        """The existing chunks, by id."""
+        rows = self._of_ids(f"{_CHUNK}, {'c.embedding' if vectors else 'NULL'}", "chunks", ids)
+        return {chunk_id(row[0], row[1]): StoredChunk(_chunk(row), row[12], _vector(row[13])) for row in rows}
+
+    def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of the existing chunks, by id."""
+        return _by_id(self._of_ids("c.key, c.idx, c.embedding", "chunks", ids))
+
+    def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of the existing passages of notes, by id."""
+        return _by_id(self._of_ids("c.key, c.idx, c.embedding", "passages", ids))
+
+    def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of the existing summaries, by key."""
+        query = "SELECT key, summary_vector FROM papers WHERE key = ANY(%s) AND summary_vector IS NOT NULL"
+        return {key: np.asarray(_vector(row), np.float32) for key, row in self._rows(query, (list(keys),))}
+
+    def chunk_ids(self) -> set[str]:
+        """The ids of all chunks."""
+        return {chunk_id(*row) for row in self._rows("SELECT key, idx FROM chunks")}
+
+    def passage_ids(self) -> set[str]:
+        """The ids of all passages of notes."""
+        return {chunk_id(*row) for row in self._rows("SELECT key, idx FROM passages")}
+
+    def summary_keys(self) -> set[str]:
+        """The keys of all papers with a summary."""
+        return {row[0] for row in self._rows("SELECT key FROM papers WHERE summary_vector IS NOT NULL")}
+
+    def delete_chunks(self, ids: Sequence[str]) -> None:
+        """Delete chunks; unknown ids are ignored."""
+        self._delete("chunks", ids)
+
+    def delete_passages(self, ids: Sequence[str]) -> None:
+        """Delete passages of notes; unknown ids are ignored."""
+        self._delete("passages", ids)
+
+    def delete_summaries(self, keys: Sequence[str]) -> None:
+        """Delete the summaries of papers; unknown keys are ignored."""
+        with self._connection() as connection:
+            connection.execute("UPDATE papers SET summary_vector = NULL WHERE key = ANY(%s)", (list(keys),))
+
+    def _delete(self, table: str, ids: Sequence[str]) -> None:
+        keys, places = _split(ids)
+        with self._connection() as connection:
+            connection.execute(
+                f"DELETE FROM {table} c USING unnest(%s::text[], %s::int[]) AS gone (key, idx)"
+                " WHERE c.key = gone.key AND c.idx = gone.idx",
+                (keys, places),
+            )
+
+    def read_through(self) -> None:
+        """Read every vector on the server; raises `DatabaseError` if one cannot be read."""
+        self._rows("SELECT sum(vector_dims(embedding)) FROM chunks")
+
+    def set_aside(self) -> Path:
+        """Raise `InputError`: a damaged database is restored from a backup."""
+        raise InputError(f"{self._database.url}: vectors cannot be read.", help="Restore a backup of the database.")
+
+    def exact(
+        self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
+    ) -> list[tuple[str, float]]:
+        """Ids and cosines of the nearest chunks, each compared."""
+        rows = self._rows(
+            "SELECT key, idx, 1 - (embedding <=> %(vector)s) FROM chunks"
+            f" WHERE {_LIMITS} ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s",
+            {"vector": vector, "k": k, "keys": keys, "categories": categories},
+        )
+        return [(chunk_id(key, index), float(score)) for key, index, score in rows]
+
+    def indexed(
+        self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
+    ) -> list[tuple[str, float]]:
+        """Ids and cosines of chunks near a vector, found through the index."""
+        cast = f"embedding::vector({len(vector)}) <=> %(vector)s::vector({len(vector)})"
+        wanted = {"vector": vector, "k": _WIDENING * k, "keys": keys, "categories": categories}
+        with self._connection() as connection, connection.transaction():
+            connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, _WIDENING * k))}")
+            connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+            connection.execute(f"SET LOCAL hnsw.max_scan_tuples = {_MOST_SCANNED}")
+            found = connection.execute(
+                f"SELECT key, idx, 1 - ({cast}) FROM chunks WHERE {_LIMITS} ORDER BY {cast} LIMIT %(k)s",
+                wanted,
+                binary=True,
+            ).fetchall()
+        scored = [(chunk_id(key, index), float(score)) for key, index, score in found]
+        return sorted(scored, key=lambda item: (-item[1], item[0]))[:k]
+
+    def near_summaries(self, vector: Vector, k: int) -> Scored:
+        """Keys and cosines of the nearest summaries."""
+        return self._rows(
+            "SELECT key, 1 - (summary_vector <=> %(vector)s) FROM papers WHERE summary_vector IS NOT NULL"
+            " ORDER BY summary_vector <=> %(vector)s, key LIMIT %(k)s",
+            {"vector": vector, "k": k},
+        )
+
+    def near_passages(self, vector: Vector, k: int) -> Scored:
+        """Ids and cosines of the nearest passages of notes."""
+        rows = self._rows(
+            f"SELECT key, idx, 1 - (embedding <=> %(vector)s) FROM passages"
+            f" ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s",
+            {"vector": vector, "k": k},
+        )
+        return [(chunk_id(key, index), float(score)) for key, index, score in rows]
+
+
+class PostgresNearest:
+    """Vector search over a library."""
+
+    def __init__(self, library: Library, vectors: PostgresVectors) -> None:
+        self._library = library
+        self._vectors = vectors
+
+    def ids(
+        self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
+    ) -> Scored:
+        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
+        return unchanged(self._library.records, lambda records: self._ids(records, vector, k, keys, categories))
+
+    def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
+        """The cosine of each of these chunks; unknown ids are skipped."""
+        return cosines(self._vectors.get_vectors(ids), vector)
+
+    def papers(self, vector: Vector, k: int) -> list[NearPaper]:
+        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
+        return unchanged(self._library.records, lambda records: self._papers(records, vector, k))
+
+    def _ids(
+        self,
+        records: Mapping[str, PaperRecord],
+        vector: Vector,
+        k: int,
+        keys: Collection[str] | None,
+        categories: Collection[Category] | None,
+    ) -> Scored:
+        wanted = None if keys is None else sorted(records.keys() & keys)
+        kinds = None if categories is None else sorted({int(category) for category in categories})
+        if k < 1 or not records or wanted == [] or kinds == []:
+            return []
+        size = sum(records[key].chunk_count for key in (records if wanted is None else wanted))
+        if size > EXACT_LIMIT:
+            found = self._vectors.indexed(vector, k, wanted, kinds)
+            if len(found) == k:
+                return found
+        return self._vectors.exact(vector, k, wanted, kinds)
+
+    def _papers(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> list[NearPaper]:
+        k = min(k, len(records))
+        if k < 1:
+            return []
+        counts = [len(record.note.spans) if record.note else 0 for record in records.values()]
+        wanted = min(k * max(counts), sum(counts))
+        near = [(key, float(score)) for key, score in self._vectors.near_summaries(vector, k) if key in records]
+        passages = self._vectors.near_passages(vector, wanted) if wanted else []
+        return best_papers(records, near, [found for found in passages if split_chunk_id(found[0])[0] in records], k)
+
+
+def _split(ids: Iterable[str]) -> tuple[list[str], list[int]]:
+    """Keys and indices of those ids that are ids of chunks, each once."""
+    pairs: dict[tuple[str, int], None] = {}
+    for identifier in ids:
+        try:
+            pairs[split_chunk_id(identifier)] = None
+        except ValueError:
+            continue
+    return [key for key, _ in pairs], [index for _, index in pairs]
+
+
+def _vector(value: Any) -> Vector | None:
+    return None if value is None else np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value, np.float32)
+
+
+def _by_id(rows: Iterable[tuple[Any, ...]]) -> dict[str, Vector]:
+    return {chunk_id(key, index): np.asarray(_vector(row), np.float32) for key, index, row in rows}
+
+
+def _chunk(row: tuple[Any, ...]) -> Chunk:
+    key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row[:12]
+    return Chunk(
+        id=chunk_id(key, index),
+        key=key,
+        index=index,
+        text=text,
+        section=section,
+        parent=parent,
+        category=Category(category),
+        level=level,
+        page=page,
+        start=start,
+        end=stop,
+        tokens=tokens,
+        page_breaks=tuple(breaks),
+    )

@@ -1,0 +1,58 @@
+"""Each test of the conformance suite runs on every backend: a folder, and a schema of a PostgreSQL server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from citeloom.database_url import home_of
+from citeloom.stores.backends import backend_of
+from citeloom.stores.home import Home, find_home
+from citeloom.stores.library import Library
+from citeloom.stores.store_protocols import Backend
+from tests.support.postgres_server import new_schema, running_server
+from tests.support.word_embedding import WordEmbedding
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server."""
+    with running_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["folder", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """An empty home on each backend."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    if request.param == "folder":
+        yield Home(tmp_path / "home").prepare()
+        return
+    with new_schema(request.getfixturevalue("postgres")) as url:
+        yield find_home(home_of(url)).prepare()
+
+
+@pytest.fixture
+def backend(home: Home) -> Backend:
+    return backend_of(home)
+
+
+@pytest.fixture
+def open_library(home: Home) -> Iterator[Callable[[], Library]]:
+    """Opens the library of `home`; all opened libraries are closed at the end."""
+    opened: list[Library] = []
+
+    def open_() -> Library:
+        opened.append(Library.open(home, WordEmbedding()))
+        return opened[-1]
+
+    yield open_
+    for library in opened:
+        library.close()
+
+
+@pytest.fixture
+def library(open_library: Callable[[], Library]) -> Library:
+    return open_library()

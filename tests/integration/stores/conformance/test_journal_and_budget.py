@@ -1,0 +1,155 @@
+"""The journal and its budgets keep their promises on every backend."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
+from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
+from citeloom.models.journal.spending_table import keep_sizes, kept_sizes
+from citeloom.stores.store_protocols import Backend
+from tests.support.journal_calls import once
+
+RUN, OTHER = RunScope("run"), RunScope("other")
+
+
+def record(key: str) -> CallRecord:
+    return CallRecord(key, "chat", "http://host/v1", "some-model")
+
+
+class Model:
+    """Counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def answer(self) -> CallResult:
+        self.calls += 1
+        await asyncio.sleep(0)
+        return CallResult(f'"answer {self.calls} ✓"', 10, 5)
+
+
+@pytest.fixture
+def journal(backend: Backend) -> Iterator[Journal]:
+    with backend.open_journal() as opened:
+        yield opened
+
+
+async def test_an_answered_call_is_never_made_again(backend: Backend, journal: Journal) -> None:
+    model = Model()
+    first = await once(journal, record("a"), RUN, model.answer)
+    again = await once(journal, record("a"), OTHER, model.answer)
+    assert (first.payload, first.paid, again.payload, again.paid) == ('"answer 1 ✓"', True, '"answer 1 ✓"', False)
+    with backend.open_journal() as reopened:
+        assert (await once(reopened, record("a"), RUN, model.answer)).payload == first.payload
+    assert model.calls == 1
+    assert (await journal.usage(RUN)).llm_calls == 1
+    assert (await journal.usage(OTHER)).journal_hits == 1
+
+
+async def test_equal_concurrent_calls_are_made_once(backend: Backend, journal: Journal) -> None:
+    model = Model()
+    with backend.open_journal() as second:
+        answers = await asyncio.gather(
+            *(once(each, record("a"), RUN, model.answer) for each in (journal, second) for _ in range(10))
+        )
+    assert {answer.payload for answer in answers} == {'"answer 1 ✓"'}
+    assert model.calls == 1
+
+
+async def test_a_call_that_failed_or_was_cancelled_can_be_made_again(journal: Journal) -> None:
+    async def fail() -> CallResult:
+        raise ValueError("no answer")
+
+    with pytest.raises(ValueError, match="no answer"):
+        await once(journal, record("a"), RUN, fail)
+    hanging = asyncio.Event()
+
+    async def hang() -> CallResult:
+        hanging.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    task = asyncio.ensure_future(once(journal, record("a"), RUN, hang))
+    await hanging.wait()
+    task.cancel()
+    assert (await once(journal, record("a"), RUN, Model().answer)).paid
+
+
+async def test_a_rejected_answer_stays_with_its_run(journal: Journal) -> None:
+    model = Model()
+    await once(journal, record("a"), RUN, model.answer)
+    await journal.reject("a", RUN)
+    assert not (await once(journal, record("a"), RUN, model.answer)).paid
+    assert (await once(journal, record("a"), OTHER, model.answer)).paid
+
+
+async def test_a_fresh_run_ignores_earlier_answers_but_not_its_own(journal: Journal) -> None:
+    model, fresh = Model(), RunScope("fresh", fresh=True)
+    await once(journal, record("a"), RUN, model.answer)
+    assert (await once(journal, record("a"), fresh, model.answer)).paid
+    assert not (await once(journal, record("a"), fresh, model.answer)).paid
+    assert model.calls == 2
+
+
+async def test_an_unreadable_answer_counts_as_absent(journal: Journal) -> None:
+    model = Model()
+    await once(journal, record("a"), RUN, model.answer)
+    await journal.discard(["a"], RUN)
+    assert (await once(journal, record("a"), RUN, model.answer)).paid
+
+
+async def test_one_request_answers_several_records(journal: Journal) -> None:
+    asked: list[Sequence[int]] = []
+
+    async def batch(positions: Sequence[int]) -> list[CallResult]:
+        asked.append(positions)
+        return [CallResult(f"{position}") for position in positions]
+
+    await once(journal, record("b"), RUN, Model().answer)
+    answers = await journal.once_each([record(key) for key in "abca"], RUN, batch)
+    assert asked == [[0, 2]]
+    assert [answer.paid for answer in answers] == [True, False, True, True]
+
+
+async def test_a_forgotten_run_has_spent_nothing(journal: Journal) -> None:
+    await once(journal, record("a"), RUN, Model().answer)
+    sizes: dict[tuple[str, str], int | None] = {("http://host/v1", "some-model"): 4096, ("http://host/v1", "m"): None}
+    await journal.submit(lambda db: keep_sizes(db, "run", sizes))
+    await journal.submit(lambda db: keep_sizes(db, "run", sizes))
+    assert await journal.submit(lambda db: kept_sizes(db, "run")) == sizes
+    await journal.forget("run")
+    assert await journal.spending(["run"]) == await journal.spending([]) == []
+    assert await journal.submit(lambda db: kept_sizes(db, "run")) == {}
+    assert not (await once(journal, record("a"), OTHER, Model().answer)).paid
+
+
+async def test_no_budget_is_passed_by_several_processes_worth_of_journals(backend: Backend) -> None:
+    limits, sent = BudgetLimits(calls=7), 0
+    journals = [backend.open_journal() for _ in range(3)]
+    budgets = [Budget(limits, {}, journal, "run") for journal in journals]
+
+    async def call(place: int, number: int) -> None:
+        nonlocal sent
+        hold = Hold("run", record(f"{place}-{number}"), 1, 10, 5)
+
+        async def answer() -> CallResult:
+            nonlocal sent
+            async with budgets[place].reserved(hold):
+                sent += 1
+            return CallResult("x", 10, 5, hold)
+
+        await once(journals[place], hold.record, RUN, answer)
+        budgets[place].settle(hold, (10, 5))
+
+    outcomes = await asyncio.gather(*(call(place, n) for place in range(3) for n in range(10)), return_exceptions=True)
+    spent = await journals[0].spending(["run"])
+    for journal in journals:
+        journal.close()
+    assert sent == sum(row.paid for row in spent) == 7
+    assert sum(isinstance(outcome, BudgetReachedError) for outcome in outcomes) == 23
+    assert [row.held_calls for row in spent] == [0]

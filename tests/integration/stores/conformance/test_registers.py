@@ -1,0 +1,120 @@
+"""The registers of runs, conversations and written files are the same on every backend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from citeloom.runs.execution import delete_run
+from citeloom.stores.conversation_registry import UnknownConversationError
+from citeloom.stores.home import Home
+from citeloom.stores.run_registry import UnknownRunError
+from citeloom.stores.store_protocols import Backend, Runs
+
+
+def begin(runs: Runs, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:
+    runs.begin(
+        thread_id=thread_id,
+        fingerprint=fingerprint,
+        section="research",
+        title="A title with “quotes”",
+        request={"question": question, "settings": {"max_calls": 3}},
+        library_version="v1",
+        fresh=False,
+    )
+
+
+def test_a_run_is_registered_once_and_keeps_its_result(backend: Backend) -> None:
+    runs = backend.runs()
+    begin(runs, "research-1")
+    begin(runs, "research-1", fingerprint="another")
+    run = runs.get("research-1")
+    assert (run.status, run.fingerprint, run.result, run.fresh) == ("running", "f", None, False)
+    assert run.request == {"question": "Why?", "settings": {"max_calls": 3}}
+    runs.mark("research-1", "finished", result={"text": "Because."})
+    runs.mark("research-1", "paused", detail="later")
+    run = backend.runs().get("research-1")
+    assert (run.status, run.detail, run.result) == ("paused", "later", {"text": "Because."})
+    assert run.updated_at >= run.started_at
+
+
+def test_runs_are_found_by_prefix_fingerprint_and_question(backend: Backend) -> None:
+    runs = backend.runs()
+    begin(runs, "run-10", fingerprint="a", question="Why?")
+    begin(runs, "run-1", fingerprint="a", question="How?")
+    begin(runs, "run-2", fingerprint="b", question="Why?")
+    assert runs.get("run-1").thread_id == "run-1", "an exact id is no prefix"
+    assert runs.get("run-2").fingerprint == "b"
+    for unknown in ("", "run-3", "run-%", "run_1"):
+        with pytest.raises(UnknownRunError):
+            runs.get(unknown)
+    with pytest.raises(UnknownRunError, match="More than one"):
+        runs.get("run-")
+    latest, about = runs.latest("a"), runs.latest_about("Why?")
+    assert latest is not None and latest.thread_id == "run-1"
+    assert about is not None and about.thread_id == "run-2"
+    assert runs.latest("c") is runs.latest_about("When?") is None
+    runs.delete("run-10")
+    assert {run.thread_id for run in runs.all()} == {"run-1", "run-2"}
+
+
+def test_a_conversation_keeps_its_turns(backend: Backend) -> None:
+    register = backend.conversations()
+    register.begin("chat-1")
+    register.begin("chat-1")
+    register.begin("chat-2")
+    register.keep("chat-1", 1, "Why?", "Why is it so?", {"citations": ["a"], "text": "So."})
+    register.keep("chat-1", 2, "And?", "And then?", {"citations": [], "text": ""})
+    register.keep("chat-1", 2, "And?", "And then?", {"citations": [], "text": "again"})
+    assert [(turn.number, turn.answered) for turn in register.turns("chat-1")] == [(1, True), (2, False)]
+    assert register.turns("chat-1")[1].record["text"] == "again"
+    last, answered = register.last_turn("chat-1"), register.last_turn("chat-1", answered=True)
+    assert last is not None and last.number == 2
+    assert answered is not None and answered.question == "Why is it so?"
+    entry = register.get("chat-1")
+    assert (entry.title, entry.turns) == ("Why?", 2)
+    assert [each.thread_id for each in register.all()] == ["chat-1", "chat-2"]
+    with pytest.raises(UnknownConversationError, match="More than one"):
+        register.get("chat-")
+    register.delete("chat-1")
+    with pytest.raises(UnknownConversationError):
+        register.get("chat-1")
+    assert register.turns("chat-1") == []
+
+
+def test_runs_and_answers_that_cite_a_paper_are_found(backend: Backend) -> None:
+    runs, conversations = backend.runs(), backend.conversations()
+    begin(runs, "research-1")
+    begin(runs, "research-2")
+    begin(runs, "research-3")
+    runs.mark("research-1", "finished", result={"citations": [{"key": "loom2020"}, {"key": "loom2020"}]})
+    runs.mark("research-2", "finished", result={"citations": [{"key": "other"}], "text": "loom2020"})
+    conversations.begin("chat-1")
+    conversations.keep("chat-1", 1, "Why?", "Why?", {"citations": [{"key": "other"}]})
+    conversations.keep("chat-1", 2, "And?", "And?", {"citations": [{"key": "loom2020"}]})
+    assert [run.thread_id for run in runs.citing("loom2020")] == ["research-1"]
+    assert [(turn.thread_id, turn.number, turn.asked) for turn in conversations.citing("loom2020")] == [
+        ("chat-1", 2, "And?")
+    ]
+    assert runs.citing("nobody") == conversations.citing("nobody") == []
+
+
+async def test_a_run_can_be_deleted(home: Home, backend: Backend) -> None:
+    begin(backend.runs(), "research-1")
+    deleted = await delete_run(home, "research-1")
+    assert deleted.title == "A title with “quotes”"
+    with pytest.raises(UnknownRunError):
+        backend.runs().get("research-1")
+
+
+def test_only_what_was_written_is_recognized(backend: Backend, tmp_path: Path) -> None:
+    files = backend.written_files()
+    files.note([b"ours", b"also ours"])
+    files.note([b"ours"])
+    (tmp_path / "kept.md").write_bytes(b"ours")
+    (tmp_path / "edited.md").write_bytes(b"ours, edited")
+    (tmp_path / "link.md").symlink_to("kept.md")
+    again = backend.written_files()
+    known = [again.has(tmp_path / name) for name in ("kept.md", "edited.md", "link.md", "nowhere.md")]
+    assert known == [True, False, False, False]

@@ -1,0 +1,157 @@
+"""The address of a database is never shown with its secrets, and its tables are brought up to date."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from citeloom.config import load_settings
+from citeloom.database_url import DatabaseUrl, home_of
+from citeloom.errors import ConfigurationError, InputError
+from citeloom.stores.home import find_home
+from citeloom.stores.home_safety import UnsafeHomeError
+from citeloom.stores.postgres import migrations
+from citeloom.stores.postgres.database_home import DatabaseHome, NotAFolderError
+from tests.support.cli_process import ROOT, run
+
+SECRET = "s3cr3t/pässword"
+ESCAPED = "s3cr3t%2Fp%C3%A4ssword"
+UNREACHABLE = f"postgresql://ada:{ESCAPED}@127.0.0.1:9/library?connect_timeout=2"
+
+
+def leaks(text: str) -> bool:
+    return any(secret in text for secret in (SECRET, ESCAPED, "s3cr3t"))
+
+
+@pytest.mark.parametrize("command", [["papers", "list"], ["doctor"], ["doctor", "--json"], ["runs", "list"], ["usage"]])
+def test_a_server_that_cannot_be_reached_gives_one_line_without_the_password(
+    tmp_path: Path, command: list[str]
+) -> None:
+    done = run(*command, cwd=tmp_path, settings={"HOME": UNREACHABLE})
+    assert done.code == 2
+    assert len(done.errors) == 1 and "127.0.0.1" in done.errors[0]
+    assert not leaks(done.out + done.err)
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgres:/ada:{ESCAPED}@host/library",
+        f"postgresql+psycopg://ada:{ESCAPED}@host/library",
+        f"Postgresql://ada:{ESCAPED}@host/library",
+        f"postgresql://ada:{ESCAPED}@host:port/library",
+        f"postgresql://ada:{ESCAPED}@host/library?nonsense=1",
+    ],
+)
+def test_a_mistyped_address_is_refused_without_being_shown(tmp_path: Path, address: str) -> None:
+    done = run("papers", "list", cwd=tmp_path, settings={"HOME": address})
+    assert done.code == 2
+    assert len(done.errors) == 1
+    assert not leaks(done.out + done.err)
+    assert list(tmp_path.iterdir()) == [], "nor is a folder of this name created"
+
+
+def test_an_address_shows_neither_user_nor_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CITELOOM_HOME", UNREACHABLE)
+    settings = load_settings()
+    assert isinstance(settings.home, DatabaseUrl)
+    assert settings.home.secret == UNREACHABLE
+    shown = [str(settings), repr(settings), settings.model_dump_json(), repr(settings.home), settings.home.mark]
+    assert not any(leaks(text) or re.search(r"\bada\b", text) for text in shown)
+    other = DatabaseUrl(UNREACHABLE.replace(ESCAPED, "another"))
+    assert other.mark == settings.home.mark, "caches stay when the password changes"
+
+
+def test_a_file_in_a_folder_cannot_name_a_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"CITELOOM_HOME={UNREACHABLE}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    done = run("papers", "list", cwd=tmp_path)
+    assert done.code == 2 and "names this database as the home" in done.errors[0]
+    assert not leaks(done.out + done.err)
+    with pytest.raises(UnsafeHomeError):
+        find_home(home_of(UNREACHABLE), by_user=False)
+
+
+def test_what_needs_a_folder_says_so(url: str) -> None:
+    home = find_home(home_of(url))
+    assert isinstance(home, DatabaseHome)
+    for name in ("catalog", "chroma", "fulltext", "journal", "checkpoints", "runs", "server", "papers", "added"):
+        with pytest.raises(NotAFolderError, match="a library in PostgreSQL has no"):
+            getattr(home, name)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["serve", "--port", "0"],
+        ["add", "10.1371/journal.pmed.0020124", "--offline"],
+        ["papers", "enrich", "--offline"],
+        ["journal", "stats"],
+    ],
+)
+def test_a_command_that_needs_a_folder_says_so_in_one_line(tmp_path: Path, url: str, command: list[str]) -> None:
+    find_home(home_of(url)).prepare()
+    done = run(*command, cwd=tmp_path, settings={"HOME": url})
+    assert done.code == 2
+    assert len(done.errors) == 1 and "is not available with a library in PostgreSQL yet" in done.errors[0]
+    assert "--home FOLDER" in done.errors[0]
+
+
+def test_a_database_without_a_library_says_so(url: str) -> None:
+    home = find_home(home_of(url))
+    assert not home.exists()
+    with pytest.raises(InputError, match="holds no library"):
+        home.require_library()
+    home.prepare()
+    assert home.exists()
+
+
+def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
+    home = find_home(home_of(url)).prepare()
+    with psycopg.connect(url) as connection:
+        connection.execute("INSERT INTO schema_versions VALUES (9999)")
+    migrations.forget_prepared()
+    with pytest.raises(InputError, match="created by a newer Citeloom"):
+        home.prepare()
+
+
+def test_tables_are_brought_up_to_date_from_each_earlier_version(url: str) -> None:
+    address = home_of(url)
+    assert isinstance(address, DatabaseUrl)
+    for version in range(1, max(migrations.migrations()) + 1):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS earlier CASCADE")
+            connection.execute("CREATE SCHEMA earlier")
+            connection.execute("SET search_path = earlier, public")
+            migrations.migrate(connection, address, to=version)
+            assert migrations.version_of(connection) == version
+            migrations.migrate(connection, address)
+            assert migrations.version_of(connection) == max(migrations.migrations())
+            connection.execute("DROP SCHEMA earlier CASCADE")
+
+
+def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
+    script = (
+        "import sys\nfrom citeloom.database_url import home_of\nfrom citeloom.stores.home import find_home\n"
+        "sys.stdin.readline()\nfind_home(home_of(sys.argv[1])).prepare()\n"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", script, url], stdin=subprocess.PIPE, text=True, cwd=ROOT)
+        for _ in range(3)
+    ]
+    for process in started:
+        process.communicate("go\n")
+    assert [process.returncode for process in started] == [0, 0, 0]
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg_pool", None)
+    with pytest.raises(ConfigurationError, match="psycopg_pool") as missing:
+        find_home(home_of(UNREACHABLE)).prepare()
+    assert "citeloom[postgres]" in missing.value.help

@@ -1,0 +1,170 @@
+"""Several processes on one database: no answer is paid for twice, and a lost connection loses nothing committed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from citeloom.database_url import home_of
+from citeloom.errors import PausedError
+from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.records import CallRecord, CallResult, RunScope
+from citeloom.stores.backends import backend_of
+from citeloom.stores.home import find_home
+from citeloom.stores.postgres.database import ConnectionLostError
+from citeloom.stores.postgres.postgres_journal import LibraryJournalConnection
+from citeloom.stores.store_protocols import Backend
+from tests.support.cli_process import ROOT
+from tests.support.journal_calls import once
+
+RUN = RunScope("run")
+RECORD = CallRecord("a", "chat", "http://host/v1", "m")
+CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s"
+
+
+@pytest.fixture
+def backend(url: str) -> Backend:
+    return backend_of(find_home(home_of(url)).prepare())
+
+
+@pytest.fixture
+def journal(backend: Backend) -> Iterator[Journal]:
+    with backend.open_journal() as opened:
+        yield opened
+
+
+def paid_by_workers(url: str, workers: int, calls: int) -> list[tuple[str, int]]:
+    """What these workers, each a process of its own, paid for when all wanted the same answers."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE paid (key text, worker int)")
+    script = [sys.executable, "-m", "tests.support.shared_calls", url]
+    started = [
+        subprocess.Popen(
+            [*script, str(seed), str(calls)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        for seed in range(workers)
+    ]
+    for process in started:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in started:
+        process.communicate()
+        assert process.returncode == 0
+    with psycopg.connect(url) as connection:
+        return list(connection.execute("SELECT key, worker FROM paid").fetchall())
+
+
+@pytest.mark.parametrize(("workers", "calls"), [(2, 200), pytest.param(4, 5_000, marks=pytest.mark.long)])
+async def test_no_answer_is_paid_for_twice(url: str, journal: Journal, workers: int, calls: int) -> None:
+    paid = paid_by_workers(url, workers, calls)
+    assert len(paid) == len({key for key, _ in paid}) == calls
+    assert {worker for _, worker in paid} == set(range(workers)), "every worker did a part"
+    spent = await journal.spending()
+    assert sum(row.paid for row in spent) == calls
+    assert sum(row.reused for row in spent) == (workers - 1) * calls
+
+
+async def backend_of_journal(journal: Journal) -> int:
+    return int(await journal.submit(lambda db: db.execute("SELECT pg_backend_pid()").fetchone()[0]))
+
+
+def cut(url: str, process: int) -> None:
+    """End a connection at the server, as a restart or a lost network does."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(CUT, (process,))
+
+
+async def test_a_connection_lost_while_idle_is_opened_again(url: str, journal: Journal) -> None:
+    cut(url, await backend_of_journal(journal))
+
+    async def pay() -> CallResult:
+        return CallResult("x", 1, 1)
+
+    assert (await once(journal, RECORD, RUN, pay)).paid
+    assert not (await once(journal, RECORD, RUN, pay)).paid
+
+
+async def test_a_connection_lost_while_the_model_answers_keeps_the_answer(url: str, journal: Journal) -> None:
+    async def pay() -> CallResult:
+        cut(url, await backend_of_journal(journal))
+        return CallResult("x", 1, 1)
+
+    assert (await once(journal, RECORD, RUN, pay)).paid
+    assert (await journal.usage(RUN)).llm_calls == 1
+
+
+async def test_a_connection_lost_within_a_transaction_repeats_it(url: str, journal: Journal) -> None:
+    tries = 0
+
+    def work(db: Any) -> int:
+        nonlocal tries
+        tries += 1
+        (process,) = db.execute("SELECT pg_backend_pid()").fetchone()
+        db.execute("INSERT INTO beginnings VALUES (?, 1)", ("somebody",))
+        if tries == 1:
+            cut(url, int(process))
+        return len(db.execute("SELECT 1 FROM beginnings").fetchall())
+
+    assert await journal.submit(work) == 1
+    assert tries == 2
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+async def test_a_connection_lost_while_committing_asks_what_became_of_it(
+    url: str, journal: Journal, monkeypatch: pytest.MonkeyPatch, arrived: bool
+) -> None:
+    """Whether the server has committed or not, the answer is stored and counted exactly once."""
+    execute, cuts = LibraryJournalConnection.execute, threading.Semaphore(1)
+
+    def losing(self: LibraryJournalConnection, sql: str, *parameters: Any) -> Any:
+        inserted = sql == "COMMIT" and execute(self, "SELECT 1 FROM answers").fetchone()
+        if not inserted or not cuts.acquire(blocking=False):
+            return execute(self, sql, *parameters)
+        (process,) = execute(self, "SELECT pg_backend_pid()").fetchone()
+        if arrived:
+            execute(self, "COMMIT")
+        cut(url, int(process))
+        return execute(self, "SELECT 1")  # the connection's answer never comes
+
+    monkeypatch.setattr(LibraryJournalConnection, "execute", losing)
+
+    async def pay() -> CallResult:
+        return CallResult("x", 1, 1)
+
+    assert (await once(journal, RECORD, RUN, pay)).paid
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM answers").fetchone() == (1,)
+    assert (await journal.usage(RUN)).llm_calls == 1
+
+
+async def test_a_run_pauses_when_its_checkpoints_lose_the_database(url: str, backend: Backend) -> None:
+    with pytest.raises(ConnectionLostError) as lost:
+        async with backend.open_checkpoints() as saver:
+            connection: Any = getattr(saver, "conn")  # noqa: B009
+            cut(url, connection.info.backend_pid)
+            await saver.adelete_thread("a")
+    assert isinstance(lost.value, PausedError) and lost.value.exit_code == 3
+    async with backend.open_checkpoints() as saver:
+        await saver.adelete_thread("a")
+
+
+async def test_a_lost_lock_is_free_for_the_next(url: str, backend: Backend) -> None:
+    async with backend.run_lock("run-1"):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
+                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+                " AND pid IN (SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_try_advisory_lock%')"
+            )
+        async with backend.run_lock("run-1"):
+            assert backend.run_under_way("run-1")
+    assert not backend.run_under_way("run-1")

