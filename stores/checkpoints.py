@@ -37,7 +37,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
             try:
                 yield saver
             finally:
-                await connection._execute(_rolled_back_and_closed, connection._conn)
+                await connection._execute(_rolled_back_and_closed, connection._conn)  # type: ignore[no-untyped-call]
 
 
 def _rolled_back_and_closed(connection: sqlite3.Connection) -> None:
