@@ -31,6 +31,7 @@ from bench import (
     questions,
     retrieval,
     section,
+    served,
     startup,
 )
 from bench.measure import Row, table
@@ -40,7 +41,7 @@ from citeloom.stores.home import Home
 
 PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
-    *("pdf", "embedder", "retrieval", "checks", "cases"),
+    *("server", "pdf", "embedder", "retrieval", "checks", "cases"),
 )
 ASKED_FOR = ("coverage", "judge", "questions", "rerank")  # take minutes, so only on request
 
@@ -111,7 +112,7 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "pdf" in parts:
         _log("pdf: reading, against the parser alone ...")
         rows += await pdf.measure(chosen.pdfs, max(1, rounds // 2))
-    if not {"ingest", "evidence", "section", "first-token", "conversation"}.intersection(parts):
+    if not {"ingest", "evidence", "section", "first-token", "conversation", "server"}.intersection(parts):
         return rows
     experiment = load_experiment(chosen.experiment)
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
@@ -132,6 +133,9 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
         if "conversation" in parts:
             _log("conversation: the twelfth turn against the second, and the prompt of chat ...")
             rows += await conversation.measure(home, rounds)
+        if "server" in parts:
+            _log("server: conversations streamed at once, against a bare echo ...")
+            rows += await served.measure(home, rounds, served.AT_ONCE if rounds > 1 else 3)
     return rows
 
 

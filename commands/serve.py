@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,8 +16,6 @@ from .output import notice
 if TYPE_CHECKING:
     from ..server.server_options import ServerOptions
 
-_CONNECTIONS = 1024  # open at once
-_GRACE = 5  # seconds for open requests at the end; runs are paused
 _EXTRA = "pip install 'citeloom[server]'"
 
 
@@ -41,6 +40,7 @@ def serve(
         import uvicorn
 
         from ..server.app import create_app
+        from ..server.uvicorn_config import uvicorn_config
     except ImportError as error:
         raise ConfigurationError(f"The server is not installed ({error.name} is missing).", help=_EXTRA) from error
     settings, found = resolve(home)
@@ -49,17 +49,9 @@ def serve(
         address, actual = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C ends it)")
-        config = uvicorn.Config(
-            create_app(settings, found, options),
-            log_level="warning",
-            access_log=False,  # addresses of requests are nobody's business
-            server_header=False,
-            proxy_headers=False,  # or any local program could claim another client's address
-            ws="none",
-            limit_concurrency=_CONNECTIONS,
-            timeout_graceful_shutdown=_GRACE,
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+        config = uvicorn_config(create_app(settings, found, options))
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:

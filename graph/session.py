@@ -61,7 +61,6 @@ class Session:
     journal: Journal
     prompts: PromptLibrary
     chat_model: BaseChatModel | None = None
-    graphs: dict[str, Any] = field(default_factory=dict)  # uncompiled, by name: building one takes 6 ms
     _budgets: dict[str, Budget] = field(default_factory=dict)
     _scopes: dict[str, RunScope] = field(default_factory=dict)
     _roles: dict[str, Roles] = field(default_factory=dict)
@@ -135,12 +134,12 @@ class Session:
         return self.answer_notice if brief.kind == "answer" else self.notice
 
     def with_settings(self, **changes: Any) -> Session:
-        """The same session with changed settings; graphs, roles and budgets depend on them and are its own."""
+        """The same session with changed settings; roles and budgets depend on them and are its own."""
         return self.with_all_settings(self.settings.model_copy(update=changes))
 
     def with_all_settings(self, settings: Settings) -> Session:
         """The same session with these settings in place of its own."""
-        return replace(self, settings=settings, graphs={}, _budgets={}, _roles={})
+        return replace(self, settings=settings, _budgets={}, _roles={})
 
     @property
     def closed(self) -> bool:

@@ -51,9 +51,7 @@ async def shared_session(runtime: Runtime[Any]) -> Session:
         raise
     mark = f"{home.root}\n{settings.model_dump_json()}\n{settings.origins()}"
     if mark not in shared.benches:
-        shared.benches[mark] = replace(
-            first, settings=settings, graphs={}, _scopes={}, _roles={}, _budgets={}, _contexts=[]
-        )
+        shared.benches[mark] = replace(first, settings=settings, _scopes={}, _roles={}, _budgets={}, _contexts=[])
         while len(shared.benches) > LATEST_RUNS:
             shared.benches.pop(next(iter(shared.benches)))
     return shared.benches[mark]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from ..citations.csl_styles import style_file
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 _DAY = 86_400  # seconds
+_session: ContextVar[Session] = ContextVar("session of the current turn")
 _ADDED = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost")
 
 
@@ -153,13 +156,19 @@ def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> UsageRecord:
 
 def _graph(saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
     """The graph with its checkpoints; without a session it can only be asked for its state."""
+    if session is not None:
+        _session.set(session)
+    return _built().compile(checkpointer=saver, name="conversation")
 
-    async def provide(_: object) -> Session:
-        assert session is not None
-        return session
 
-    built = build_conversation_graph() if session is None else build_conversation_graph(provide)
-    return built.compile(checkpointer=saver, name="conversation")
+@lru_cache(maxsize=1)
+def _built() -> Any:
+    """The uncompiled graph: building it takes longer than all other steps to the first event of a turn."""
+    return build_conversation_graph(_current_session)
+
+
+async def _current_session(_: object) -> Session:
+    return _session.get()
 
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:

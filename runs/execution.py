@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..citations.csl_styles import style_file
 from ..errors import CiteloomError, InputError, PausedError
@@ -28,6 +31,9 @@ from .section_request import OnNotice, RunRequest
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+_BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {"paper": build_paper_graph, "research": build_research_graph}
+_session: ContextVar[Session] = ContextVar("session of the current run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +142,21 @@ async def _go_on(
 
 def _graph(kind: str, saver: AsyncSqliteSaver, session: Session | None = None) -> Any:
     """The graph of a kind of run with its checkpoints; without a session it can only be asked for its state."""
-    builders: dict[str, Any] = {"paper": build_paper_graph, "research": build_research_graph}
-    build = builders.get(kind, build_section_graph)
-    name = kind if kind in builders else "section"
-    if session is None:
-        return build().compile(checkpointer=saver, name=name)
-    if name not in session.graphs:
-        session.graphs[name] = build(_given(session))
-    return session.graphs[name].compile(checkpointer=saver, name=name)
+    if session is not None:
+        _session.set(session)
+    name = kind if kind in _BUILDERS else "section"
+    return _built(name).compile(checkpointer=saver, name=name)
+
+
+@lru_cache(maxsize=3)
+def _built(name: str) -> Any:
+    """An uncompiled graph; building it takes longer than all other steps to the first event of a run."""
+    build: Callable[..., Any] = _BUILDERS.get(name, build_section_graph)
+    return build(_current_session)
+
+
+async def _current_session(_: object) -> Session:
+    return _session.get()
 
 
 def _place(kind: str, state: Any) -> str:
@@ -199,13 +212,6 @@ async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session
         },
     }
     return stored(record)
-
-
-def _given(session: Session) -> Any:
-    async def provide(_: object) -> Session:
-        return session
-
-    return provide
 
 
 async def delete_run(home: Home, thread_id: str) -> RunRecord:

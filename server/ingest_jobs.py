@@ -76,7 +76,7 @@ async def _ingest(
     converted = ConvertedFiles(session.home.converted)
     given = folder / bib if bib else None
     sources = await in_thread(read_sources, papers, given, (), converted, settings.pdf_reader)
-    sources = await asyncio.to_thread(_new, sources, session.library, replaces=bool(request["replace"]))
+    sources, known = await asyncio.to_thread(_new, sources, session.library, replaces=bool(request["replace"]))
 
     def show(event: IngestEvent) -> None:
         kind = type(event).__name__.lower()
@@ -84,27 +84,30 @@ async def _ingest(
 
     with bill_to(upload_id, session.budget(upload_id)):
         chunking = (settings.chunk_tokens, settings.chunk_overlap)
-        return await ingest_sources(session.library, sources, on_event=show, chunking=chunking)
+        report = await ingest_sources(session.library, sources, on_event=show, chunking=chunking)
+    return replace(report, unchanged=(*report.unchanged, *known))
 
 
-def _new(sources: Sources, library: Library, *, replaces: bool) -> Sources:
-    """The sources without those that the library has, and without other papers of the same keys unless it `replaces`.
+def _new(sources: Sources, library: Library, *, replaces: bool) -> tuple[Sources, list[str]]:
+    """The sources that are new, and the keys of those that the library has.
+
+    Other papers of the same keys are refused unless it `replaces` them.
 
     On the command line a file of the same name is the same paper, edited; an upload may come from anybody.
     """
     records = library.records()
     kept = {record.paper.content_hash: key for key, record in records.items() if Path(record.paper.source).is_file()}
-    found, refused, warnings = [], list(sources.refused), list(sources.warnings)
+    found, refused, known = [], list(sources.refused), []
     for source in sources.found:
         key = source.paper.key
         same = kept.get(source.paper.content_hash)
         if same is not None and not (replaces and same == key):
-            warnings.append(f"{source.path}: is in the library already, as {same}.")
+            known.append(same)
         elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
             refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
         else:
             found.append(source)
-    return replace(sources, found=tuple(found), refused=tuple(refused), warnings=tuple(warnings))
+    return replace(sources, found=tuple(found), refused=tuple(refused)), known
 
 
 def _record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class ServerOptions:
     names: tuple[str, ...] = ()
     max_body: int = 4 * _MEBIBYTE
     max_upload: int = 200 * _MEBIBYTE
-    max_active: int = 8
+    max_active: int = 64
     max_waiting: int = 200
     max_streams: int = 200
     per_minute: int = 1200

@@ -24,7 +24,7 @@ from ..stores.home import Home
 from ..stores.library import Library
 from .problems import ServerError
 
-_LONGEST_NAME: Final = 120  # characters without the ending
+_LONGEST_NAME: Final = 150  # bytes without the ending
 _BIB: Final = ".bib"
 _FOLDER: Final = re.compile(r"ingest-[0-9a-f]{12}")
 
@@ -41,10 +41,11 @@ def safe_name(given: str) -> str:
 
     Its ending stays, since it tells how the file is read.
     """
-    last = PurePosixPath(unicodedata.normalize("NFC", given).replace("\\", "/")).name
-    path = PurePosixPath(sanitize_filename(last, platform="universal").lstrip(". "))
-    stem = path.stem.encode("utf-8", "ignore").decode()[:_LONGEST_NAME].rstrip(". ")
-    return f"{stem}{path.suffix.lower()}" if stem and path.suffix else stem
+    text = unicodedata.normalize("NFC", given.encode("utf-8", "ignore").decode())
+    path = PurePosixPath(PurePosixPath(text.replace("\\", "/")).name)
+    ending = path.suffix.lower() if path.suffix.lower() in (*ENDINGS, _BIB) else path.suffix
+    stem = path.stem.lstrip(". ").encode()[:_LONGEST_NAME].decode("utf-8", "ignore")
+    return sanitize_filename(f"{stem}{ending}", platform="universal") if stem else ""
 
 
 def reason_to_refuse(name: str, taken: Collection[str]) -> str:

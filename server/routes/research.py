@@ -12,7 +12,7 @@ from ..response_models import job_answers
 router = APIRouter(tags=["research"])
 
 
-@router.post("/research", responses=job_answers(), response_class=Response)
+@router.post("/research", responses=job_answers(404), response_class=Response)
 async def start_research(body: ResearchBody, call: JobCall) -> Response:
     """Answer a question from the library, or join or resume the run that already does."""
     asked = ResearchRequest(

@@ -19,7 +19,7 @@ router = APIRouter(prefix="/search", tags=["search"])
 Words = Annotated[str, Query(min_length=1, max_length=4000, description="What to look for.")]
 
 
-@router.get("", responses=problems())
+@router.get("", responses=problems(404))
 async def search_passages(
     state: StateOf,
     q: Words,

@@ -7,22 +7,25 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
+import pytest
 import uvicorn
 
-from citeloom.config import Settings
+from citeloom.config import Settings, load_settings
 from citeloom.models.http.client import close_connections
 from citeloom.server.app import create_app
 from citeloom.server.server_options import ServerOptions
 from citeloom.server.server_state import ServerState
+from citeloom.server.uvicorn_config import uvicorn_config
 from citeloom.stores.home import Home
 
+T = TypeVar("T")
 SSE = {"Accept": "text/event-stream"}
 IN_BACKGROUND = {"Prefer": "respond-async"}
 
@@ -44,10 +47,7 @@ class Served:
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.app = create_app(settings, Home(home), options)
-        config = uvicorn.Config(
-            self.app, log_level="warning", access_log=False, proxy_headers=False, ws="none", timeout_graceful_shutdown=5
-        )
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(uvicorn_config(self.app))
         self._thread = threading.Thread(target=self._serve, name="served-app", daemon=True)
         headers = {} if options.token is None else {"Authorization": f"Bearer {options.token.get_secret_value()}"}
         self.api = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=60)
@@ -72,8 +72,13 @@ class Served:
         self._thread.join()
         self._socket.close()
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine that runs in the server's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
     def _serve(self) -> None:
         async def serve() -> None:
+            self._loop = asyncio.get_running_loop()
             await self._server.serve(sockets=[self._socket])
             await close_connections()
 
@@ -121,11 +126,17 @@ def events_of(lines: Iterator[str]) -> Iterator[Event]:
 
 @contextmanager
 def served_app(home: Path, settings: dict[str, Any] | None = None, **options: Any) -> Iterator[Served]:
-    """A server on this home until the end of the block; extractive unless the settings name a model."""
+    """A server on this home until the end of the block; extractive unless the settings name a model.
+
+    The settings are those of the environment, as with `serve`: a run is resumed with them.
+    """
     given = {"chat_model": "extractive"} | (settings or {})
-    server = Served(Settings(**given), home, ServerOptions(**options))
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in given.items():
+            patch.setenv(f"CITELOOM_{name.upper()}", str(value))
+        server = Served(load_settings(home=home), home, ServerOptions(**options))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()

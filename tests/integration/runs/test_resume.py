@@ -65,7 +65,7 @@ async def test_a_run_killed_before_its_first_step_begins(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("citeloom.runs.execution.build_section_graph", killed)
+        patch.setattr("citeloom.runs.execution._built", killed)
         with open_session(settings, Home(home)) as session, pytest.raises(KeyboardInterrupt):
             await run_request(request_, session)
     with open_session(settings, Home(home)) as session:

@@ -1,0 +1,172 @@
+"""Papers over HTTP: listed, searched, added with a reason for each refusal, and removed with their files."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom.server.job_register import JobOrder, JobRegister
+from citeloom.stores.home import Home
+from tests.support.sample_library import SAMPLES
+from tests.support.served_app import Event, Served, served_app
+
+NEW = "moreau2025machines.md"
+
+
+@pytest.fixture
+def served(home: Path) -> Iterator[Served]:
+    with served_app(home) as server:
+        yield server
+
+
+def upload(served: Served, *files: tuple[str, bytes], **fields: str) -> list[Event]:
+    """The events of the ingest of these files."""
+    sent = served.api.post("/papers", files=[("files", (name, data)) for name, data in files], data=fields)
+    assert sent.status_code == 202, sent.text
+    return served.events(f"/ingests/{sent.json()['id']}/events")
+
+
+def report(events: list[Event]) -> dict[str, Any]:
+    assert events[-1].name == "done"
+    result: dict[str, Any] = events[-1].data["result"]
+    return result
+
+
+def sample(name: str) -> tuple[str, bytes]:
+    return name, (SAMPLES / name).read_bytes()
+
+
+def stored(served: Served) -> list[str]:
+    return sorted(path.name for path in served.state.session.home.papers.rglob("*") if path.is_file())
+
+
+def test_papers_are_filtered_sorted_and_shown(served: Served) -> None:
+    listed = served.api.get("/papers", params={"sort": "year", "descending": True}).json()
+    years = [paper["year"] for paper in listed["papers"]]
+    assert listed["total"] == 4 and years == sorted(years, reverse=True)
+    assert all("/" not in paper["source"] for paper in listed["papers"])
+    (found,) = served.api.get("/papers", params={"q": "seeds SENSOR"}).json()["papers"]
+    assert found["key"] == "obrien2019seeds"
+    assert served.api.get("/papers", params={"from_year": 2023}).json()["total"] == 1
+    shown = served.api.get("/papers/obrien2019seeds").json()
+    assert shown["sections"] and shown["added_here"] is False
+    text = served.api.get("/papers/obrien2019seeds/text").json()
+    assert text["text"][0]["chunk_ids"] and text["text"][0]["text"]
+
+
+def test_search_finds_passages_and_papers(served: Served) -> None:
+    passages = served.api.get("/search", params={"q": "temperature scaling", "limit": 3}).json()["passages"]
+    assert len(passages) == 3 and all(passage["chunk_id"] for passage in passages)
+    within = served.api.get("/search", params={"q": "seeds", "paper": "obrien2019seeds", "mode": "bm25"}).json()
+    assert {passage["key"] for passage in within["passages"]} == {"obrien2019seeds"}
+    for by in ("summary", "text"):
+        assert served.api.get("/search/papers", params={"q": "calibration", "by": by}).json()["papers"]
+    assert served.api.get("/search", params={"q": "!!"}).status_code == 422
+    assert served.api.get("/search", params={"q": "x", "paper": "nobody"}).status_code == 404
+
+
+def test_files_are_added_with_a_reason_for_each_refusal_and_removed(served: Served) -> None:
+    events = upload(
+        served,
+        sample(NEW),
+        sample("library.bib"),
+        ("picture.svg", b"<svg/>"),
+        ("broken.pdf", b"no pdf"),
+        (f"{Path(NEW).stem}.notes.md", b"My note on machines."),
+    )
+    assert {"planned", "embedded", "stored", "done"} <= {event.name for event in events}
+    result = report(events)
+    assert result["added"] == [Path(NEW).stem]
+    assert {item["name"] for item in result["refused"]} == {"picture.svg", "broken.pdf"}
+    assert stored(served) == [NEW, f"{Path(NEW).stem}.notes.md"], "the .bib and what was refused are not kept"
+    shown = served.api.get(f"/papers/{Path(NEW).stem}").json()
+    assert shown["added_here"] is True and shown["note"] == "My note on machines." and shown["year"] == 2025
+    assert served.api.delete(f"/papers/{Path(NEW).stem}").status_code == 204
+    assert stored(served) == [] and list(served.state.session.home.papers.iterdir()) == []
+    assert served.api.get(f"/papers/{Path(NEW).stem}").status_code == 404
+
+
+def test_removing_a_paper_that_was_not_uploaded_leaves_its_file(served: Served) -> None:
+    assert served.api.delete("/papers/obrien2019seeds").status_code == 204
+    assert (SAMPLES / "obrien2019seeds.md").is_file()
+
+
+def test_an_upload_replaces_another_paper_of_its_key_only_when_asked(served: Served) -> None:
+    other = b"# Another paper\n\n## Introduction\n\nOn another subject altogether, written by somebody else.\n"
+    upload(served, ("mine.md", b"# Mine\n\n## Introduction\n\nOn the subject of looms and their engines.\n"))
+    refused = report(upload(served, ("mine.md", other)))["refused"]
+    assert [item["reason"] for item in refused] == ["the library has another paper with the key mine"]
+    assert served.api.get("/papers/mine").json()["title"] == "Mine" and stored(served) == ["mine.md"]
+    assert report(upload(served, ("mine.md", other), replace="true"))["updated"] == ["mine"]
+    assert served.api.get("/papers/mine").json()["title"] == "Another paper" and stored(served) == ["mine.md"]
+
+
+def test_a_paper_that_is_there_is_not_added_twice(served: Served) -> None:
+    result = report(upload(served, sample("obrien2019seeds.md"), ("copy.md", sample("varga2021calibration.md")[1])))
+    assert (result["added"], result["updated"], result["refused"]) == ([], [], [])
+    assert sorted(result["unchanged"]) == ["obrien2019seeds", "varga2021calibration"]
+    assert stored(served) == [] and served.api.get("/papers").json()["total"] == 4
+
+
+def test_the_same_upload_with_its_key_is_one_ingest(served: Served) -> None:
+    def send(data: bytes) -> Any:
+        files = [("files", ("mine.md", data))]
+        return served.api.post("/papers", files=files, headers={"Idempotency-Key": "k"})
+
+    text = b"# Mine\n\n## Introduction\n\nOn the subject of looms and their engines.\n"
+    first = send(text).json()["id"]
+    served.events(f"/ingests/{first}/events")
+    assert send(text).json()["id"] == first
+    assert send(text + b"More.").status_code == 422
+    shown = served.api.get(f"/ingests/{first}").json()
+    assert shown["state"] == "finished" and shown["result"]["added"] == ["mine"]
+
+
+def test_a_restarted_server_resumes_an_ingest_and_drops_what_is_abandoned(home: Path) -> None:
+    unfinished, abandoned = "ingest-00000000000a", "ingest-00000000000b"
+    for folder in (unfinished, abandoned):
+        (home / "papers" / folder).mkdir(parents=True)
+        (home / "papers" / folder / NEW).write_bytes(sample(NEW)[1])
+    (home / "papers" / "my own.txt").write_text("mine", encoding="utf-8")
+    request = {"files": [NEW], "refused": [], "replace": False}
+    JobRegister(Home(home).server).begin(JobOrder(unfinished, "ingest", request))
+    with served_app(home) as served:
+        assert report(served.events(f"/ingests/{unfinished}/events"))["added"] == [Path(NEW).stem]
+        assert stored(served) == [NEW, "my own.txt"]
+    assert JobRegister(Home(home).server).unfinished() == []
+
+
+def test_an_order_that_cannot_be_resumed_does_not_keep_the_server_from_starting(home: Path) -> None:
+    register = JobRegister(Home(home).server)
+    register.begin(JobOrder("research-gone", "run", {"limits": {}}))
+    register.begin(JobOrder("chat-odd", "turn", {}))
+    register.begin(JobOrder("../../x", "ingest", {"files": [], "refused": [], "replace": False}))
+    with served_app(home) as served:
+        assert served.api.get("/ready").status_code == 200
+        assert register.unfinished() == []
+
+
+def test_a_register_that_is_locked_refuses_work_and_recovers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked(*_: object) -> None:
+        raise sqlite3.OperationalError("database is locked")
+
+    path = f"/conversations/{served.conversation()}/turns"
+    with monkeypatch.context() as patch:
+        patch.setattr(JobRegister, "begin", locked)
+        refused = served.post(path, {"question": "What are seeds?"})
+    assert refused.status_code == 503 and "busy" in refused.json()["detail"]
+    assert served.post(path, {"question": "What are seeds?"}).status_code == 200
+
+
+def test_status_routes_say_what_is_in_force(served: Served) -> None:
+    assert served.api.get("/ready").json() == {"status": "ready", "papers": 4}
+    settings = served.api.get("/settings").json()
+    assert settings["chat_model"]["value"] == "extractive" and settings["chat_api_key"]["value"] == "not set"
+    doctor = served.api.get("/doctor").json()
+    assert doctor["library"]["papers"] == 4 and {item["level"] for item in doctor["findings"]} <= {"fine", "notice"}
+    metrics = served.api.get("/metrics").text
+    assert "citeloom_papers 4.0" in metrics and 'citeloom_requests_total{method="GET",status="200"}' in metrics

@@ -1,0 +1,102 @@
+"""Jobs and their events, without any store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from citeloom.server import jobs as jobs_module
+from citeloom.server.event_log import EventLog
+from citeloom.server.job_register import JobOrder
+from citeloom.server.jobs import Emit, Jobs
+from citeloom.server.problems import ServerError
+
+
+class Register:
+    """Holds orders in memory; `slow` until it is set."""
+
+    def __init__(self) -> None:
+        self.orders: dict[str, JobOrder] = {}
+
+    def begin(self, order: JobOrder) -> None:
+        self.orders[order.id] = order
+
+    def end(self, job_id: str) -> None:
+        self.orders.pop(job_id, None)
+
+
+def made(**limits: int) -> tuple[Jobs, Register]:
+    register = Register()
+    given: Any = {"max_active": 2, "max_waiting": 2} | limits
+    return Jobs(register, **given), register  # type: ignore[arg-type]
+
+
+async def nothing(emit: Emit) -> Mapping[str, Any]:
+    emit("stage", {})
+    return {}
+
+
+async def forever(emit: Emit) -> Mapping[str, Any]:
+    emit("stage", {})
+    await asyncio.Event().wait()
+    return {}
+
+
+async def names(log: EventLog, last_id: str | None = None) -> list[str]:
+    return [event.name async for event in log.read(last_id)]
+
+
+async def test_a_job_that_is_joined_while_it_is_registered_is_waited_for() -> None:
+    jobs, _ = made()
+    order = JobOrder("run", "run", {})
+    first, second = await asyncio.gather(jobs.start(order, nothing), jobs.start(order, nothing))
+    assert first is second
+    await second.ended()
+    assert second.state == "finished"
+
+
+async def test_a_job_that_is_stopped_at_once_ends_its_events() -> None:
+    jobs, register = made()
+    starting = asyncio.create_task(jobs.start(JobOrder("run", "run", {}), forever))
+    await asyncio.sleep(0)
+    assert await jobs.stop("run") is True
+    job = await starting
+    assert (await names(job.log))[-1] == "stopped" and job.state == "paused"
+    assert register.orders == {}
+
+
+async def test_jobs_that_are_closed_stay_registered() -> None:
+    jobs, register = made()
+    job = await jobs.start(JobOrder("run", "run", {}), forever)
+    await jobs.close()
+    assert job.state == "paused" and list(register.orders) == ["run"]
+    with pytest.raises(ServerError, match="shutting down"):
+        await jobs.start(JobOrder("other", "run", {}), nothing)
+
+
+async def test_the_oldest_events_are_forgotten_by_number_and_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_module, "_LATEST", 3)
+    jobs, _ = made()
+    for place in range(6):
+        await (await jobs.start(JobOrder(f"run-{place}", "run", {}), nothing)).ended()
+    assert [jobs.get(f"run-{place}") is not None for place in range(6)] == [False, False, True, True, True, True]
+    monkeypatch.setattr(jobs_module, "_MOST_TEXT", 0)
+    await (await jobs.start(JobOrder("last", "run", {}), nothing)).ended()
+    assert jobs.get("run-5") is None and jobs.get("last") is not None
+
+
+async def test_a_reader_that_waits_for_events_gets_them_in_order_and_then_the_end() -> None:
+    log = EventLog("e")
+    reading = asyncio.create_task(names(log))
+    for name in ("one", "two", "three"):
+        await asyncio.sleep(0)
+        log.append(name, {"half": "\ud800"})
+    log.close()
+    assert await reading == ["one", "two", "three"]
+    assert await names(log, "e.1") == ["three"] and await names(log, "e.2") == []
+    assert log.exhausted_after("e.2") and not log.exhausted_after("e.1")
+    for odd in ("e.3", "e.-1", "e.²", "e." + "9" * 5000, "other.1", "e"):
+        assert await names(log, odd) == ["reset", "one", "two", "three"], odd
