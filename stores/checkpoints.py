@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 from ..sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
 
 if TYPE_CHECKING:
-    import aiosqlite
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 
@@ -68,16 +67,21 @@ async def _opened(path: Path, stack: AsyncExitStack) -> AsyncSqliteSaver:
 
     await asyncio.to_thread(_prepare, path)
     connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=30))
+    stack.push_async_callback(connection._execute, _rolled_back_and_closed, connection._conn)
     await connection.execute("PRAGMA synchronous=FULL")
     saver = PlainSaver(connection, path)
     await saver.setup()
     await continue_ids(connection)
-    stack.push_async_callback(_close, connection)
     return saver
 
 
-async def _close(connection: aiosqlite.Connection) -> None:
-    await connection._execute(_rolled_back_and_closed, connection._conn)  # type: ignore[no-untyped-call]
+async def _end_transaction(saver: AsyncSqliteSaver) -> None:
+    """Release SQLite's lock after a user that was cancelled between a statement and its commit.
+
+    The statement may still wait for its turn in the connection's thread; the rollback comes after it.
+    """
+    async with saver.lock:
+        await saver.conn.rollback()
 
 
 def _rolled_back_and_closed(connection: sqlite3.Connection) -> None:
@@ -88,13 +92,6 @@ def _rolled_back_and_closed(connection: sqlite3.Connection) -> None:
     """
     connection.rollback()
     connection.close()
-
-
-async def _end_transaction(saver: AsyncSqliteSaver) -> None:
-    """Release SQLite's lock after a user that was cancelled between a statement and its commit."""
-    async with saver.lock:
-        if saver.conn.in_transaction:
-            await saver.conn.rollback()
 
 
 def _prepare(path: Path) -> None:
