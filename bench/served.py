@@ -77,13 +77,15 @@ async def measure(home: Home, rounds: int, at_once: int = AT_ONCE) -> list[Row]:
 
 def _report(seen: list[Stream], before: int, process: subprocess.Popen[str]) -> None:
     lasts = [stream.last for stream in seen]
-    failed = sum(not stream.complete for stream in seen)
+    failed = [stream for stream in seen if not stream.complete]
     print(
-        f"server: {len(seen)} conversations, {failed} failed; "
+        f"server: {len(seen)} conversations, {len(failed)} failed; "
         f"slowest {max(lasts):.1f} s, median {median(lasts):.1f} s; "
         f"memory {before} MiB before, {_memory(process, 'VmRSS')} after, {_memory(process, 'VmHWM')} at most",
         file=sys.stderr,
     )
+    for stream in failed:
+        print(f"server: failed after {len(stream.events)} events: {stream.events[-1:]}", file=sys.stderr)
 
 
 async def _conversations(url: str, count: int, about: str) -> list[Stream]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from ..sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
 
@@ -18,28 +19,71 @@ if TYPE_CHECKING:
     from .safe_msgpack import PlainSaver
 
 
+class _Shared:
+    """The saver of one file, for all that use it on one event loop at the same time."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.saver: AsyncSqliteSaver | None = None
+        self.opening = asyncio.Lock()
+        self.stack = AsyncExitStack()
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, _Shared]] = WeakKeyDictionary()
+
+
 @asynccontextmanager
 async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
     """Open a saver on the file at `path`, creating the file if it is missing.
 
     `synchronous=FULL`: a step reported as done survives a power cut. Checkpoints are read as plain values
-    (`stores/safe_msgpack.py`). Raises `DamagedFileError`, now or on a later read, for what cannot be read.
+    (`stores/safe_msgpack.py`). Runs on one event loop share a saver, which writes in turn: many connections that wait
+    for SQLite's lock get it in no order, and some never. Raises `DamagedFileError`, now or on a later read, for what
+    cannot be read.
     """
+    of_loop = _shared.setdefault(asyncio.get_running_loop(), {})
+    shared = of_loop.setdefault(path, _Shared())
+    shared.users += 1
+    try:
+        with naming_damage(path, CHECKPOINTS_REMEDY):
+            async with shared.opening:
+                if shared.saver is None:
+                    shared.saver = await _opened(path, shared.stack)
+            yield shared.saver
+    finally:
+        try:
+            if shared.users > 1 and shared.saver is not None:
+                await _end_transaction(shared.saver)
+        finally:
+            shared.users -= 1
+            if not shared.users:
+                if of_loop.get(path) is shared:
+                    del of_loop[path]
+                await shared.stack.aclose()
+
+
+async def _opened(path: Path, stack: AsyncExitStack) -> AsyncSqliteSaver:
     import aiosqlite
 
     from .safe_msgpack import PlainSaver
 
-    with naming_damage(path, CHECKPOINTS_REMEDY):
-        await asyncio.to_thread(_prepare, path)
-        async with aiosqlite.connect(path, timeout=30) as connection:
-            await connection.execute("PRAGMA synchronous=FULL")
-            saver = PlainSaver(connection, path)
-            await saver.setup()
-            await continue_ids(connection)
-            try:
-                yield saver
-            finally:
-                await connection._execute(_rolled_back_and_closed, connection._conn)  # type: ignore[no-untyped-call]  # it has no types
+    await asyncio.to_thread(_prepare, path)
+    connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=30))
+    stack.push_async_callback(connection._execute, _rolled_back_and_closed, connection._conn)
+    await connection.execute("PRAGMA synchronous=FULL")
+    saver = PlainSaver(connection, path)
+    await saver.setup()
+    await continue_ids(connection)
+    return saver
+
+
+async def _end_transaction(saver: AsyncSqliteSaver) -> None:
+    """Release SQLite's lock after a user that was cancelled between a statement and its commit.
+
+    The statement may still wait for its turn in the connection's thread; the rollback comes after it.
+    """
+    async with saver.lock:
+        await saver.conn.rollback()
 
 
 def _rolled_back_and_closed(connection: sqlite3.Connection) -> None:

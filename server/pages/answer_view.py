@@ -43,6 +43,12 @@ class AnswerView:
         return sum(count for verdict, count in self.report.verdicts.items() if verdict in DOUBTFUL)
 
     @property
+    def warnings(self) -> list[str]:
+        """The warnings that do not only repeat a finding."""
+        findings = [finding["message"] for finding in self.report.findings]
+        return [line for line in self.record["warnings"] if not any(message in line for message in findings)]
+
+    @property
     def papers(self) -> int:
         """How many papers are cited."""
         return len({citation["key"] for citation in self.record["citations"]})

@@ -107,7 +107,7 @@ function refusals(pairs) {
 }
 
 function reloadButton(added) {
-  return added ? element("a", { class: "button small", href: location.href }, "Show the list anew") : "";
+  return added ? element("a", { class: "button small", href: location.href }, "Reload the list") : "";
 }
 
 const counted = (number, one, several) => `${number} ${number === 1 ? one : several}`;

@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
 from citeloom import key_trust
-from citeloom.citations import citation_styles, html_escaping, markers, marking, references
+from citeloom.citations import citation_styles, edited_citations, html_escaping, markers, marking, references
 from citeloom.citations.checks import (
     absence,
     author_year_patterns,
@@ -48,6 +48,7 @@ from citeloom.documents import (
     conversion,
     front_matter,
     heading_translations,
+    identifiers,
     markdown,
     notes,
     paper_metadata,
@@ -73,6 +74,7 @@ from citeloom.roles.chat.prompt_experiment import present_experiment
 from citeloom.roles.extractive import (
     answerer,
     attributable_sentences,
+    draft_blocks,
     paper_outline,
     planners,
     quotable_sentences,
@@ -89,6 +91,8 @@ from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
 from tests.support.user_readers import USERS
 
+EDIT: Final = 4000  # longer sentences are rejected
+EDITED: Final = edited_citations.CitableEvidence([item.evidence for item in SOURCES], "key")
 QUESTION: Final = validation._MOST_CHARACTERS  # longer questions are rejected
 
 
@@ -176,6 +180,7 @@ def _linked(text: str) -> object:
 
 
 CITATIONS: Final[Mapping[str, Reader]] = {
+    "edited sentence": lambda text: EDITED.marked(text[:EDIT], PLAIN),
     "fold": unicode_folding.fold,
     "normalise_markers": markers.normalise_markers,
     "sentences": markers.sentences,
@@ -251,6 +256,8 @@ CITATIONS: Final[Mapping[str, Reader]] = {
 }
 
 DOCUMENTS: Final[Mapping[str, Reader]] = {
+    "blocks_of": lambda text: [draft_blocks.cites(item.text) for item in draft_blocks.blocks_of(text, [(0, 9)])],
+    "parse_identifier": identifiers.parse_identifier,
     "parse_markdown": markdown.parse_markdown,
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
     "describe": _of_a_file(lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), None)),
