@@ -32,8 +32,8 @@ from .sections import ForceOption, OutOption, write_one
 if TYPE_CHECKING:
     from ..runs.result_record import ResultRecord
     from ..stores.home import Home
+    from ..stores.home_protocols import Runs
     from ..stores.run_registry import RunRecord
-    from ..stores.store_protocols import Runs
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 

@@ -20,8 +20,8 @@ from ..models.journal.billing_context import bill_to
 from ..models.journal.journal import Journal
 from ..stores.backends import backend_of
 from ..stores.home import Home
+from ..stores.home_protocols import Checkpoints, Runs
 from ..stores.run_registry import RunRecord
-from ..stores.store_protocols import Checkpoints, Runs
 from .provenance import provenance
 from .result_record import StoredRecord, stored
 from .section_request import OnNotice, RunRequest

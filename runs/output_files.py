@@ -18,7 +18,7 @@ from ..documents.subprocesses import in_thread
 from ..errors import InputError
 from ..stores.backends import written_files
 from ..stores.home import Home
-from ..stores.store_protocols import WrittenHashes
+from ..stores.home_protocols import WrittenHashes
 from .result_record import CitationRecord, ResultRecord, StoredRecord, stored
 
 __all__ = ["public_record", "save", "save_section", "write_own_file"]

@@ -17,9 +17,9 @@ from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
+from citeloom.stores.home_protocols import Backend
 from citeloom.stores.postgres.database import ConnectionLostError
 from citeloom.stores.postgres.postgres_journal import LibraryJournalConnection
-from citeloom.stores.store_protocols import Backend
 from tests.support.cli_process import ROOT
 from tests.support.journal_calls import once
 
