@@ -19,7 +19,7 @@ from .sections import ForceOption
 if TYPE_CHECKING:
     from ..config import Settings
     from ..stores.home import Home
-    from ..stores.store_protocols import Conversations
+    from ..stores.home_protocols import Conversations
 
 conversations_app = typer.Typer(
     no_args_is_help=True,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..runs.result_record import ResultRecord
     from ..runs.service import Output
     from ..stores.home import Home
-    from ..stores.store_protocols import Runs
+    from ..stores.home_protocols import Runs
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 

@@ -18,7 +18,7 @@ from ..graph.session import Session
 from ..stores.backends import backend_of
 from ..stores.conversation_registry import ConversationEntry
 from ..stores.home import Home
-from ..stores.store_protocols import Checkpoints, Conversations
+from ..stores.home_protocols import Checkpoints, Conversations
 from ..tools.questions.validation import plain_question
 from .execution import RunUnderWayError, ignore
 from .provenance import provenance

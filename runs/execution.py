@@ -22,8 +22,8 @@ from ..graph.session import Session
 from ..models.journal.journal import Journal
 from ..stores.backends import backend_of
 from ..stores.home import Home
+from ..stores.home_protocols import Checkpoints, Runs
 from ..stores.run_registry import RunRecord
-from ..stores.store_protocols import Checkpoints, Runs
 from .provenance import provenance
 from .publication_notices import with_notices
 from .result_record import StoredRecord, stored

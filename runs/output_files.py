@@ -15,7 +15,7 @@ from ..documents.subprocesses import in_thread
 from ..errors import InputError
 from ..stores.backends import written_files
 from ..stores.home import Home
-from ..stores.store_protocols import WrittenHashes
+from ..stores.home_protocols import WrittenHashes
 from .result_files import ALWAYS, ResultFiles, json_text, name_of
 from .result_record import ResultRecord, StoredRecord, public_record, stored
 

@@ -49,7 +49,8 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
     marks = run.request.get("key_marks", [])
     if not isinstance(kept, dict) or not isinstance(marks, list):
         raise ConfigurationError(
-            f"{home.name}: run {run.thread_id} cannot be read.", help="Delete it with 'runs delete' and start it again."
+            f"{home.register_name}: run {run.thread_id} cannot be read.",
+            help="Delete it with 'runs delete' and start it again.",
         )
     taken = {
         name: value
@@ -72,7 +73,7 @@ def _require_same_endpoints(run: RunRecord, current: Settings, settings: Setting
             continue
         variable = f"CITELOOM_{settings.url_setting(role).upper()}"
         raise ConfigurationError(
-            f"{home.name}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
+            f"{home.register_name}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
             f"{shown_address(now)} now ({current.origin(setting)}): nothing was sent.",
             help=f"To resume it there, set {variable}={shown_address(url)} in the environment; "
             "to use the endpoint set now, give the command again for a new run.",

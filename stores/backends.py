@@ -14,10 +14,11 @@ from .conversation_registry import ConversationRegister
 from .edited_sentences import EditedSentences
 from .fulltext import FullText
 from .home import Home
+from .home_protocols import Backend, Checkpoints, WrittenHashes
 from .lock import WriterLock, run_lock, run_under_way
 from .paper_change import Change
 from .run_registry import RunRegister
-from .store_protocols import Backend, Checkpoints, LibraryStores, WrittenHashes
+from .store_protocols import LibraryStores
 from .vector_search import Nearest
 from .vectors import VectorStore
 from .written_files import WrittenFiles

@@ -24,7 +24,7 @@ class _Shared:
 
     def __init__(self) -> None:
         self.users = 0
-        self.saver: AsyncSqliteSaver | None = None
+        self.saver: PlainSaver | None = None
         self.opening = asyncio.Lock()
         self.stack = AsyncExitStack()
 
@@ -62,7 +62,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
                 await shared.stack.aclose()
 
 
-async def _opened(path: Path, stack: AsyncExitStack) -> AsyncSqliteSaver:
+async def _opened(path: Path, stack: AsyncExitStack) -> PlainSaver:
     import aiosqlite
 
     from .safe_msgpack import PlainSaver
@@ -77,7 +77,7 @@ async def _opened(path: Path, stack: AsyncExitStack) -> AsyncSqliteSaver:
     return saver
 
 
-async def _end_transaction(saver: AsyncSqliteSaver) -> None:
+async def _end_transaction(saver: PlainSaver) -> None:
     """Release SQLite's lock after a user that was cancelled between a statement and its commit.
 
     The statement may still wait for its turn in the connection's thread; the rollback comes after it.

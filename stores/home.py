@@ -33,6 +33,11 @@ class Home:
         return self.root
 
     @property
+    def register_name(self) -> HomeAddress:
+        """The register of runs, as messages name it."""
+        return self.runs
+
+    @property
     def chroma(self) -> Path:
         """Folder of the vector store."""
         return self.root / "chroma"

@@ -16,7 +16,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from ...database_url import DatabaseUrl
-from .database import ConnectionLostError, Database
+from ...errors import CiteloomError
+from .database import Database
 
 _POLL_SECONDS: Final = 0.2
 # Locks of different libraries in one database differ by the schema.
@@ -181,8 +182,8 @@ class DatabaseCallLocks:
                     connection = self._database.connect(autocommit=True)
                 with self._database.named_errors():
                     held = taken(connection, name) if asked is not None else free(connection, name)
-            except ConnectionLostError:
-                connection = None  # the journal reports it
+            except CiteloomError:
+                connection = None  # the journal, on the same database, reports it
             if asked is not None:
                 _settle(asked, held)
         if connection is not None:

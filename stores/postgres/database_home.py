@@ -39,6 +39,11 @@ class DatabaseHome(Home):
         return self.url
 
     @property
+    def register_name(self) -> DatabaseUrl:
+        """The address: the register is a table."""
+        return self.url
+
+    @property
     def chroma(self) -> Path:
         """None: vectors are in the database."""
         raise self._not_a_folder("a folder of vectors")

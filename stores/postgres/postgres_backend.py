@@ -7,8 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from ...models.journal.journal import Journal
+from ..home_protocols import Checkpoints
 from ..paper_change import Change
-from ..store_protocols import Checkpoints, LibraryStores
+from ..store_protocols import LibraryStores
 from .advisory_locks import DatabaseWriterLock, database_run_lock, held_elsewhere
 from .bm25 import PostgresWords
 from .database import Database

@@ -10,8 +10,8 @@ import pytest
 from citeloom.database_url import home_of
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home, find_home
+from citeloom.stores.home_protocols import Backend
 from citeloom.stores.library import Library
-from citeloom.stores.store_protocols import Backend
 from tests.support.postgres_server import new_schema, running_server
 from tests.support.word_embedding import WordEmbedding
 

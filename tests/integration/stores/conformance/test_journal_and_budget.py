@@ -11,7 +11,7 @@ from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedEr
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
 from citeloom.models.journal.spending_table import keep_sizes, kept_sizes
-from citeloom.stores.store_protocols import Backend
+from citeloom.stores.home_protocols import Backend
 from tests.support.journal_calls import once
 
 RUN, OTHER = RunScope("run"), RunScope("other")

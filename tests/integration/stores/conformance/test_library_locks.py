@@ -9,7 +9,7 @@ import sys
 from citeloom.database_url import DatabaseUrl
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home
-from citeloom.stores.store_protocols import Backend
+from citeloom.stores.home_protocols import Backend
 from tests.support.cli_process import ROOT
 
 HOLDER = """

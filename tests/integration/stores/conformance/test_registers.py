@@ -9,8 +9,8 @@ import pytest
 from citeloom.runs.execution import delete_run
 from citeloom.stores.conversation_registry import UnknownConversationError
 from citeloom.stores.home import Home
+from citeloom.stores.home_protocols import Backend, Runs
 from citeloom.stores.run_registry import UnknownRunError
-from citeloom.stores.store_protocols import Backend, Runs
 
 
 def begin(runs: Runs, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:

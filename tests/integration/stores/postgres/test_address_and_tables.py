@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from citeloom.config import load_settings
@@ -19,6 +18,7 @@ from citeloom.stores.postgres import migrations
 from citeloom.stores.postgres.database_home import DatabaseHome, NotAFolderError
 from tests.support.cli_process import ROOT, run
 
+psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed: make engines")
 SECRET = "s3cr3t/pässword"
 ESCAPED = "s3cr3t%2Fp%C3%A4ssword"
 UNREACHABLE = f"postgresql://ada:{ESCAPED}@127.0.0.1:9/library?connect_timeout=2"

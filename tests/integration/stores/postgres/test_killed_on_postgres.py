@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from citeloom.database_url import home_of
@@ -23,6 +22,7 @@ from tests.support.sample_library import EXPERIMENT, SAMPLES, THREE
 from tests.support.word_embedding import WordEmbedding
 
 __all__ = ["papers"]
+psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed: make engines")
 SUPPORT = ROOT / "tests" / "support"
 
 

@@ -6,23 +6,32 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from citeloom.database_url import home_of
 from citeloom.errors import PausedError
+from citeloom.ingestion.doctor import examine
+from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
+from citeloom.stores.home_protocols import Backend
+from citeloom.stores.library import Library
+from citeloom.stores.postgres import postgres_catalog
 from citeloom.stores.postgres.database import ConnectionLostError
 from citeloom.stores.postgres.postgres_journal import LibraryJournalConnection
-from citeloom.stores.store_protocols import Backend
 from tests.support.cli_process import ROOT
 from tests.support.journal_calls import once
+from tests.support.library_fixtures import papers
+from tests.support.word_embedding import WordEmbedding
 
+__all__ = ["papers"]
+
+psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed: make engines")
 RUN = RunScope("run")
 RECORD = CallRecord("a", "chat", "http://host/v1", "m")
 CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s"
@@ -168,3 +177,28 @@ async def test_a_lost_lock_is_free_for_the_next(url: str, backend: Backend) -> N
         async with backend.run_lock("run-1"):
             assert backend.run_under_way("run-1")
     assert not backend.run_under_way("run-1")
+
+
+async def test_an_ingest_that_loses_the_database_leaves_whole_papers_only(
+    url: str, papers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library.open(find_home(home_of(url)), WordEmbedding())
+    write = postgres_catalog.write_postings
+
+    def losing(cursor: Any, chunks: Any) -> None:
+        if "grace2021" in chunks:
+            cut(url, cursor.connection.info.backend_pid)
+        write(cursor, chunks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres_catalog, "write_postings", losing)
+        patch.setattr("citeloom.ingestion.indexing._CHUNKS_PER_WRITE", 1)  # each paper in a transaction of its own
+        with pytest.raises(ConnectionLostError) as lost:
+            await ingest(library, [papers])
+    assert "postgres:@" not in str(lost.value)
+    assert [paper.key for paper in library.papers()] in ([], ["ada2020"])
+    assert [finding for finding in examine(library) if finding.level == "problem"] == []
+    await ingest(library, [papers])  # on new connections of the same pool
+    assert [paper.key for paper in library.papers()] == ["ada2020", "grace2021"]
+    assert {name.partition(":")[0] for name in library.fulltext.entries()} == {"ada2020", "grace2021"}
+    library.close()
