@@ -58,7 +58,7 @@ def denied(read_only: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("runs", "list"), "0 runs"),
         (("conversations", "list"), "0 conversations"),
         (("usage",), "Usage"),
-        (("journal", "stats"), "answers"),
+        (("journal", "stats"), "empty"),
     ],
 )
 def test_what_only_reads_works_and_says_how(
