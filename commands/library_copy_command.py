@@ -37,7 +37,7 @@ def copy(
     """Copy all papers to another home, without embedding anything again.
 
     An interrupted copy continues when the command is given again. Runs,
-    conversations and the journal stay where they are.
+    conversations, the journal and what services said of papers stay where they are.
     """
     from ..database_url import home_of
     from ..errors import InputError

@@ -103,6 +103,16 @@ def test_a_command_that_needs_a_folder_says_so_in_one_line(tmp_path: Path, url: 
     assert "--home FOLDER" in done.errors[0]
 
 
+def test_doctor_warns_that_retraction_watch_is_not_used(tmp_path: Path, url: str) -> None:
+    find_home(home_of(url)).prepare()
+    file = tmp_path / "retraction_watch.csv"
+    file.write_text("RetractionDate,RetractionNature,OriginalPaperDOI\n", encoding="utf-8")
+    done = run("doctor", cwd=tmp_path, settings={"HOME": url, "RETRACTION_WATCH": str(file)})
+    assert done.code == 0
+    warning = next(line for line in done.err.splitlines() if line.startswith("Warning:"))
+    assert "CITELOOM_RETRACTION_WATCH is not available with a library in PostgreSQL yet" in warning
+
+
 def test_a_database_without_a_library_says_so(url: str) -> None:
     home = find_home(home_of(url))
     assert not home.exists()
