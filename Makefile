@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 BIN := .venv/bin
 DEMO := demo-out
-WORKERS ?= 2
+WORKERS ?= 3
 PORT ?= 8765
 PARALLEL = -n $(WORKERS) --dist loadfile
 
@@ -38,7 +38,7 @@ demo: install ## Index the sample library and write a discussion from it, withou
 serve: .venv/.server ## Serve your library as a page and an API, and print the address (PORT=8765)
 	$(BIN)/citeloom serve --port $(PORT)
 
-test: dev ## Run all tests but the long ones, in parallel (WORKERS=2)
+test: dev ## Run all tests but the long ones, in parallel (WORKERS=3, since many wait for processes)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/unit tests/integration
 
 unit: dev ## Run the unit tests (fast, no files or network)

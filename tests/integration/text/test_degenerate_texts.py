@@ -108,6 +108,8 @@ ELSEWHERE = {
     "commands/shell/plain_text.py": "reads a line of the shell of two words at most",
     "roles/chat/needs_planner.py": "reads the line that counts the library",
     "program.py": "reads help texts of its own",
+    "database_url.py": "reads the address of a database that the user set",
+    "stores/postgres/migrations.py": "reads names of its own SQL files",
     "citations/export/report_model.py": "replaces single line breaks of passages",
     "documents/pandoc.py": "reads names of variables of the environment",
     "documents/blocks.py": "reached through parse_markdown",
