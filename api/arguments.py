@@ -105,7 +105,7 @@ def one_or_more(given: Sequence[Item] | Item | None) -> tuple[Item, ...]:
     if given is None:
         return ()
     single = isinstance(given, str | bytes | Path) or not isinstance(given, Collection)
-    return (given,) if single else tuple(given)  # type: ignore[return-value, arg-type]  # told apart just before
+    return (given,) if single else tuple(given)  # type: ignore[return-value, arg-type]  # `single` was checked
 
 
 def at_least_one(what: str, given: int) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from ..documents.atomic_write import replace_file
 from ..documents.bibliography import Bibliography, parse_bibliography, read_bibliography
 from ..documents.bibtex import as_latex, render_entry
 from ..documents.identifiers import identifier_of
@@ -89,14 +88,4 @@ def append_entries(path: Path, entries: Sequence[str]) -> None:
 def write_durably(path: Path, content: bytes) -> None:
     """Replace a file atomically, with its folder created if missing; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    target = path.resolve() if path.is_symlink() else path
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(path.resolve() if path.is_symlink() else path, content)

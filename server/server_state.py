@@ -108,7 +108,7 @@ async def _resume_unfinished(state: ServerState) -> None:
             else:
                 await state.runs.resume_order(order)
         except Exception as error:  # noqa: BLE001 - one that cannot be resumed must not keep the server from starting
-            _log.warning("%s is not resumed: %s", order.id, error)
+            _log.warning("%s is not resumed: %s", order.id, error, exc_info=not isinstance(error, CiteloomError))
             await asyncio.to_thread(state.register.end, order.id)
 
 

@@ -6,9 +6,7 @@ Each is written atomically: a kill leaves the old file or the new one, never a p
 from __future__ import annotations
 
 import json
-import os
 import re
-import secrets
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...documents import Evidence, Paper
+from ...documents.atomic_write import replace_file
 from ...errors import InputError
 from ..checks.findings import Finding
 from ..checks.number_tracing import NumberTrace
@@ -197,14 +196,4 @@ def as_bytes(content: str | bytes) -> bytes:
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Replace a file atomically and durably; raises OSError."""
-    written = as_bytes(content)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.write(written)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(path, as_bytes(content))
