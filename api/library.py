@@ -15,7 +15,7 @@ from ..ingestion.ingest import ingest as ingest_papers
 from ..key_trust import is_own
 from ..runs.contradictions import ContradictionRequest, find_contradictions
 from ..stores.home import find_home
-from ..stores.read_only_copy import readable_home
+from ..stores.local.read_only_copy import readable_home
 from ..tools.paper_search import year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import Scope, require_words

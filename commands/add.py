@@ -111,7 +111,7 @@ async def _add(
     from ..metadata.adding import KnownPapers, bibs_in_use
     from ..metadata.citation_keys import KeyPattern
     from ..metadata.services import hosts_asked, open_services
-    from ..stores.lock import run_lock
+    from ..stores.local.lock import run_lock
 
     pattern = KeyPattern(settings.citation_key)
     records: list[dict[str, Any]] = []

@@ -97,7 +97,7 @@ def home_in_use() -> list[Path]:
 
 def records_of(home: Home) -> Home:
     """The home with its runs, conversations and journal, for commands that only read these; raises `InputError`."""
-    from ..stores.read_only_copy import readable_home
+    from ..stores.local.read_only_copy import readable_home
 
     home.require_library()
     return readable_home(home, notice, library=False, records=True)
@@ -110,7 +110,7 @@ def command_session(settings: Settings, home: Home, *, create: bool = True, read
     `reading` is for commands that change nothing: they also work on a read-only home.
     """
     from ..graph.session import open_session
-    from ..stores.read_only_copy import readable_home
+    from ..stores.local.read_only_copy import readable_home
 
     if reading:
         home = readable_home(home, notice, library=True)

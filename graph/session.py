@@ -38,8 +38,8 @@ from ..roles.protocols import AnswerRoles, Roles
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
-from ..stores.metadata_store import MetadataStore
-from ..stores.read_only_copy import discard_copy
+from ..stores.local.metadata_store import MetadataStore
+from ..stores.local.read_only_copy import discard_copy
 from ..tools import TOOL_SPECS, EvidenceLimits
 
 if TYPE_CHECKING:

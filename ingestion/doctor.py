@@ -11,9 +11,8 @@ from typing import Literal
 from ..documents import chunk_id, split_chunk_id
 from ..plurals import counted
 from ..stores.backends import backend_of
-from ..stores.chroma import VectorStoreError
-from ..stores.fulltext import FullTextError
 from ..stores.library import Library
+from ..stores.search_records import FullTextError, VectorStoreError
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5

@@ -16,9 +16,9 @@ from ..graph.conversation_state import ConversationState, TurnKind
 from ..graph.events import OnEvent
 from ..graph.session import Session
 from ..stores.backends import backend_of
-from ..stores.conversation_registry import ConversationEntry
 from ..stores.home import Home
 from ..stores.home_protocols import Checkpoints, Conversations
+from ..stores.run_records import ConversationEntry
 from ..tools.questions.validation import plain_question
 from .execution import RunUnderWayError, ignore
 from .provenance import provenance

@@ -23,7 +23,7 @@ from ..models.journal.journal import Journal
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.home_protocols import Checkpoints, Runs
-from ..stores.run_registry import RunRecord
+from ..stores.run_records import RunRecord
 from .provenance import provenance
 from .publication_notices import with_notices
 from .result_record import StoredRecord, stored

@@ -12,7 +12,7 @@ from ..ingestion.doctor import Level, Problem
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
-from ..stores.metadata_store import MetadataStore
+from ..stores.local.metadata_store import MetadataStore
 from .result_record import StoredRecord, stored
 
 _TOPIC: Final = "retractions"

@@ -11,7 +11,7 @@ from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..key_trust import DEFAULT, RUN, same_endpoint, shown_address
 from ..stores.home import Home
-from ..stores.run_registry import RunRecord
+from ..stores.run_records import RunRecord
 from .execution import same_run
 from .fingerprint import KEPT_ROLES, KEPT_SETTINGS, RunKind
 from .research import ResearchRequest

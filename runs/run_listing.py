@@ -7,7 +7,7 @@ from typing import Any
 
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_registry import RunRecord
+from ..stores.run_records import RunRecord
 from .execution import state_values
 from .output_files import public_record
 from .result_record import stored

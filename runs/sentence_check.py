@@ -24,8 +24,9 @@ from ..graph.verdicts import record_of_verdict, verdicts_of
 from ..roles.inputs import Source
 from ..roles.protocols import Draft
 from ..stores.backends import backend_of
-from ..stores.edited_sentences import EditedSentence, EditedSentences
 from ..stores.home import Home
+from ..stores.local.edited_sentences import EditedSentences
+from ..stores.run_records import EditedSentence
 from .editable_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
 from .result_record import StoredRecord
 

@@ -16,9 +16,8 @@ from starlette.types import Receive, Scope, Send
 from ..api.arguments import ReadOnlyLibraryError
 from ..errors import CiteloomError, InputError, PausedError
 from ..runs.execution import RunUnderWayError
-from ..stores.conversation_registry import UnknownConversationError
 from ..stores.library import UnknownPaperError
-from ..stores.run_registry import UnknownRunError
+from ..stores.run_records import UnknownConversationError, UnknownRunError
 from .openai_errors import CHAT_PATHS, openai_error_response
 
 _LONGEST = 300  # characters of what a problem says about one field

@@ -20,8 +20,7 @@ from ..runs.section_request import SectionRequest
 from ..runs.service import run_and_save
 from ..runs.transcript import turn_record
 from ..stores.backends import backend_of
-from ..stores.conversation_registry import UnknownConversationError
-from ..stores.run_registry import RunRecord, UnknownRunError
+from ..stores.run_records import RunRecord, UnknownConversationError, UnknownRunError
 from ..tools.questions.validation import plain_question
 from .job_register import JobOrder
 from .jobs import Emit, Job, Jobs, Work

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..database_url import DatabaseUrl, HomeAddress
 from ..errors import InputError
-from .home_safety import UnsafeHomeError, require_own, require_plain_files
+from .local.home_safety import UnsafeHomeError, require_own, require_plain_files
 
 HOME_NAME = ".citeloom"
 _REMEDY = "Choose a writable folder with --home or CITELOOM_HOME."

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..models.journal.journal import Journal
-from .conversation_registry import CitingTurn, ConversationEntry, KeptTurn
-from .run_registry import CitingRun, RunRecord, RunStatus
+from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, RunRecord, RunStatus
 from .store_protocols import LibraryStores, PaperCatalog
 
 

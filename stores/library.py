@@ -16,12 +16,11 @@ from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
 from .backends import backend_of
-from .chroma import VectorStoreError
-from .fulltext import FULLTEXT_VERSION, FullTextError, TextScope
 from .home import Home
 from .paper_change import Change, PaperRecord
+from .search_records import FullTextError, NearPaper, TextScope, VectorStoreError, keys_within, unchanged
 from .store_protocols import LibraryStores
-from .vector_search import NearPaper, keys_within, unchanged
+from .text_analysis import FULLTEXT_VERSION
 
 
 class UnknownPaperError(InputError):

@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..documents import Category, Chunk, Section
 from ..models.embeddings.protocol import Vector
-from .fulltext import TextScope
 from .paper_change import Change, ChunkRow, PaperRecord
-from .vector_search import NearPaper
-from .vectors import StoredChunk
+from .search_records import NearPaper, Scored, StoredChunk, TextScope
 
 if TYPE_CHECKING:
     from .library import Library
-
-Scored = list[tuple[str, float]]
 
 
 class PaperCatalog(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 from ..documents import Paper
 from ..metadata.enriching import stored_metadata
 from ..stores.library import Library
-from ..stores.metadata_store import MetadataStore
+from ..stores.local.metadata_store import MetadataStore
 from .context_windows import Passage
 from .outline import OutlinedSection, indexed_text, outline
 from .paper_search import statuses_of

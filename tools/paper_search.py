@@ -11,7 +11,7 @@ from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..stores.library import Library
-from ..stores.metadata_store import MetadataStore
+from ..stores.local.metadata_store import MetadataStore
 from ..text.sentences import sentence_spans
 
 PAGE_SIZE: Final = 10

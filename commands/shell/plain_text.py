@@ -38,7 +38,7 @@ async def require_question(shell: Shell, text: str) -> None:
 
 def _unknown_words(library: Library, words: list[str]) -> list[str]:
     """Those of the words that are in no passage, title, author, year or key."""
-    from ...stores.fulltext import FullTextError
+    from ...stores.search_records import FullTextError
 
     terms = {word: library.fulltext.analyze(word) for word in words}
     try:

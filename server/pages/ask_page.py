@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request, Response
 
 from ...runs.conversation import PausedTurn, paused_turn
 from ...stores.backends import backend_of
-from ...stores.conversation_registry import ConversationEntry, KeptTurn
 from ...stores.home_protocols import Conversations
+from ...stores.run_records import ConversationEntry, KeptTurn
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf
 from .answer_view import AnswerView, DetailKind, answer_view, detail

@@ -13,7 +13,7 @@ from ...config import Price
 from ...models.journal.records import Spending
 from ...runs.run_listing import run_summary
 from ...stores.home import Home
-from ...stores.run_registry import RunRecord
+from ...stores.run_records import RunRecord
 from ..jobs import Jobs
 
 _STATES: Final[Mapping[str, tuple[str, str]]] = {

@@ -13,7 +13,7 @@ from ...runs.result_files import ResultFiles
 from ...runs.result_record import stored
 from ...runs.sentence_check import load_editable, sentence_records
 from ...stores.backends import backend_of
-from ...stores.run_registry import RunRecord
+from ...stores.run_records import RunRecord
 from ..attachments import file_records
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf

@@ -18,11 +18,7 @@ from ...runs.transcript import (
     transcript_json,
 )
 from ...stores.backends import backend_of
-from ...stores.conversation_registry import (
-    ConversationEntry,
-    UnknownConversationError,
-    new_thread_id,
-)
+from ...stores.run_records import ConversationEntry, UnknownConversationError, new_thread_id
 from ..job_requests import JobCall
 from ..jobs import Job
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody

@@ -14,7 +14,7 @@ from ...runs.result_files import ResultFiles, UnknownFileError
 from ...runs.result_record import StoredRecord, stored
 from ...runs.sentence_check import load_editable
 from ...stores.backends import backend_of
-from ...stores.edited_sentences import EditedSentences
+from ...stores.local.edited_sentences import EditedSentences
 from ..attachments import attachment, file_records
 from ..problems import ServerError
 from ..response_models import Responses, problems

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 from ...runs.execution import delete_run
 from ...runs.run_listing import run_details, run_summary
 from ...stores.backends import backend_of
-from ...stores.run_registry import RunRecord, UnknownRunError
+from ...stores.run_records import RunRecord, UnknownRunError
 from ..job_requests import JobCall
 from ..request_models import Limit, LimitedBody, Offset
 from ..response_models import RunDetails, RunList, Stopped, job_answers, problems

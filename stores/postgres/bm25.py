@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
-from ..fulltext import SECTION_WEIGHT, TextScope, encodable, make_analyzer
+from ..search_records import TextScope
+from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
 from .database import Database
 
 _K1: Final = 1.2

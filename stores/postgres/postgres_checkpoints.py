@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from ...database_url import DatabaseUrl
 from ...sqlite import DamagedFileError
-from ..checkpoints import NEWEST, continue_after
+from ..checkpoint_ids import NEWEST, continue_after
 from ..safe_msgpack import PlainSerializer, as_current
 from .database import Database
 

@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ...database_url import DatabaseUrl
-from ..conversation_registry import CitingTurn, ConversationEntry, KeptTurn, UnknownConversationError
-from ..run_registry import CitingRun, RunRecord, RunStatus, UnknownRunError
+from ..run_records import (
+    CitingRun,
+    CitingTurn,
+    ConversationEntry,
+    KeptTurn,
+    RunRecord,
+    RunStatus,
+    UnknownConversationError,
+    UnknownRunError,
+)
 from .database import Database, storable
 
 _RUN: Final = (

@@ -16,10 +16,8 @@ import numpy as np
 from ...documents import Category, Chunk, chunk_id, split_chunk_id
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
-from ..exact_search import cosines
 from ..paper_change import PaperRecord
-from ..vector_search import NearPaper, best_papers, unchanged
-from ..vectors import StoredChunk
+from ..search_records import NearPaper, StoredChunk, best_papers, cosines, unchanged
 from .database import Database
 
 if TYPE_CHECKING:

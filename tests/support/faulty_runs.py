@@ -26,7 +26,7 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.run_registry import RunRegister
+from citeloom.stores.local.run_registry import RunRegister
 from tests.support.openai_server import FakeOpenAI, Fault, Json, Status
 from tests.support.protocol_answers import envelope, request_hash
 from tests.support.sample_library import EXPERIMENT

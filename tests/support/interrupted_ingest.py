@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from citeloom.database_url import home_of
 from citeloom.ingestion import indexing
 from citeloom.ingestion.ingest import ingest
-from citeloom.stores.fulltext import FullText
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
+from citeloom.stores.local.fulltext import FullText
+from citeloom.stores.local.vectors import VectorStore
 from citeloom.stores.postgres import postgres_catalog
-from citeloom.stores.vectors import VectorStore
 from tests.support.word_embedding import WordEmbedding
 
 

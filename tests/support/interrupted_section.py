@@ -32,7 +32,7 @@ if ON_POSTGRES:
 else:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as Saver  # type: ignore[assignment]
 
-    from citeloom.stores.run_registry import RunRegister as Register  # type: ignore[assignment]
+    from citeloom.stores.local.run_registry import RunRegister as Register  # type: ignore[assignment]
 
 
 class Count:

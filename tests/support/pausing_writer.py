@@ -17,11 +17,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from citeloom.ingestion.ingest import ingest
-from citeloom.stores.catalog import Catalog
-from citeloom.stores.fulltext import FullText
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.vectors import VectorStore
+from citeloom.stores.local.catalog import Catalog
+from citeloom.stores.local.fulltext import FullText
+from citeloom.stores.local.vectors import VectorStore
 from tests.support.word_embedding import WordEmbedding
 
 UNTOUCHED = ("grace2021", "hedy2019")

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from citeloom.documents import chunk_id
-from citeloom.stores.exact_search import cosines, ordered
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.vector_search import Nearest
+from citeloom.stores.local.vector_search import Nearest
+from citeloom.stores.search_records import cosines, ordered
 from citeloom.tools.retrieval import retrieve
 from tests.support import pausing_writer, restless_writer
 from tests.support.made_papers import similar
@@ -40,7 +40,7 @@ def _busy_cores() -> Iterator[None]:
 @pytest.fixture(params=[5_000, 0], ids=["whole", "graph"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compared whole, as so small a library is, and through the graph, as a large one."""
-    monkeypatch.setattr("citeloom.stores.exact_search.WHOLE_LIMIT", request.param)
+    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", request.param)
 
 
 class Audience:
@@ -74,7 +74,7 @@ class Audience:
         exact = [score for _, score in ordered(cosines(vectors, self._query).items())[:5]]
         for way, limit in (("whole", 5_000), ("graph", 0)):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("citeloom.stores.exact_search.WHOLE_LIMIT", limit)
+                patch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", limit)
                 reader._nearest = Nearest(reader, reader.store, reader.catalog)
                 self._note(event, way, every, dict(reader.nearest_ids(self._query, 1000)))
                 best = [score for _, score in reader.nearest_ids(self._query, 5)]

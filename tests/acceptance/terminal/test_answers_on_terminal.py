@@ -146,8 +146,8 @@ def test_ctrl_c_in_the_middle_of_an_answer_and_kill_lose_nothing(
 
 
 def _conversations(home: Path) -> list[str]:
-    from citeloom.stores.conversation_registry import ConversationRegister
     from citeloom.stores.home import Home
+    from citeloom.stores.local.conversation_registry import ConversationRegister
 
     return [entry.thread_id for entry in ConversationRegister(Home(home).runs).all()]
 

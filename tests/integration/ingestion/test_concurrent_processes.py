@@ -23,7 +23,7 @@ from tests.support.word_embedding import WordEmbedding
 HOLD = """
 import sys
 from citeloom.stores.home import Home
-from citeloom.stores.lock import WriterLock
+from citeloom.stores.local.lock import WriterLock
 from pathlib import Path
 with WriterLock(Home(Path(sys.argv[1])).prepare()).try_held() as held:
     print(held, flush=True)

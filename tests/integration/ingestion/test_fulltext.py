@@ -13,9 +13,10 @@ from citeloom.documents import Category
 from citeloom.errors import WRONG_INPUT
 from citeloom.ingestion.doctor import examine, repair
 from citeloom.ingestion.ingest import ingest, remove
-from citeloom.stores.fulltext import FullText, FullTextError
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.fulltext import FullText
+from citeloom.stores.search_records import FullTextError
 
 
 def found(library: Library, query: str, k: int = 5, **scope: object) -> list[str]:

@@ -396,9 +396,9 @@ async def test_large_scopes_are_searched_through_the_index(
     await ingest(library, [papers])
     query = await library.embedding.embed_query("loom outcome")
     exact = nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021))
-    monkeypatch.setattr("citeloom.stores.vector_search._EXACT_LIMIT", 0)
+    monkeypatch.setattr("citeloom.stores.local.vector_search._EXACT_LIMIT", 0)
     assert nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021)) == exact
-    monkeypatch.setattr("citeloom.stores.exact_search.WHOLE_LIMIT", 0)
+    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", 0)
     library.catalog.set_meta("seen", "anew")
     widened = nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021))
     assert [chunk.id for chunk, _ in widened] == [chunk.id for chunk, _ in exact]

@@ -18,7 +18,7 @@ from citeloom.ingestion.events import Waiting
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.lock import WriterLock
+from citeloom.stores.local.lock import WriterLock
 from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 

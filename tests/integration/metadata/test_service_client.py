@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from citeloom.metadata.service_client import NotCachedError, ServiceAddress, ServiceClient, ServiceError
-from citeloom.stores.metadata_store import MetadataStore
+from citeloom.stores.local.metadata_store import MetadataStore
 from tests.support.fake_clock import FakeClock
 from tests.support.metadata_server import Fault, MetadataServer, ServedWork
 

@@ -20,8 +20,9 @@ from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.roles.chat.prompt_format import tokens_of
 from citeloom.runs.conversation import TurnRequest, delete_conversation, delete_expired, paused_turn, take_turn
-from citeloom.stores.conversation_registry import ConversationRegister, UnknownConversationError
 from citeloom.stores.home import Home
+from citeloom.stores.local.conversation_registry import ConversationRegister
+from citeloom.stores.run_records import UnknownConversationError
 from tests.support.librarian import EARLIER, FRESH, MARKER, Librarian
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import envelope

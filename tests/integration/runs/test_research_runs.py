@@ -21,7 +21,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.research import ResearchRequest
 from citeloom.stores.home import Home
-from citeloom.stores.run_registry import RunRegister
+from citeloom.stores.local.run_registry import RunRegister
 from tests.support.judging_model import failing_sentences
 from tests.support.older_runs import begun_before_needs, found_before_needs
 from tests.support.openai_server import FakeOpenAI, Json, Raw

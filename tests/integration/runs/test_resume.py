@@ -18,8 +18,8 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import RunUnderWayError, delete_run, run_request
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
-from citeloom.stores.lock import run_lock
-from citeloom.stores.run_registry import RunRegister
+from citeloom.stores.local.lock import run_lock
+from citeloom.stores.local.run_registry import RunRegister
 from tests.support.openai_server import FakeOpenAI, Raw
 
 

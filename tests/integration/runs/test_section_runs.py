@@ -26,8 +26,8 @@ from citeloom.models.http.client import close_connections
 from citeloom.prompts.loader import PROMPT_NAMES, load_prompt
 from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.section_request import SectionRequest
-from citeloom.stores.checkpoints import open_checkpoints
 from citeloom.stores.home import Home
+from citeloom.stores.local.checkpoints import open_checkpoints
 from tests.support.older_runs import found_before_needs, section_before_needs
 from tests.support.openai_server import Answer, FakeOpenAI
 from tests.support.protocol_answers import envelope

@@ -10,8 +10,8 @@ import pytest
 
 from citeloom.runs.run_listing import run_summary
 from citeloom.stores.home import Home
-from citeloom.stores.lock import run_lock
-from citeloom.stores.run_registry import RunRegister
+from citeloom.stores.local.lock import run_lock
+from citeloom.stores.local.run_registry import RunRegister
 from tests.support.event_streams import Gate
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI

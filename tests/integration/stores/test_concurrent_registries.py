@@ -7,9 +7,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from citeloom.stores.checkpoints import open_checkpoints
-from citeloom.stores.conversation_registry import ConversationRegister
-from citeloom.stores.run_registry import RunRegister
+from citeloom.stores.local.checkpoints import open_checkpoints
+from citeloom.stores.local.conversation_registry import ConversationRegister
+from citeloom.stores.local.run_registry import RunRegister
 
 AT_ONCE = 12
 

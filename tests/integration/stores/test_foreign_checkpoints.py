@@ -31,7 +31,7 @@ from langgraph.types import Interrupt, Overwrite, Send
 
 from citeloom.errors import WRONG_INPUT
 from citeloom.sqlite import DamagedFileError
-from citeloom.stores.checkpoints import open_checkpoints
+from citeloom.stores.local.checkpoints import open_checkpoints
 from examples.embed_as_subgraph import PLAIN_VALUES
 
 

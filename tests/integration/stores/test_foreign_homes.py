@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from citeloom.errors import WRONG_INPUT
-from citeloom.stores.chroma import VectorStoreError
 from citeloom.stores.home import Home, find_home
-from citeloom.stores.home_safety import UnsafeHomeError
 from citeloom.stores.library import Library
-from citeloom.stores.lock import WriterLock, run_lock, run_under_way
-from citeloom.stores.vectors import VectorStore
+from citeloom.stores.local.home_safety import UnsafeHomeError
+from citeloom.stores.local.lock import WriterLock, run_lock, run_under_way
+from citeloom.stores.local.vectors import VectorStore
+from citeloom.stores.search_records import VectorStoreError
 from tests.support.word_embedding import WordEmbedding
 
 PRECIOUS = b"the user's own file"

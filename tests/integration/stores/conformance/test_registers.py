@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from citeloom.runs.execution import delete_run
-from citeloom.stores.conversation_registry import UnknownConversationError
 from citeloom.stores.home import Home
 from citeloom.stores.home_protocols import Backend, Runs
-from citeloom.stores.run_registry import UnknownRunError
+from citeloom.stores.run_records import UnknownConversationError, UnknownRunError
 
 
 def begin(runs: Runs, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:

@@ -13,7 +13,7 @@ from citeloom.config import load_settings
 from citeloom.database_url import DatabaseUrl, home_of
 from citeloom.errors import ConfigurationError, InputError
 from citeloom.stores.home import find_home
-from citeloom.stores.home_safety import UnsafeHomeError
+from citeloom.stores.local.home_safety import UnsafeHomeError
 from citeloom.stores.postgres import migrations
 from citeloom.stores.postgres.database_home import DatabaseHome, NotAFolderError
 from tests.support.cli_process import ROOT, run

@@ -13,15 +13,14 @@ unreachable, the rest of the graph is unreliable too, and the collection is sear
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
 
-from ..models.embeddings.protocol import Vector, Vectors
-
-Scored = list[tuple[str, float]]
+from ...models.embeddings.protocol import Vector, Vectors
+from ..search_records import Scored, cosines, ordered
 
 # Records. Reading a vector takes 40 us, once per library state; up to this size no search is slower than in the graph.
 WHOLE_LIMIT: Final = 5_000
@@ -137,13 +136,3 @@ class Reach:
             asked *= _WIDENING
         reached = {identifier for identifier, _ in near}
         return [identifier for identifier in ids if identifier not in reached]
-
-
-def cosines(vectors: Mapping[str, Vector], vector: Vector) -> dict[str, float]:
-    """The cosine of each of these unit vectors with another unit vector, by id."""
-    return {identifier: float(np.dot(row, vector)) for identifier, row in vectors.items()}
-
-
-def ordered(scored: Iterable[tuple[str, float]]) -> Scored:
-    """Sort best first; ties by id."""
-    return sorted(scored, key=lambda item: (-item[1], item[0]))

@@ -13,37 +13,18 @@ import shutil
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from ..documents import Category, Chunk, split_chunk_id, text_hash
-from ..errors import InputError
-from .home import Home
+from ...documents import Chunk, split_chunk_id, text_hash
+from ..home import Home
+from ..search_records import FullTextError, TextScope
+from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
 
 if TYPE_CHECKING:
     from tantivy import Index, Query, Schema, Searcher, TextAnalyzer
 
-# Stored in the catalog: a different value makes the index be rebuilt from the texts in the vector store.
-FULLTEXT_VERSION: Final = "1"
 _ANALYZER = "prose"
 _WRITER_MEMORY = 50_000_000  # bytes; tantivy requires at least 15 million
-_LONGEST_WORD = 60
-SECTION_WEIGHT = 0.5
-
-
-class FullTextError(InputError):
-    """The full-text index is missing or cannot be read; it can be rebuilt without embedding anything."""
-
-    default_help = "Run '{citeloom} doctor --repair': it is rebuilt from the stored papers."
-
-
-@dataclass(frozen=True, slots=True)
-class TextScope:
-    """Filters of a search; None sets no limit. `ids` are chunk ids."""
-
-    keys: Collection[str] | None = None
-    categories: Collection[Category] | None = None
-    ids: Collection[str] | None = None
 
 
 class FullText:
@@ -237,23 +218,3 @@ def _make_schema() -> Schema:
     builder.add_text_field("text", tokenizer_name=_ANALYZER, index_option="freq")
     builder.add_text_field("section", tokenizer_name=_ANALYZER, index_option="freq")
     return builder.build()
-
-
-def make_analyzer() -> TextAnalyzer:
-    """The analyzer of indexed texts and of queries: lowercased, ASCII-folded, stemmed, without English stop words."""
-    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
-
-    return (
-        TextAnalyzerBuilder(Tokenizer.simple())
-        .filter(Filter.remove_long(_LONGEST_WORD))
-        .filter(Filter.lowercase())
-        .filter(Filter.ascii_fold())
-        .filter(Filter.stopword("english"))
-        .filter(Filter.stemmer("english"))
-        .build()
-    )
-
-
-def encodable(text: str) -> str:
-    """The text without lone surrogates, which UTF-8 cannot encode."""
-    return text.encode("utf-8", "replace").decode("utf-8")

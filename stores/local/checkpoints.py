@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from uuid import UUID
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from ..sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
+from ...sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
+from ..checkpoint_ids import NEWEST, continue_after
 
 if TYPE_CHECKING:
     from aiosqlite import Connection
 
-    from .safe_msgpack import PlainSaver
+    from ..safe_msgpack import PlainSaver
 
 
 class _Shared:
@@ -65,7 +65,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
 async def _opened(path: Path, stack: AsyncExitStack) -> PlainSaver:
     import aiosqlite
 
-    from .safe_msgpack import PlainSaver
+    from ..safe_msgpack import PlainSaver
 
     await asyncio.to_thread(_prepare, path)
     connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=30))
@@ -102,21 +102,8 @@ def _prepare(path: Path) -> None:
         require_plain_schema(connection, path, CHECKPOINTS_REMEDY)
 
 
-NEWEST: Final = "SELECT max(checkpoint_id) FROM checkpoints"
-
-
 async def continue_ids(connection: Connection) -> None:
     """Make this process generate checkpoint ids higher than any in the file of `connection`."""
     async with connection.execute(NEWEST) as cursor:
         found = await cursor.fetchone()
     continue_after(found[0] if found else None)
-
-
-def continue_after(newest: str | None) -> None:
-    """Make this process generate checkpoint ids higher than `newest`, whatever its clock says."""
-    from langgraph.checkpoint.base import id as ids
-
-    with suppress(ValueError, TypeError, AttributeError):  # no checkpoint yet, or an id that LangGraph did not generate
-        made = ids.UUID(hex=UUID(newest).hex)
-        if made.version == 6 and made.time > (ids._last_v6_timestamp or 0):
-            ids._last_v6_timestamp = made.time  # type: ignore[assignment]

@@ -9,8 +9,9 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base import id as ids
 
-from citeloom.stores.checkpoints import open_checkpoints
-from citeloom.stores.run_registry import RunRecord, RunRegister
+from citeloom.stores.local.checkpoints import open_checkpoints
+from citeloom.stores.local.run_registry import RunRegister
+from citeloom.stores.run_records import RunRecord
 
 STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=str)
 
@@ -18,7 +19,7 @@ STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=s
 @STEPS
 def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     now = 1_900_000_000.0
-    monkeypatch.setattr("citeloom.stores.run_registry.time.time", lambda: now)
+    monkeypatch.setattr("citeloom.stores.local.run_registry.time.time", lambda: now)
     register = RunRegister(tmp_path / "runs.sqlite")
     for name in ("first", "second", "third"):
         begun = _begin(register, name)

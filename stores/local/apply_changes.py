@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from ..documents import chunk_id
+from ...documents import chunk_id
+from ..paper_change import Change
 from .catalog import Catalog
 from .fulltext import FullText
-from .paper_change import Change
 from .vectors import VectorStore
 
 

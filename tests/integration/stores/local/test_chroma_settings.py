@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from citeloom.errors import InputError
 from citeloom.stores.home import Home
-from citeloom.stores.vectors import VectorStore
+from citeloom.stores.local.vectors import VectorStore
 try:
     print(VectorStore(Home(Path(sys.argv[1])).prepare()).chunk_total())
 except InputError as error:

@@ -7,15 +7,13 @@ stay small and exports do not depend on them.
 from __future__ import annotations
 
 import json
-import secrets
 import sqlite3
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..sqlite import RegisterFile, cites
+from ...sqlite import RegisterFile, cites
+from ..run_records import CitingTurn, ConversationEntry, KeptTurn, UnknownConversationError
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS conversations (
@@ -34,53 +32,6 @@ SELECT thread_id, begun_at, updated_at, count(number) AS turns,
 FROM conversations LEFT JOIN turns USING (thread_id)
 """
 _COLUMNS = "thread_id, number, asked, question, answered, answered_at, record"
-
-
-class UnknownConversationError(InputError):
-    """No conversation has the requested id."""
-
-    default_help = "See '{citeloom} conversations list' for the ids."
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationEntry:
-    """A conversation in the list; `title` is its first question, empty before the first answer."""
-
-    thread_id: str
-    title: str
-    turns: int
-    begun_at: float
-    updated_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class KeptTurn:
-    """A finished turn; `record` is the answer's full JSON record, in the form of a run's result.
-
-    `answered` is true if it cites anything, even if only passages that may be relevant.
-    """
-
-    number: int
-    asked: str
-    question: str
-    answered: bool
-    answered_at: float
-    record: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class CitingTurn:
-    """A turn whose answer cites a given paper."""
-
-    thread_id: str
-    number: int
-    asked: str
-    answered_at: float
-
-
-def new_thread_id() -> str:
-    """A unique id for a new conversation."""
-    return f"chat-{secrets.token_hex(6)}"
 
 
 class ConversationRegister:

@@ -4,82 +4,25 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from ..documents import Category, Paper, chunk_id, split_chunk_id
-from ..models.embeddings.protocol import Vector
-from .exact_search import Reach, Scored, ordered
-from .paper_change import PaperRecord
+from ...documents import Category, chunk_id, split_chunk_id
+from ...models.embeddings.protocol import Vector
+from ..paper_change import PaperRecord
+from ..search_records import NearPaper, Scored, best_papers, ordered, unchanged
+from .exact_search import Reach
 
 if TYPE_CHECKING:
+    from ..library import Library
     from .catalog import Catalog
-    from .library import Library
     from .vectors import VectorStore
 
 # A scope of up to this many chunks is searched exactly by id, which takes the same time in a large library as in a
 # small one; beyond it, more results than needed are requested from the index and those out of scope are dropped.
 _EXACT_LIMIT: Final = 600
-_TRIES: Final = 3  # for a search during which another process changes the library
 _MARGIN: Final = 1.3  # results are not spread evenly over papers and categories
-Found = TypeVar("Found")
-
-
-@dataclass(frozen=True, slots=True)
-class NearPaper:
-    """A paper near a query, with the cosine (-1 to 1) of its nearest text.
-
-    `note` is the nearest passage of the user's note; empty if the summary was nearer.
-    """
-
-    paper: Paper
-    summary: str
-    score: float
-    note: str = ""
-
-
-def keys_within(
-    records: Mapping[str, PaperRecord],
-    keys: Collection[str] | None,
-    years: tuple[int, int] | None,
-    venue: str | None,
-) -> frozenset[str] | None:
-    """The keys of the papers that match all filters; None if there is no filter."""
-    if keys is None and years is None and not venue:
-        return None
-    asked = None if keys is None else frozenset(keys)
-    wanted = (venue or "").casefold()
-    return frozenset(
-        key
-        for key, record in records.items()
-        if (asked is None or key in asked)
-        and (years is None or (record.paper.year is not None and years[0] <= record.paper.year <= years[1]))
-        and wanted in record.paper.venue.casefold()
-    )
-
-
-def unchanged(
-    records: Callable[[], Mapping[str, PaperRecord]], search: Callable[[Mapping[str, PaperRecord]], Found]
-) -> Found:
-    """Repeat a search until the library did not change during it, so that its results come from one state."""
-    for _ in range(_TRIES - 1):
-        before = records()
-        found = search(before)
-        if records() is before:
-            return found
-    return search(records())
-
-
-def best_papers(records: Mapping[str, PaperRecord], summaries: Scored, passages: Scored, k: int) -> list[NearPaper]:
-    """The `k` nearest papers by the cosines of their summaries and of the passages of notes; ties by key."""
-    best = {key: NearPaper(records[key].paper, records[key].summary, score) for key, score in summaries}
-    for identifier, score in passages:
-        key, place = split_chunk_id(identifier)
-        note = records[key].note
-        if note is not None and (key not in best or score > best[key].score):
-            best[key] = NearPaper(records[key].paper, records[key].summary, score, note.passages[place])
-    return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
 
 
 def _passage_count(record: PaperRecord) -> int:

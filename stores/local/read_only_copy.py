@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ..database_url import DatabaseUrl
-from ..errors import InputError
-from .home import Home
+from ...database_url import DatabaseUrl
+from ...errors import InputError
+from ..home import Home
 
 _FOLDERS: Final = ("chroma", "fulltext")
 _LIBRARY_FILES: Final = ("catalog.sqlite", "metadata.sqlite")

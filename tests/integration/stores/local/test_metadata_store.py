@@ -12,7 +12,8 @@ import pytest
 from citeloom.documents import Paper
 from citeloom.documents.publication_status import Notice
 from citeloom.sqlite import DamagedFileError
-from citeloom.stores.metadata_store import Answer, MetadataStore
+from citeloom.stores.local.metadata_store import MetadataStore
+from citeloom.stores.metadata_records import Answer
 
 PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)
 RETRACTION = Notice("retraction", "Crossref", "10.5555/notice", "2024-06-04")

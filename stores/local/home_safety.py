@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from ..errors import InputError
+from ...errors import InputError
 
 REMOVE_IT: Final = "Remove it, or choose another home with --home or CITELOOM_HOME."
 _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")  # https://sqlite.org/fileformat2.html#rollbackjournal

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from ..errors import InputError
-from ..sqlite import RegisterFile, cites
-
-RunStatus = Literal["running", "paused", "failed", "finished"]
+from ...sqlite import RegisterFile, cites
+from ..run_records import CitingRun, RunRecord, RunStatus, UnknownRunError
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -35,40 +32,6 @@ _COLUMNS = (
     "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
     " result"
 )
-
-
-class UnknownRunError(InputError):
-    """No run has the requested id."""
-
-    default_help = "See '{citeloom} runs list' for the ids."
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """One run of a section; `request` holds everything needed to repeat it."""
-
-    thread_id: str
-    fingerprint: str
-    section: str
-    title: str
-    request: dict[str, Any]
-    library_version: str
-    fresh: bool
-    status: RunStatus
-    detail: str
-    started_at: float
-    updated_at: float
-    result: dict[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class CitingRun:
-    """A run whose text cites a given paper."""
-
-    thread_id: str
-    section: str
-    title: str
-    updated_at: float
 
 
 class RunRegister:

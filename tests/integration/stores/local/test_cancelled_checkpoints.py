@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from citeloom.stores.checkpoints import open_checkpoints
+from citeloom.stores.local.checkpoints import open_checkpoints
 
 
 async def test_a_write_that_was_broken_off_does_not_keep_the_file_locked(tmp_path: Path) -> None:

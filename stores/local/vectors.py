@@ -13,21 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..documents import Category, Chunk, split_chunk_id, text_hash
-from ..models.embeddings.protocol import Vector
-from .chroma import MAX_PAGE, ChromaFolder, VectorStoreError
-from .home import Home
+from ...documents import Category, Chunk, split_chunk_id, text_hash
+from ...models.embeddings.protocol import Vector
+from ..home import Home
+from ..search_records import StoredChunk, VectorStoreError
+from .chroma import MAX_PAGE, ChromaFolder
 
 _NAMES = ("content", "summaries", "notes")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
-    """A chunk in the vector store; `vector` is set only if requested."""
-
-    chunk: Chunk
-    text_hash: str
-    vector: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +57,8 @@ class VectorStore(ChromaFolder):
     def _put(self, name: str, records: Mapping[str, _Record]) -> None:
         """Write records; each page of them becomes visible to other processes all at once.
 
-        No vector is replaced in place, since that can make its neighbours unreachable (see `stores/exact_search.py`).
+        No vector is replaced in place, since that can make its neighbours unreachable (see
+        `stores/local/exact_search.py`).
         """
         with self.held():
             self._put_held(name, records)

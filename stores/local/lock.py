@@ -17,7 +17,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 from pathvalidate import sanitize_filename
 
-from .home import Home
+from ..home import Home
 from .home_safety import REMOVE_IT, UnsafeHomeError
 
 _POLL_SECONDS: Final = 0.1

@@ -16,10 +16,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..documents import Category, Section, chunk_id, text_hash
-from ..errors import InputError
-from ..sqlite import DamagedFileError, naming_damage, require_plain_schema, write_ahead
-from .paper_change import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, paper_of
+from ...documents import Category, Section, chunk_id, text_hash
+from ...errors import InputError
+from ...sqlite import DamagedFileError, naming_damage, require_plain_schema, write_ahead
+from ..paper_change import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, paper_of
 
 SCHEMA_VERSION = 1
 

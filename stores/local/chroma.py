@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from ..errors import InputError
+from ...errors import InputError
+from ..search_records import VectorStoreError
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -32,12 +33,6 @@ _NO_FUNCTION = ("legacy", "unknown")  # how Chroma says that there is none
 _openings = itertools.count(1)
 _POLL_SECONDS = 0.005  # a writer releases the folder only for the length of a commit
 MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on memory
-
-
-class VectorStoreError(InputError):
-    """The vector store, or a part of it, is missing or cannot be read."""
-
-    default_help = "Run '{citeloom} doctor --repair': it is rebuilt from the papers' files."
 
 
 class _Opened:

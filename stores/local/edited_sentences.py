@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from ..sqlite import RegisterFile
+from ...sqlite import RegisterFile
+from ..run_records import EditedSentence
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS edits (
@@ -16,19 +16,6 @@ CREATE TABLE IF NOT EXISTS edits (
     updated_at REAL NOT NULL, PRIMARY KEY (thread_id, position)
 ) WITHOUT ROWID;
 """
-
-
-@dataclass(frozen=True, slots=True)
-class EditedSentence:
-    """The user's words in place of the sentence at `position`; empty words remove it.
-
-    `checked` is what the check of these words found, empty if they were not checked.
-    """
-
-    position: int
-    text: str
-    checked: dict[str, Any] = field(default_factory=dict)
-    updated_at: float = 0.0
 
 
 class EditedSentences:

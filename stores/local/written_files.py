@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from ..sqlite import RegisterFile
+from ...sqlite import RegisterFile
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS written (hash TEXT PRIMARY KEY, noted_at REAL NOT NULL) WITHOUT ROWID;"
 

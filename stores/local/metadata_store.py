@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from ..documents import Paper
-from ..documents.publication_status import (
+from ...documents import Paper
+from ...documents.publication_status import (
     NOTICE_KINDS,
     VERSION_KINDS,
     Notice,
@@ -26,9 +24,9 @@ from ..documents.publication_status import (
     Version,
     VersionKind,
 )
-from ..sqlite import DamagedFileError, RegisterFile
+from ...sqlite import DamagedFileError, RegisterFile
+from ..metadata_records import Answer, Statement, title_mark
 
-RETRACTION_WATCH: Final = "Retraction Watch"
 _REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -54,25 +52,6 @@ CREATE TABLE IF NOT EXISTS versions (
 CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, stamp TEXT NOT NULL) WITHOUT ROWID;
 """
 _AT_ONCE: Final = 500  # parameters of one statement
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A stored answer of a service."""
-
-    status: int
-    body: Any
-    answered_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """What a service said of one field of a paper, and when it first said so."""
-
-    field: str
-    service: str
-    value: Any
-    said_at: float
 
 
 class MetadataStore:
@@ -240,14 +219,3 @@ def _insert_notices(db: sqlite3.Connection, notices: Iterable[tuple[str, Notice]
         "INSERT OR REPLACE INTO notices VALUES (?, ?, ?, ?, ?, ?)",
         ((doi, notice.kind, notice.source, notice.doi, notice.date, notice.reason) for doi, notice in notices),
     )
-
-
-def title_mark(paper: Paper) -> str:
-    """Title and first author's family name without case, accents and punctuation, which identify a paper."""
-    families = paper.family_names or tuple(author.split()[-1] for author in paper.authors if author.split())
-    return f"{_letters(paper.title)}|{_letters(families[0]) if families else ''}"
-
-
-def _letters(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(character for character in plain if character.isalnum())

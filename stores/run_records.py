@@ -1,0 +1,105 @@
+"""The records of runs, conversations and edited sentences, whatever the backend."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..errors import InputError
+
+RunStatus = Literal["running", "paused", "failed", "finished"]
+
+
+class UnknownRunError(InputError):
+    """No run has the requested id."""
+
+    default_help = "See '{citeloom} runs list' for the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run of a section; `request` holds everything needed to repeat it."""
+
+    thread_id: str
+    fingerprint: str
+    section: str
+    title: str
+    request: dict[str, Any]
+    library_version: str
+    fresh: bool
+    status: RunStatus
+    detail: str
+    started_at: float
+    updated_at: float
+    result: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CitingRun:
+    """A run whose text cites a given paper."""
+
+    thread_id: str
+    section: str
+    title: str
+    updated_at: float
+
+
+class UnknownConversationError(InputError):
+    """No conversation has the requested id."""
+
+    default_help = "See '{citeloom} conversations list' for the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEntry:
+    """A conversation in the list; `title` is its first question, empty before the first answer."""
+
+    thread_id: str
+    title: str
+    turns: int
+    begun_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTurn:
+    """A finished turn; `record` is the answer's full JSON record, in the form of a run's result.
+
+    `answered` is true if it cites anything, even if only passages that may be relevant.
+    """
+
+    number: int
+    asked: str
+    question: str
+    answered: bool
+    answered_at: float
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CitingTurn:
+    """A turn whose answer cites a given paper."""
+
+    thread_id: str
+    number: int
+    asked: str
+    answered_at: float
+
+
+def new_thread_id() -> str:
+    """A unique id for a new conversation."""
+    return f"chat-{secrets.token_hex(6)}"
+
+
+@dataclass(frozen=True, slots=True)
+class EditedSentence:
+    """The user's words in place of the sentence at `position`; empty words remove it.
+
+    `checked` is what the check of these words found, empty if they were not checked.
+    """
+
+    position: int
+    text: str
+    checked: dict[str, Any] = field(default_factory=dict)
+    updated_at: float = 0.0

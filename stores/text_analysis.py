@@ -1,0 +1,36 @@
+"""The analysis of texts for BM25, the same in every backend: tantivy's tokenizer and filters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tantivy import TextAnalyzer
+
+
+# Stored in the catalog: a different value makes the index be rebuilt from the texts in the vector store.
+FULLTEXT_VERSION: Final = "1"
+
+_LONGEST_WORD = 60
+
+SECTION_WEIGHT = 0.5
+
+
+def make_analyzer() -> TextAnalyzer:
+    """The analyzer of indexed texts and of queries: lowercased, ASCII-folded, stemmed, without English stop words."""
+    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+    return (
+        TextAnalyzerBuilder(Tokenizer.simple())
+        .filter(Filter.remove_long(_LONGEST_WORD))
+        .filter(Filter.lowercase())
+        .filter(Filter.ascii_fold())
+        .filter(Filter.stopword("english"))
+        .filter(Filter.stemmer("english"))
+        .build()
+    )
+
+
+def encodable(text: str) -> str:
+    """The text without lone surrogates, which UTF-8 cannot encode."""
+    return text.encode("utf-8", "replace").decode("utf-8")
