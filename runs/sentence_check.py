@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ..citations import Citation, Finding, Rendered, check_draft, trace_numbers
 from ..citations import render as render_text
+from ..citations.checks.findings import for_reader
 from ..citations.checks.foreign_citations import NEEDED
 from ..citations.checks.support_findings import BY_SEARCHES, cited_claims, pairs_of_absence, support_findings
 from ..citations.html_escaping import inert
@@ -186,7 +187,7 @@ def _result(
         verdict=_worst([citation.verdict for citation in citations]),
         ok=not any(finding.severity != "note" for finding in found),
         citations=[citation.as_dict() for citation in citations],
-        findings=[_finding(finding, shown, start, end) for finding in found],
+        findings=[_finding(finding, seen.sources, shown, start, end) for finding in found],
         numbers=numbers,
         warnings=lost,
         usage=usage,
@@ -207,10 +208,11 @@ def _citations_between(shown: Rendered, start: int, end: int) -> list[Citation]:
     return found
 
 
-def _finding(finding: Finding, shown: Rendered, start: int, end: int) -> dict[str, Any]:
+def _finding(finding: Finding, sources: Sequence[Source], shown: Rendered, start: int, end: int) -> dict[str, Any]:
+    message = for_reader(finding.message, {source.evidence.id: source.evidence for source in sources})
     first, last = shown.span(*finding.span) if finding.span else (start, end)
     place = {"start": max(first, start) - start, "end": min(last, end) - start}
-    return {**finding.as_dict(), "message": inert(finding.message), **place}
+    return {**finding.as_dict(), "message": inert(message), **place}
 
 
 def _worst(labels: Sequence[str]) -> str:
