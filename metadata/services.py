@@ -155,7 +155,7 @@ async def open_services(
 
 def service_address(settings: Settings, service: MetadataService) -> ServiceAddress:
     """Address, key and manners for a service; raises `ConfigurationError` for a key that may not be sent there."""
-    from ..models.factory import check_url
+    from ..models.http.endpoint_address import check_url
 
     url, key, mailto = settings.service_endpoint(service)
     setting = f"{service}_base_url"
