@@ -225,7 +225,7 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
         raise RunUnderWayError(f"Run {run.thread_id} is in progress in another process.")
     async with backend.run_lock(run.thread_id), backend.open_checkpoints() as saver:
         with await asyncio.to_thread(backend.open_journal) as journal:
-            await asyncio.to_thread(backend.forget_edits, run.thread_id)
+            await asyncio.to_thread(backend.edited_sentences().forget, run.thread_id)
             await _forget(run, journal, register, saver)
     return run
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..models.journal.journal import Journal
+from ..models.journal.journal_database import JournalDatabase
+from .edited_sentences import EditedSentences
 from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, RunRecord, RunStatus
 from .store_protocols import LibraryStores, PaperCatalog
 
@@ -155,12 +157,16 @@ class Backend(Protocol):
         """Open the journal, creating it if it is missing; raises `JournalError`."""
         ...
 
+    def journal_database(self) -> JournalDatabase:
+        """The database of the journal, for its statistics and for pruning."""
+        ...
+
     def runs(self) -> Runs:
         """The register of runs."""
         ...
 
-    def forget_edits(self, thread_id: str) -> None:
-        """Delete the sentences that the user edited in a run."""
+    def edited_sentences(self) -> EditedSentences:
+        """The sentences that the user edited in finished runs."""
         ...
 
     def conversations(self) -> Conversations:
