@@ -23,7 +23,7 @@ from ..models.journal.journal import Journal
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.home_protocols import Checkpoints, Runs
-from ..stores.run_records import RunRecord
+from ..stores.run_records import NewRun, RunRecord
 from .provenance import provenance
 from .publication_notices import with_notices
 from .result_record import StoredRecord, stored
@@ -92,13 +92,15 @@ def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: 
             "are reused from the journal."
         )
     return register.begin(
-        thread_id=mark if latest is None else f"{mark}-{secrets.token_hex(6)}",
-        fingerprint=mark,
-        section=request.kind,
-        title=request.title,
-        request={"question": question, "key_marks": session.key_marks(), **request.kept(session)},
-        library_version=version,
-        fresh=request.fresh,
+        NewRun(
+            thread_id=mark if latest is None else f"{mark}-{secrets.token_hex(6)}",
+            fingerprint=mark,
+            section=request.kind,
+            title=request.title,
+            request={"question": question, "key_marks": session.key_marks(), **request.kept(session)},
+            library_version=version,
+            fresh=request.fresh,
+        )
     )
 
 

@@ -14,24 +14,15 @@ from typing import Any, Protocol
 from ..models.journal.journal import Journal
 from ..models.journal.journal_database import JournalDatabase
 from .edited_sentences import EditedSentences
-from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, RunRecord, RunStatus
+from .home_tables import HomeRecords
+from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, NewRun, RunRecord, RunStatus
 from .store_protocols import LibraryStores, PaperCatalog
 
 
 class Runs(Protocol):
     """The register of runs; blocking and thread-safe."""
 
-    def begin(
-        self,
-        *,
-        thread_id: str,
-        fingerprint: str,
-        section: str,
-        title: str,
-        request: dict[str, Any],
-        library_version: str,
-        fresh: bool,
-    ) -> RunRecord:
+    def begin(self, run: NewRun) -> RunRecord:
         """Register a run, or return the existing one with this id."""
         ...
 
@@ -179,6 +170,10 @@ class Backend(Protocol):
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         """Open the checkpoints; raises `DamagedFileError`, now or on a later read, for what cannot be read."""
+        ...
+
+    def records(self) -> HomeRecords:
+        """The rows of all tables, for a copy of the home."""
         ...
 
     def writer_lock(self) -> LibraryLock:

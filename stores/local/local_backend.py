@@ -18,6 +18,7 @@ from .apply_changes import apply_changes
 from .catalog import Catalog
 from .checkpoints import open_checkpoints
 from .conversation_registry import ConversationRegister
+from .file_records import FileRecords
 from .file_tables import FileTables
 from .fulltext import FullText
 from .lock import WriterLock, run_lock, run_under_way
@@ -100,6 +101,10 @@ class LocalBackend:
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         """Open the file of checkpoints."""
         return open_checkpoints(self._home.checkpoints)
+
+    def records(self) -> FileRecords:
+        """The rows in the SQLite files."""
+        return FileRecords(self._home)
 
     def writer_lock(self) -> WriterLock:
         """A file lock."""

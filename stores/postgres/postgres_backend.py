@@ -16,6 +16,7 @@ from .advisory_locks import DatabaseWriterLock, database_run_lock, held_elsewher
 from .bm25 import PostgresWords
 from .database import Database
 from .database_home import DatabaseHome
+from .database_records import DatabaseRecords
 from .database_tables import DatabaseTables
 from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
@@ -98,6 +99,10 @@ class PostgresBackend:
         from .postgres_checkpoints import open_database_checkpoints
 
         return open_database_checkpoints(self._url)
+
+    def records(self) -> DatabaseRecords:
+        """The rows in the database."""
+        return DatabaseRecords(Database(self._url))
 
     def writer_lock(self) -> DatabaseWriterLock:
         """An advisory lock."""

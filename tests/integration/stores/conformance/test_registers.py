@@ -9,18 +9,20 @@ import pytest
 from citeloom.runs.execution import delete_run
 from citeloom.stores.home import Home
 from citeloom.stores.home_protocols import Backend, Runs
-from citeloom.stores.run_records import EditedSentence, UnknownConversationError, UnknownRunError
+from citeloom.stores.run_records import EditedSentence, NewRun, UnknownConversationError, UnknownRunError
 
 
 def begin(runs: Runs, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:
     runs.begin(
-        thread_id=thread_id,
-        fingerprint=fingerprint,
-        section="research",
-        title="A title with “quotes”",
-        request={"question": question, "settings": {"max_calls": 3}},
-        library_version="v1",
-        fresh=False,
+        NewRun(
+            thread_id=thread_id,
+            fingerprint=fingerprint,
+            section="research",
+            title="A title with “quotes”",
+            request={"question": question, "settings": {"max_calls": 3}},
+            library_version="v1",
+            fresh=False,
+        )
     )
 
 
