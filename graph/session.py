@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
@@ -33,8 +32,8 @@ from ..roles.protocols import Roles
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
-from ..stores.local.metadata_store import MetadataStore
 from ..stores.local.read_only_copy import discard_copy
+from ..stores.metadata_store import MetadataStore
 from ..tools import EvidenceLimits
 
 if TYPE_CHECKING:
@@ -145,10 +144,10 @@ class Session:
         """The same session with these settings in place of its own."""
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
 
-    @cached_property
+    @property
     def metadata(self) -> MetadataStore:
         """What services said of the papers, with retractions and corrections."""
-        return MetadataStore(self.home.metadata)
+        return self.library.metadata
 
     def retracted(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """The retracted ones among these papers with what is known of them, by key; blocks."""
@@ -159,7 +158,7 @@ class Session:
         """The papers with what services know and their entries lack, for references; blocks."""
         from ..metadata.completed_entries import completed_papers
 
-        return completed_papers(self.metadata, papers) if self.home.metadata.is_file() else list(papers)
+        return completed_papers(self.metadata, papers) if not self.metadata.is_empty() else list(papers)
 
     @property
     def closed(self) -> bool:
@@ -309,7 +308,6 @@ def _import_retractions(session: Session, file: Path, on_notice: Callable[[str],
     from ..metadata.retraction_watch import import_retraction_watch
 
     try:
-        session.home.require_folder("CITELOOM_RETRACTION_WATCH")
         import_retraction_watch(session.metadata, file.expanduser(), on_notice)
     except InputError as error:
         if on_notice is not None:

@@ -17,7 +17,7 @@ from ..errors import ConfigurationError
 from ..key_trust import host_of
 from ..models.http.clock import Clock, SystemClock
 from ..program import NAME
-from ..stores.local.metadata_store import MetadataStore
+from ..stores.metadata_store import MetadataStore
 from .crossref import NAME as CROSSREF
 from .crossref import crossref_candidates, crossref_notices, crossref_work
 from .datacite import NAME as DATACITE
