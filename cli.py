@@ -26,6 +26,7 @@ try:
         search,
         sections,
         serve,
+        sync,
         usage,
         verify,
     )
@@ -63,6 +64,7 @@ app = typer.Typer(
 library.register(app)
 enrich.register(app)
 add.register(app)
+sync.register(app)
 library_copy_command.register(app)
 search.register(app)
 contradictions.register(app)

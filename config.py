@@ -287,7 +287,20 @@ class Settings(BaseSettings):
         "auth.lower + year + veryshorttitle.lower",
         min_length=1,
         max_length=300,
-        description="Pattern for the keys of papers added by identifier, in Better BibTeX's terms.",
+        description="Pattern for the keys of papers added by identifier or from Zotero, in Better BibTeX's terms.",
+    )
+
+    zotero: str = Field(
+        "",
+        max_length=1000,
+        description="Zotero's data folder, or the address of its local API; not set: the API at "
+        "http://localhost:23119, else the folder ~/Zotero.",
+    )
+    zotero_linked: Path | None = Field(
+        None, description="Folder of Zotero's linked files; attachments that are linked are only read inside it."
+    )
+    zotero_seconds: float = Field(
+        30, ge=1, le=86_400, description="Seconds between two polls of 'sync zotero --watch'."
     )
 
     _set: dict[str, str] = PrivateAttr(default_factory=dict)

@@ -13,6 +13,7 @@ from .layout import terminal_width, wrapped
 
 if TYPE_CHECKING:
     from ..ingestion.events import IngestEvent, IngestReport
+    from ..zotero.sync import SyncReport
     from ..models.journal.records import Usage
     from .live_view import RunProgress
 
@@ -65,8 +66,8 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
         progress.hide()
 
 
-def warnings_and_refusals(report: IngestReport) -> None:
-    """Print the warnings and refused files of an ingest, one line each."""
+def warnings_and_refusals(report: IngestReport | SyncReport) -> None:
+    """Print the warnings and refused files of an ingest or a sync, one line each."""
     for warning in report.warnings:
         notice(f"Warning: {warning}")
     for refusal in report.refused:

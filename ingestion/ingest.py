@@ -129,17 +129,24 @@ async def ingest_sources(
 
 async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:
     """Remove a paper from every store, but not its file; raises `UnknownPaperError`."""
+    (paper,) = await remove_all(library, [key], on_event=on_event)
+    return paper
+
+
+async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:
+    """Remove papers from every store, but not their files; raises `UnknownPaperError` before any change."""
     emit = on_event or _ignore
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         await to_end(library.finish_staged)
-        paper = library.paper(key)
-        ConvertedFiles(library.home.converted).forget(Path(paper.source))
-        await write(library, [removal(key)], emit)
-    return paper
+        papers = [library.paper(key) for key in keys]
+        for paper in papers:
+            ConvertedFiles(library.home.converted).forget(Path(paper.source))
+        await write(library, [removal(key) for key in keys], emit)
+    return papers
 
 
 def _ignore(event: IngestEvent) -> None:
     """Discard an event."""
 
 
-__all__ = ["IngestPlan", "IngestReport", "ingest", "ingest_sources", "remove"]
+__all__ = ["IngestPlan", "IngestReport", "ingest", "ingest_sources", "remove", "remove_all"]

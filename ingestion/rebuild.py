@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import replace
 
 from ..config import PdfReader
 from ..documents.bibliography import Refusal
 from ..documents.subprocesses import in_thread, raise_if_stopped
+from ..documents.zotero_link import zotero_link
 from ..plurals import counted
 from ..stores.library import Library
 from .conversion_cache import ConvertedFiles
@@ -89,7 +91,9 @@ def _library_sources(
             continue
         raise_if_stopped()
         try:
-            found.append(read_again(paper, kept, pdf_reader))
+            # A note that came from Zotero lies in no file beside the paper.
+            note = library.note(paper.key) if zotero_link(paper.bibtex) else ""
+            found.append(replace(read_again(paper, kept, pdf_reader), note=note))
         except SourceRefusedError as error:
             if paper.key in incomplete:
                 refused.append(Refusal(paper.source, f"{error}, and passages of {paper.key} are missing; ingest it"))

@@ -248,8 +248,15 @@ def read_again(paper: Paper, kept: ConvertedFiles, pdf_reader: PdfReader) -> Sou
         raise SourceRefusedError("has become a link")
     if not file.is_file():
         raise SourceRefusedError("is gone")
-    read = _read_any(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}), kept, pdf_reader)
+    read = read_as(file, paper, kept, pdf_reader)
     if isinstance(read, Refusal):
         raise SourceRefusedError(read.reason)
     source, _ = read
     return replace(source, paper=replace(paper, content_hash=source.paper.content_hash))
+
+
+def read_as(
+    file: Path, entry: Paper, kept: ConvertedFiles, pdf_reader: PdfReader
+) -> tuple[SourcePaper, list[str]] | Refusal:
+    """The file as the paper of this entry, whatever its name, with warnings; or the reason why it is refused."""
+    return _read_any(file, Bibliography({entry.key: entry}, {file.name.lower(): entry.key}), kept, pdf_reader)
