@@ -13,8 +13,8 @@ from .layout import terminal_width, wrapped
 
 if TYPE_CHECKING:
     from ..ingestion.events import IngestEvent, IngestReport
-    from ..zotero.sync import SyncReport
     from ..models.journal.records import Usage
+    from ..zotero.sync import SyncReport
     from .live_view import RunProgress
 
 

@@ -64,7 +64,7 @@ def sync_zotero(
     Reads the local API of a running Zotero, else its database in ~/Zotero; CITELOOM_ZOTERO names another address or
     folder. Nothing is ever written to Zotero. Keys are Better BibTeX's, else they follow CITELOOM_CITATION_KEY. Syncing
     again embeds nothing and reads no file again. Notes and annotations become your note on a paper, which is found
-    but never cited. Of an item without a file the abstract is indexed. Only papers that came by a sync are ever removed.
+    but never cited. Of an item without a file the abstract is indexed. Only papers that came by a sync are removed.
     Exit code 4 means that some items were refused, each named with its reason.
 
     Example: citeloom sync zotero --collection Thesis --watch

@@ -149,7 +149,9 @@ def _input(
     )
 
 
-async def _carry_out(library: Library, settings: Settings, plan: SyncPlan, on_event: OnEvent | None) -> IngestReport:
+async def _carry_out(
+    library: Library, settings: Settings, state: SyncState, plan: SyncPlan, on_event: OnEvent | None
+) -> IngestReport:
     """Ingest what changed, remove what is gone, and remember both."""
     home = library.home
     if not plan.changed and not plan.removed:

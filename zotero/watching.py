@@ -33,8 +33,8 @@ async def watch_zotero(
 
     while True:
         try:
-            if known and await asyncio.to_thread(_file_changed, home):
-                known = ""
+            changed = await asyncio.to_thread(_file_changed, home)
+            known = "" if changed else known
             reading = await read_zotero(settings, request, known=known, on_notice=notice_once)
         except ZoteroError as error:
             notice_once(str(error))

@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,9 +95,8 @@ class ZoteroDatabase:
             reading = _Reading(db, number, self.name)
             content = reading.content()
         keys = _citation_keys(self.folder / _KEYS_DATABASE, number)
-        return ZoteroContent(
-            *content, storage=storage, citation_keys=keys, damaged=tuple(reading.damaged), version=version
-        )
+        damaged = tuple(reading.damaged)
+        return replace(content, storage=storage, citation_keys=keys, damaged=damaged, version=version)
 
 
 class _Reading:
@@ -110,7 +109,7 @@ class _Reading:
         self.damaged: list[str] = []
         self._keys: dict[int, str] = {}
 
-    def content(self) -> tuple[tuple[Any, ...], ...]:
+    def content(self) -> ZoteroContent:
         """Items, attachments, notes, annotations and collections."""
         rows = self._live(
             "SELECT items.itemID, items.key, typeName, dateAdded FROM items JOIN itemTypes USING (itemTypeID)"
@@ -118,7 +117,7 @@ class _Reading:
         named = [row for row in rows if self._named(row)]
         self._keys = {row["itemID"]: row["key"] for row in named}
         added = {row["itemID"]: _text(row["dateAdded"]) for row in named}
-        return (
+        return ZoteroContent(
             tuple(self._items([row for row in named if row["typeName"] not in _OTHERS])),
             tuple(self._attachments(added)),
             tuple(self._notes(added)),
