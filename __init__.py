@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .api.questions import aresearch, research
     from .api.streaming import astream_paper, astream_research, astream_section
     from .api.writing import awrite_paper, awrite_section, write_paper, write_section
+    from .api.zotero_sync import async_zotero, sync_zotero
     from .config import Settings
     from .errors import CiteloomError
     from .experiment import load_experiment
@@ -37,6 +38,7 @@ _HOMES = {
     "aopen_library": "citeloom.api.library",
     "aresearch": "citeloom.api.questions",
     "asearch": "citeloom.api.library",
+    "async_zotero": "citeloom.api.zotero_sync",
     "astream_paper": "citeloom.api.streaming",
     "astream_research": "citeloom.api.streaming",
     "astream_section": "citeloom.api.streaming",
@@ -51,6 +53,7 @@ _HOMES = {
     "open_library": "citeloom.api.library",
     "research": "citeloom.api.questions",
     "search": "citeloom.api.library",
+    "sync_zotero": "citeloom.api.zotero_sync",
     "write_paper": "citeloom.api.writing",
     "write_section": "citeloom.api.writing",
 }
@@ -67,6 +70,7 @@ __all__ = [
     "astream_paper",
     "astream_research",
     "astream_section",
+    "async_zotero",
     "awrite_paper",
     "awrite_section",
     "build_paper_graph",
@@ -78,6 +82,7 @@ __all__ = [
     "open_library",
     "research",
     "search",
+    "sync_zotero",
     "write_paper",
     "write_section",
 ]

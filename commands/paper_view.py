@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..documents import Paper
+from ..documents.zotero_link import zotero_link
 from ..tools.context_windows import Passage
 from ..tools.outline import OutlinedSection
 from .escaping import one_line
@@ -25,6 +26,8 @@ def paper_lines(
     authors = ", ".join(paper.authors) or "no authors"
     yield one_line(f"{authors} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip())
     yield f"File: {one_line(paper.source)}"
+    if link := zotero_link(paper.bibtex):
+        yield f"Zotero: {link.select}"
     if known:
         found = [f"doi: {known.doi} (found by title)"] if known.doi and not paper.doi else []
         yield from [*found, *known_lines(known)]

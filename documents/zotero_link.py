@@ -14,13 +14,27 @@ _FIELD: Final = r"^[ \t]{{0,8}}{name}[ \t]{{0,8}}=[ \t]{{0,8}}\{{{scheme}{where}
 _ITEM = re.compile(_FIELD.format(name="zotero", scheme="zotero://select/", where=_WHERE), re.MULTILINE)
 _PDF = re.compile(_FIELD.format(name="zoteropdf", scheme="zotero://open-pdf/", where=_WHERE), re.MULTILINE)
 
+_ADDRESS = re.compile(rf"zotero://(?:select|open-pdf)/{_WHERE}")
+
 
 @dataclass(frozen=True, slots=True)
 class ZoteroLink:
-    """Addresses that Zotero opens: `select` shows the item, `pdf` its PDF (empty if it has none)."""
+    """Addresses that Zotero opens: `select` shows the item, `pdf` its PDF; empty if there is none."""
 
     select: str
     pdf: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """The addresses as records hold them."""
+        return {"zotero": self.select, "zotero_pdf": self.pdf}
+
+
+NO_LINK: Final = ZoteroLink("")
+
+
+def is_zotero_address(address: object) -> bool:
+    """Whether it is an address that `zotero_link` makes, so that it may be shown as a link."""
+    return isinstance(address, str) and _ADDRESS.fullmatch(address) is not None
 
 
 def zotero_fields(library: str, item: str, pdf: str = "") -> dict[str, str]:

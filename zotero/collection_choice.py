@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from ..errors import InputError
@@ -24,26 +24,27 @@ def choose_library(groups: Sequence[ZoteroLibrary], wanted: str) -> ZoteroLibrar
     )
 
 
-def scopes_of(names: Sequence[str], content: ZoteroContent) -> dict[str, frozenset[str]]:
-    """The keys of the items to take, by the key of each named collection, or by `WHOLE` if none is named.
+def scopes_of(names: Sequence[str], content: ZoteroContent) -> frozenset[str]:
+    """The keys of the named collections; `WHOLE` if none is named.
 
     A collection is named by its name, its path (`Thesis/Methods`) or its key. Raises `InputError` for an unknown or
     ambiguous one.
     """
-    if not names:
-        return {WHOLE: frozenset(item.key for item in content.items)}
-    paths = _paths(content.collections)
-    found: dict[str, frozenset[str]] = {}
-    for name in names:
-        key = _collection(name, paths)
-        below = _below(key, content.collections)
-        found[key] = frozenset(item.key for item in content.items if item.collections & below)
-    return found
+    paths = _paths(content.collections) if names else {}
+    return frozenset(_collection(name, paths) for name in names) or frozenset({WHOLE})
 
 
-def chosen(scopes: Mapping[str, frozenset[str]], content: ZoteroContent) -> list[ZoteroItem]:
-    """The items in any of the scopes, oldest first, so that an earlier item keeps its key when two have the same."""
-    keys = frozenset().union(*scopes.values())
+def members_of(scopes: Iterable[str], content: ZoteroContent) -> dict[str, frozenset[str]]:
+    """The keys of the items in each scope; of a collection, those in the collections below it too."""
+    members: dict[str, frozenset[str]] = {}
+    for scope in scopes:
+        below = _below(scope, content.collections) if scope else frozenset()
+        members[scope] = frozenset(item.key for item in content.items if not scope or item.collections & below)
+    return members
+
+
+def chosen(keys: frozenset[str], content: ZoteroContent) -> list[ZoteroItem]:
+    """The items with these keys, oldest first, so that an earlier item keeps its key when two have the same."""
     return sorted((item for item in content.items if item.key in keys), key=lambda item: (item.added, item.key))
 
 

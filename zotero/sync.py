@@ -29,7 +29,7 @@ from ..metadata.citation_keys import KeyPattern
 from ..stores.library import Library
 from ..stores.local.lock import run_lock
 from .attachment_files import FilePlaces
-from .collection_choice import chosen, scopes_of
+from .collection_choice import chosen, members_of, scopes_of
 from .sync_input import SyncInput, SyncPlan, WantedPaper, foreign_keys
 from .sync_plan import make_sync_plan
 from .sync_state import SyncState, pages_folder, read_state, write_state
@@ -131,13 +131,17 @@ def _input(
     linked: Path | None,
 ) -> SyncInput:
     scopes = scopes_of(request.collections, reading.content)
+    earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
+    members = members_of(scopes | earlier, reading.content)
+    keys = frozenset().union(*(members[scope] for scope in scopes))
     papers = {paper.key: paper for paper in library.papers()}
     how = f"{settings.pdf_reader}:{READING_VERSION}:{CHUNKING_VERSION}:{settings.chunk_tokens}:{settings.chunk_overlap}"
     return SyncInput(
         content=reading.content,
         library=reading.library,
         scopes=scopes,
-        items=chosen(scopes, reading.content),
+        members=members,
+        items=chosen(keys, reading.content),
         papers=papers,
         foreign=foreign_keys(papers, state),
         state=state,

@@ -20,9 +20,11 @@ _SHOWN_TITLE: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class SyncInput:
-    """Zotero's content with the items of each scope, the papers of the library, and settings.
+    """Zotero's content, the scopes to sync, the papers of the library, and settings.
 
     Args:
+        scopes: the keys of the collections to sync; an empty one is the whole library.
+        members: the keys of the items in each scope of this sync and of earlier ones.
         foreign: keys of papers that did not come by a sync, or that the user replaced since.
         reading: stands for how files are read: with another reader or chunk size they are read again.
         prune: remove papers that only earlier syncs of other collections brought.
@@ -30,7 +32,8 @@ class SyncInput:
 
     content: ZoteroContent
     library: ZoteroLibrary
-    scopes: Mapping[str, frozenset[str]]
+    scopes: frozenset[str]
+    members: Mapping[str, frozenset[str]]
     items: Sequence[ZoteroItem]
     papers: Mapping[str, Paper]
     foreign: frozenset[str]

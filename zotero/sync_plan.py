@@ -109,10 +109,10 @@ class _Planning:
             plan.changed.append(wanted)
 
     def _scopes_now(self, item: str) -> frozenset[str]:
-        """The scopes that an item is in: those of this sync as they are now, those of others as they were."""
-        key = item.rpartition("/")[2]
-        now = frozenset(scope for scope, keys in self._given.scopes.items() if key in keys)
-        return now if self._given.prune else now | (self._scopes.get(item, frozenset()) - self._given.scopes.keys())
+        """Those scopes of this sync and, unless pruning, of earlier ones that hold an item now."""
+        given, key = self._given, item.rpartition("/")[2]
+        asked = given.scopes if given.prune else given.scopes | self._scopes.get(item, frozenset())
+        return frozenset(scope for scope in asked if key in given.members.get(scope, ()))
 
     def _remove(self, keys: dict[str, str], kept: set[str]) -> None:
         """Plan what is to go from this library; papers that the user replaced are forgotten, but stay."""
@@ -122,8 +122,10 @@ class _Planning:
             if not paper.item.startswith(f"{given.library.path}/items/") or key in kept:
                 continue
             now = keys.get(paper.item, "")
-            if not now and paper.item in there and self._scopes_now(paper.item):
-                continue  # another collection holds it, or it was refused
+            scopes = self._scopes_now(paper.item) if paper.item in there else frozenset()
+            if not now and scopes:  # another collection holds it, or it was refused
+                plan.state.papers[key] = replace(paper, scopes=scopes)
+                continue
             if key in given.foreign or key not in given.papers:
                 del plan.state.papers[key]
             elif now and now != key:

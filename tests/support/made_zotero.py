@@ -94,6 +94,7 @@ class MadeZotero:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._open: sqlite3.Connection | None = None
         (folder / "storage").mkdir(parents=True)
         with self.database() as db:
             db.executescript(SCHEMA)
@@ -109,10 +110,18 @@ class MadeZotero:
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
+        """A connection whose changes are committed at the end of the outermost block."""
+        if self._open is not None:
+            yield self._open
+            return
         with closing(sqlite3.connect(self.folder / "zotero.sqlite")) as db:
             db.execute("PRAGMA synchronous = OFF")
-            with db:
-                yield db
+            self._open = db
+            try:
+                with db:
+                    yield db
+            finally:
+                self._open = None
 
     def item(
         self,
@@ -220,8 +229,18 @@ class MadeZotero:
         self.execute("INSERT INTO deletedItems (itemID) VALUES ((SELECT itemID FROM items WHERE key = ?))", key)
 
     def erase(self, key: str) -> None:
-        """Delete an item for good."""
-        self.execute("DELETE FROM items WHERE key = ?", key)
+        """Delete an item for good, with all below it."""
+        with self.database() as db:
+            db.execute("PRAGMA foreign_keys = ON")
+            below = [_number(db, key)]
+            for number in below:
+                for table in ("itemAttachments", "itemNotes", "itemAnnotations"):
+                    below += [
+                        row[0] for row in db.execute(f"SELECT itemID FROM {table} WHERE parentItemID = ?", (number,))
+                    ]
+            for number in reversed(below):
+                db.execute("DELETE FROM itemAnnotations WHERE itemID = ?", (number,))
+                db.execute("DELETE FROM items WHERE itemID = ?", (number,))
 
     def execute(self, statement: str, *parameters: Any) -> None:
         """Change the database in any other way."""
@@ -267,6 +286,37 @@ def _put(db: sqlite3.Connection, item: int, collection: str) -> None:
 
 def _number(db: sqlite3.Connection, key: str) -> int:
     return int(db.execute("SELECT itemID FROM items WHERE key = ?", (key,)).fetchone()[0])
+
+
+def filled(zotero: MadeZotero, count: int) -> None:
+    """Add `count` items: most with a file, some with a note, an abstract only, nothing, or keys of their own."""
+    with zotero.database():
+        zotero.collection("COLLMAIN", "Thesis")
+        zotero.collection("COLLPART", "Methods", "COLLMAIN")
+        for number in range(count):
+            key, topic = key_of(number), f"subject{number:04d}"
+            fields = {
+                "title": f"On the {topic} of looms",
+                "date": f"{1990 + number % 30}-05-01 May {1990 + number % 30}",
+            }
+            if number % 5 == 1:
+                fields["abstractNote"] = f"We report what the {topic} does to a loom that weaves at night."
+            if number % 3 == 0:
+                fields["extra"] = f"Citation Key: {topic}Pinned"
+            collections = ["COLLMAIN"] if number % 10 == 0 else ["COLLPART"] if number % 10 == 1 else []
+            zotero.item(key, authors=[("Ada", f"Weaver{number}")], collections=collections, **fields)
+            if number % 10 not in (1, 9):
+                zotero.file(key_of(number, "F"), key, f"{topic}.md", page_of(topic))
+            if number % 7 == 0:
+                zotero.note(key_of(number, "N"), key, f"<p>My thoughts about <b>{topic}</b></p>")
+
+
+def page_of(topic: str) -> str:
+    """The markdown of a paper."""
+    return (
+        f"# On the {topic} of looms\n\n## Introduction\n\nThe {topic} was measured in forty looms over three summers. "
+        f"It grew by two units in each of them.\n"
+    )
 
 
 def key_of(number: int, letter: str = "A") -> str:
