@@ -62,7 +62,7 @@ class _Planning:
         file, problems = choose_file(files, given.places)
         plan.file_missing |= bool(problems)
         if file is None and any(map(is_paper, files)):
-            known = old is not None and old.item == given.path(item) and key in given.papers
+            known = old is not None and old.file and old.item == given.path(item) and key in given.papers
             left = "; the paper is left as it is" if known else ""
             plan.refused.append(Refusal(shown_item(item), f"{'; '.join(problems)}{left}"))
             if old is not None and known:
