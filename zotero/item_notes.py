@@ -16,6 +16,7 @@ _BLOCKS: Final = frozenset(
     "address article aside blockquote br dd div dl dt figure footer h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre "
     "section table td th tr ul".split()
 )
+_OF_A_LINE: Final = frozenset({"br", "li", "td", "th"})
 _SILENT: Final = frozenset({"script", "style", "head", "title", "template", "noscript"})
 _MORE_THAN_ONE = re.compile(r"\n{3,}")
 
@@ -49,12 +50,12 @@ class _Reader(HTMLParser):
         if tag in _SILENT:
             self._silent = self._silent or tag
         if tag in _BLOCKS:
-            self.parts.append("\n- " if tag == "li" else "\n" if tag in ("br", "td", "th") else "\n\n")
+            self.parts.append("\n- " if tag == "li" else "\n" if tag in _OF_A_LINE else "\n\n")
 
     def handle_endtag(self, tag: str) -> None:
         if tag == self._silent:
             self._silent = ""
-        if tag in _BLOCKS and tag != "li":
+        if tag in _BLOCKS and tag not in _OF_A_LINE:
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:

@@ -173,9 +173,8 @@ async def _carry_out(
     # After the ingest: the passages of a renamed paper have given their vectors to its new key by now.
     removed = [paper.key for paper in plan.removed]
     if removed:
-        pages = [Path(library.paper(key).source) for key in removed]
         await remove_all(library, removed, on_event=on_event)
-        await asyncio.to_thread(_delete_pages, pages, library)
+    await asyncio.to_thread(_delete_pages, library)
     await asyncio.to_thread(_remember, library, plan, refused)
     return report
 
@@ -214,12 +213,11 @@ def _read_all(papers: Sequence[WantedPaper], kept: ConvertedFiles, settings: Set
     return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())
 
 
-def _delete_pages(pages: Sequence[Path], library: Library) -> None:
-    """Delete the pages that were made for removed papers; Zotero's files stay."""
-    folder = pages_folder(library.home).resolve()
+def _delete_pages(library: Library) -> None:
+    """Delete the pages that no paper is read from any more; Zotero's files stay."""
     in_use = {paper.source for paper in library.papers()}
-    for page in pages:
-        if page.parent == folder and str(page) not in in_use:
+    for page in pages_folder(library.home).resolve().glob("*.md"):
+        if str(page) not in in_use:
             page.unlink(missing_ok=True)
 
 

@@ -100,6 +100,7 @@ ROOMS = (
     "stores",
     "text",
     "tools",
+    "zotero",
 )
 
 # Modules with patterns that no reader reaches, and why none has to.
