@@ -26,7 +26,7 @@ async def async_zotero(
     """Bring Zotero's items into the library, and remove what was deleted there; the JSON of `sync zotero --json`.
 
     Args:
-        library: an open library, in a folder.
+        library: an open library.
         collections: names, paths or keys of collections, each with those below it; the whole library if omitted.
         group: name or id of a group, to sync its library instead of your own.
         prune: also remove papers that only earlier syncs of other collections brought.
@@ -36,7 +36,6 @@ async def async_zotero(
     collection or group and for a damaged state, and any error of the embedding model, with finished papers kept.
     """
     require_writable(library)
-    library.home.require_folder("'sync_zotero'")
     request = ZoteroRequest(group, one_or_more(collections), prune)
     reading = await read_zotero(library.settings, request)
     assert reading is not None  # no version was given that it could be equal to

@@ -74,7 +74,6 @@ def sync_zotero(
     if watch and dry_run:
         raise InputError("--watch and --dry-run exclude each other.", help="Give one of them.")
     settings, found = resolve(home)
-    found.require_folder("'sync zotero'")
     request = ZoteroRequest(group, tuple(collection or ()), prune)
     shown = _Shown(settings, found, request, as_json=as_json, dry_run=dry_run)
     if watch:

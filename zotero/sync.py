@@ -26,13 +26,13 @@ from ..ingestion.ingest import ingest_sources, remove_all
 from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.sources import Sources, read_as
 from ..metadata.citation_keys import KeyPattern
+from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..stores.local.lock import run_lock
 from .attachment_files import FilePlaces
 from .collection_choice import chosen, members_of, scopes_of
 from .sync_input import SyncInput, SyncPlan, WantedPaper, foreign_keys
 from .sync_plan import make_sync_plan
-from .sync_state import SyncState, pages_folder, read_state, write_state
+from .sync_state import SyncState, read_state, write_state
 from .zotero_source import ZoteroReading, ZoteroRequest, linked_folder
 
 
@@ -104,7 +104,7 @@ async def sync_reading(
     """
     began = time.perf_counter()
     linked = await linked_folder(settings)
-    async with run_lock(library.home, "sync-zotero", on_wait):
+    async with backend_of(library.home).run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
         given = await asyncio.to_thread(_input, library, settings, reading, request, state, linked)
         plan = await in_thread(make_sync_plan, given)
@@ -147,7 +147,7 @@ def _input(
         state=state,
         places=FilePlaces(reading.content.storage, linked, bool(reading.library.group)),
         pattern=KeyPattern(settings.citation_key),
-        pages=pages_folder(library.home),
+        pages=library.home.zotero,
         reading=how,
         prune=request.prune,
     )
@@ -216,7 +216,7 @@ def _read_all(papers: Sequence[WantedPaper], kept: ConvertedFiles, settings: Set
 def _delete_pages(library: Library) -> None:
     """Delete the pages that no paper is read from any more; Zotero's files stay."""
     in_use = {paper.source for paper in library.papers()}
-    for page in pages_folder(library.home).resolve().glob("*.md"):
+    for page in library.home.zotero.resolve().glob("*.md"):
         if str(page) not in in_use:
             page.unlink(missing_ok=True)
 

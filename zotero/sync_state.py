@@ -57,14 +57,9 @@ class SyncState:
         return any(paper.file and _current(paper.file) != paper.file for paper in self.papers.values())
 
 
-def pages_folder(home: Home) -> Path:
-    """The folder of the state, and of the pages for items of which only the abstract is known."""
-    return home.root / "zotero"
-
-
 def read_state(home: Home) -> SyncState:
     """The state of a home; empty before the first sync. Raises `InputError` for a damaged file."""
-    path = pages_folder(home) / _NAME
+    path = home.zotero / _NAME
     try:
         given = json.loads(read_regular(path, _MOST_BYTES))
         if given["version"] != _VERSION:
@@ -79,7 +74,7 @@ def read_state(home: Home) -> SyncState:
 
 def write_state(home: Home, state: SyncState) -> None:
     """Replace the state atomically; raises `InputError` if it cannot be written."""
-    path = pages_folder(home) / _NAME
+    path = home.zotero / _NAME
     papers = {key: _record(paper) for key, paper in state.papers.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,10 @@ def test_a_paper_and_a_citation_link_back(served: Served) -> None:
     link = 'href="zotero://select/library/items/AAAA1111"'
     paper = httpx.get(f"{served.url}/library/lovelace2020looms", headers={"Accept": "text/html"})
     assert link in paper.text and "default-src 'none'" in paper.headers["content-security-policy"]
-    assert httpx.get(f"{served.url}/api/v1/papers/lovelace2020looms").json()["zotero"] == "zotero://select/library/items/AAAA1111"
+    assert (
+        httpx.get(f"{served.url}/api/v1/papers/lovelace2020looms").json()["zotero"]
+        == "zotero://select/library/items/AAAA1111"
+    )
     answer = served.post("/research", {"question": "In how many looms was the jacquard measured?"}).json()
     shown = httpx.get(f"{served.url}/runs/{answer['thread_id']}", headers={"Accept": "text/html"}).text
     (address, *_) = re.findall(r'href="(/runs/[^"]+/citations/\d+)"', shown)
