@@ -30,7 +30,7 @@ from ..stores.backends import backend_of
 from ..stores.library import Library
 from .attachment_files import FilePlaces
 from .collection_choice import chosen, members_of, scopes_of
-from .sync_input import SyncInput, SyncPlan, WantedPaper, foreign_keys
+from .sync_input import SyncInput, SyncPlan, WantedPaper, foreign_keys, recognized
 from .sync_plan import make_sync_plan
 from .sync_state import SyncState, read_state, write_state
 from .zotero_source import ZoteroReading, ZoteroRequest, linked_folder
@@ -134,20 +134,24 @@ def _input(
     earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
     members = members_of(scopes | earlier, reading.content)
     keys = frozenset().union(*(members[scope] for scope in scopes))
+    items = chosen(keys, reading.content)
     papers = {paper.key: paper for paper in library.papers()}
+    pages = library.home.zotero.resolve()
+    there = recognized(papers, items, reading.content, reading.library, pages)
+    state = SyncState({**there, **state.papers})
     how = f"{settings.pdf_reader}:{READING_VERSION}:{CHUNKING_VERSION}:{settings.chunk_tokens}:{settings.chunk_overlap}"
     return SyncInput(
         content=reading.content,
         library=reading.library,
         scopes=scopes,
         members=members,
-        items=chosen(keys, reading.content),
+        items=items,
         papers=papers,
         foreign=foreign_keys(papers, state),
         state=state,
         places=FilePlaces(reading.content.storage, linked, bool(reading.library.group)),
         pattern=KeyPattern(settings.citation_key),
-        pages=library.home.zotero,
+        pages=pages,
         reading=how,
         prune=request.prune,
     )

@@ -12,7 +12,7 @@ from ..documents.bibliography import Refusal
 from ..documents.zotero_link import item_path
 from ..metadata.citation_keys import KeyPattern
 from .attachment_files import FilePlaces, ItemFile
-from .sync_state import SyncState
+from .sync_state import SyncedPaper, SyncState
 from .zotero_records import ZoteroContent, ZoteroItem, ZoteroLibrary
 
 _SHOWN_TITLE: Final = 80
@@ -53,6 +53,27 @@ def foreign_keys(papers: Mapping[str, Paper], state: SyncState) -> frozenset[str
     """The papers that no sync may touch: their entry names no item that was synced."""
     items = state.items
     return frozenset(key for key, paper in papers.items() if item_path(paper.bibtex) not in items)
+
+
+def recognized(
+    papers: Mapping[str, Paper],
+    items: Sequence[ZoteroItem],
+    content: ZoteroContent,
+    library: ZoteroLibrary,
+    pages: Path,
+) -> dict[str, SyncedPaper]:
+    """Papers that came from these items, by their entry and their file, whatever the state says.
+
+    A library that was copied has no state. An entry alone proves nothing: the user may have it from an export.
+    """
+    wanted = {f"{library.path}/items/{item.key}" for item in items}
+    files = {attachment.key: f"{library.path}/items/{attachment.parent}" for attachment in content.attachments}
+    found: dict[str, SyncedPaper] = {}
+    for key, paper in papers.items():
+        item, folder = item_path(paper.bibtex), Path(paper.source).parent
+        if item in wanted and (files.get(folder.name) == item or folder == pages):
+            found[key] = SyncedPaper(item, frozenset())
+    return found
 
 
 @dataclass(frozen=True, slots=True)

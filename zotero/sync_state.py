@@ -68,7 +68,7 @@ def read_state(home: Home) -> SyncState:
     except FileNotFoundError:
         return SyncState()
     except (OSError, FileRefusedError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        remedy = "Move it away: papers from Zotero stay, but the next sync takes them for yours and leaves them alone."
+        remedy = "Move it away: the next sync recognizes papers by their entries and files."
         raise InputError(f"{path}: cannot be read ({type(error).__name__}: {error!s:.100}).", help=remedy) from error
 
 

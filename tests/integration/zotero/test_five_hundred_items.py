@@ -64,7 +64,7 @@ class _KilledError(Exception):
     """Stands for the death of the process."""
 
 
-async def test_a_sync_that_was_killed_goes_on_without_embedding_twice(
+async def test_a_killed_sync_resumes_without_embedding_twice(
     count: int, settings: Settings, library: Library, open_library: Callable[..., Library], zotero: MadeZotero
 ) -> None:
     reading = await read_zotero(settings, ALL)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from citeloom.documents.zotero_link import zotero_link
-from citeloom.ingestion.ingest import ingest
+from citeloom.ingestion.ingest import ingest, remove
 from citeloom.ingestion.rebuild import rebuild
 from citeloom.stores.library import Library
 from citeloom.zotero import sync as sync_module
@@ -322,7 +321,7 @@ async def test_both_ways_into_zotero_give_the_same_papers(
     assert [paper.bibtex for paper in library.papers()] == entries
 
 
-async def test_a_damaged_state_is_an_error_with_its_remedy(sync: Sync, library: Library) -> None:
+async def test_a_damaged_state_is_an_error_with_its_remedy(sync: Sync, library: Library, zotero: MadeZotero) -> None:
     await sync()
     file = library.home.root / "zotero" / "sync.json"
     for broken in ("{", "[]", '{"version": 2, "papers": {}}', '{"version": 1, "papers": {"a": {"item": 3}}}'):
@@ -330,9 +329,31 @@ async def test_a_damaged_state_is_an_error_with_its_remedy(sync: Sync, library: 
         with pytest.raises(Exception, match=r"sync\.json: cannot be read .* Move it away"):
             await sync()
     file.unlink()
-    report = await sync()  # all papers count as the user's own
-    assert report["removed"] == [] and len(library.papers()) == 1 and len(report["warnings"]) == 1
-    assert json.loads(file.read_text(encoding="utf-8"))["papers"] == {} if file.is_file() else True
+    zotero.item("BBBB1111", title="Another", abstractNote="Of another.")
+    report = await sync()
+    assert (report["unchanged"], report["added"], report["warnings"]) == (1, ["another"], [])
+    file.unlink()
+    zotero.erase("BBBB1111")
+    assert (await sync())["removed"] == []  # without a state, only items that are there prove what is theirs
+    zotero.erase(LOOMS)
+    assert [one["key"] for one in (await sync())["removed"]] == ["lovelace2020looms"]
+
+
+async def test_an_exported_entry_does_not_make_a_paper_zoteros(
+    sync: Sync, library: Library, zotero: MadeZotero, tmp_path: Path
+) -> None:
+    await sync()
+    entry = library.paper("lovelace2020looms").bibtex
+    await remove(library, "lovelace2020looms")
+    (library.home.zotero / "sync.json").unlink()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "lovelace2020looms.md").write_text(page_of("mine"), encoding="utf-8")
+    (tmp_path / "mine" / "mine.bib").write_text(entry, encoding="utf-8")
+    await ingest(library, [tmp_path / "mine"])
+    report = await sync()
+    assert len(report["warnings"]) == 1 and "was left alone" in report["warnings"][0]
+    zotero.erase(LOOMS)
+    assert (await sync())["removed"] == [] and len(library.papers()) == 1
 
 
 def _files(folder: Path) -> dict[Path, tuple[int, int]]:
