@@ -54,6 +54,7 @@ from .key_trust import (
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 PdfReader = Literal["pdf-oxide", "opendataloader"]
+OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer"]
 MetadataService = Literal["crossref", "datacite", "openalex", "semantic_scholar"]
@@ -258,6 +259,16 @@ class Settings(BaseSettings):
     chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")
     pdf_reader: PdfReader = Field(
         "pdf-oxide", description="The PDF reader; 'opendataloader' needs the extra of that name, and Java."
+    )
+    ocr: OcrMode = Field(
+        "off",
+        description="Whether pages of a PDF without text are read by OCR: 'auto' does where tesseract is installed.",
+    )
+    ocr_languages: str = Field(
+        "eng",
+        max_length=200,
+        pattern=r"^\w+(/\w+)?(\+\w+(/\w+)?)*$",
+        description="Languages of scanned pages, in tesseract's names: 'eng+deu'.",
     )
 
     metadata_services: list[MetadataService] = Field(

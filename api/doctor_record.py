@@ -9,6 +9,7 @@ from ..config import Settings
 from ..errors import InputError
 from ..ingestion.doctor import Problem, examine
 from ..ingestion.opendataloader_process import OPENDATALOADER, reader_version, require_java
+from ..ingestion.tesseract import find_ocr, tesseract_version
 from ..key_trust import shown_address
 from ..runs.publication_notices import retraction_problems
 from ..stores.library import Library
@@ -40,7 +41,7 @@ def library_counts(library: Library) -> dict[str, Any]:
 def findings(library: Library, settings: Settings) -> list[dict[str, Any]]:
     """What is fine with a library, its papers and the PDF reader, and what is not; changes nothing. Blocks."""
     retracted = retraction_problems(library.home, library, allowed=settings.cite_retracted)
-    return [asdict(finding) for finding in [*examine(library), *retracted, *_reader(settings)]]
+    return [asdict(finding) for finding in [*examine(library), *retracted, *_reader(settings), _ocr(settings)]]
 
 
 def _reader(settings: Settings) -> list[Problem]:
@@ -51,3 +52,16 @@ def _reader(settings: Settings) -> list[Problem]:
         return [Problem("fine", "PDF reader", f"{OPENDATALOADER} {reader_version()} with {require_java()}")]
     except InputError as error:
         return [Problem("problem", "PDF reader", error.message.rstrip("."), error.help)]
+
+
+def _ocr(settings: Settings) -> Problem:
+    """Whether scanned pages can be read; where OCR is off, it may be missing."""
+    try:
+        found = find_ocr(settings.ocr_languages)
+        version = tesseract_version(found.program)
+    except InputError as error:
+        if settings.ocr == "off":
+            return Problem("fine", "OCR", f"off, and not available ({error.message.rstrip('.')})")
+        return Problem("problem", "OCR", error.message.rstrip("."), error.help)
+    state = "on" if settings.ocr == "auto" else "off unless 'ingest --ocr' or CITELOOM_OCR=auto asks for it"
+    return Problem("fine", "OCR", f"{version} with {found.languages}; {state}")

@@ -199,6 +199,7 @@ class _AddOne:
     async def _ingest(self, file: Path) -> str:
         """Index one file; the reason if it was refused."""
         from ..ingestion.ingest import ingest
+        from ..ingestion.pdf_subprocess import PdfReading
         from ..metadata.adding import own_bib
 
         settings = self._settings
@@ -210,7 +211,7 @@ class _AddOne:
                 on_event=show,
                 chunk_tokens=settings.chunk_tokens,
                 chunk_overlap=settings.chunk_overlap,
-                pdf_reader=settings.pdf_reader,
+                pdf=PdfReading.of(settings),
             )
         warnings_and_refusals(report)
         return "; ".join(refusal.reason for refusal in report.refused)

@@ -29,7 +29,7 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
         [
             str(number),
             one_line(record["key"]),
-            str(record["page"] or ""),
+            f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
             one_line(record["section"]),
             f"{record['score']:.2f}",
             shown(record["sentence"]),

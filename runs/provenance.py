@@ -51,4 +51,5 @@ def _paper(library: Library, key: str) -> dict[str, Any]:
         "year": paper.year,
         "venue": paper.venue,
         "doi": paper.doi,
+        "ocr_pages": list(paper.ocr_pages),
     }

@@ -15,6 +15,7 @@ class FoundPassage(BaseModel):
     title: str
     year: int | None
     page: int | None = Field(description="Page on which it begins; null for a source without pages.")
+    ocr: bool = Field(False, description="True if that page is a scan whose text was read by OCR.")
     section: str
     category: str
     score: float = Field(description="Orders the passages of one search; not comparable between searches.")
@@ -84,6 +85,7 @@ class CheckedCitation(BaseModel):
 
     key: str
     page: int | None
+    ocr: bool = Field(False, description="True if that page is a scan whose text was read by OCR.")
     section: str
     chunk_id: str
     sentence: str = Field(description="The sentence of the answer.")

@@ -14,6 +14,7 @@ from ..graph.session import Session
 from ..ingestion.conversion_cache import ConvertedFiles
 from ..ingestion.events import IngestEvent, IngestReport
 from ..ingestion.ingest import ingest_sources
+from ..ingestion.pdf_subprocess import PdfReading
 from ..ingestion.sources import Sources, read_sources
 from ..models.journal.billing_context import bill_to
 from ..stores.library import Library
@@ -75,7 +76,7 @@ async def _ingest(
     papers = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
     converted = ConvertedFiles(session.home.converted)
     given = folder / bib if bib else None
-    sources = await in_thread(read_sources, papers, given, (), converted, settings.pdf_reader)
+    sources = await in_thread(read_sources, papers, given, (), converted, PdfReading.of(settings))
     sources, known = await asyncio.to_thread(_new, sources, session.library, replaces=bool(request["replace"]))
 
     def show(event: IngestEvent) -> None:

@@ -174,6 +174,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "title": hit.candidate.paper.title,
             "year": hit.candidate.paper.year,
             "page": hit.candidate.chunk.page,
+            "ocr": hit.candidate.chunk.page in hit.candidate.paper.ocr_pages,
             "section": hit.candidate.chunk.section,
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),

@@ -20,6 +20,7 @@ _UNKNOWN = {
     "doi": "",
     "status": "",
     "notices": (),
+    "ocr_pages": (),
 }  # a paper that was removed from the library
 # A line break within a paragraph; those between lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
