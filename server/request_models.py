@@ -66,5 +66,6 @@ class ImproveBody(LimitedBody):
 class WritingBody(LimitedBody):
     """A section or a paper to write from an experiment."""
 
-    experiment: dict[str, Any] = Field(description="The experiment, as in exp.json; its plots cannot name image files.")
+    experiment: dict[str, Any] = Field(description="The experiment, as in exp.json.")
+    plot_upload: str = Field("", max_length=30, description="Id of the uploaded images that its plots name.")
     fresh: bool = Field(False, description="Write again, without reusing cached answers.")

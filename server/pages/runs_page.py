@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -90,10 +92,21 @@ async def _view(record: RunRecord, state: ServerState) -> RunView:
 def _text_of(record: RunRecord) -> dict[str, Any]:
     """The text of a finished run and its files."""
     if record.status != "finished" or record.result is None:
-        return {"answer": None, "files": []}
+        return {"answer": None, "files": [], "figures": []}
     base = f"/runs/{record.thread_id}"
     files = ResultFiles.of(stored(record.result))
-    return {"answer": answer_view(record.result, base), "files": file_records([files], f"/api/v1{base}/files")}
+    address = f"/api/v1{base}/files"
+    return {
+        "answer": answer_view(record.result, base),
+        "files": file_records([files], address),
+        "figures": [_shown_figure(figure, address) for figure in files.figures],
+    }
+
+
+def _shown_figure(figure: Mapping[str, Any], address: str) -> dict[str, Any]:
+    """A figure with its address; a PDF is offered as a file, since browsers show none as an image."""
+    file = figure["file"]
+    return {**figure, "href": f"{address}/{quote(file)}", "shown": not file.endswith(".pdf")}
 
 
 def _sentences_of(record: RunRecord, state: ServerState) -> dict[str, Any]:
