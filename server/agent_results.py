@@ -21,6 +21,8 @@ class FoundPassage(BaseModel):
     score: float = Field(description="Orders the passages of one search; not comparable between searches.")
     sentence: str = Field(description="The sentence that fits the query best.")
     text: str
+    status: str = Field("", description="retracted, expression of concern, reinstated or corrected; else empty.")
+    notices: list[str] = Field(default_factory=list, description="What says so, and other versions of the paper.")
 
 
 class FoundPassages(BaseModel):
@@ -40,6 +42,8 @@ class FoundPaper(BaseModel):
     chunk_id: str | None = Field(None, description="The passage with the sentence, in a search of the full text.")
     page: int | None = None
     section: str | None = None
+    status: str = Field("", description="retracted, expression of concern, reinstated or corrected; else empty.")
+    notices: list[str] = Field(default_factory=list, description="What says so, and other versions of the paper.")
 
 
 class FoundPapers(BaseModel):

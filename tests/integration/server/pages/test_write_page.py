@@ -136,7 +136,7 @@ def test_images_of_plots_are_added_get_lines_for_captions_and_are_shown_with_the
     expect(page.locator("#warnings")).to_contain_text("'ece_by_variant.png', 'shared_errors.png'")
     page.reload()
     expect(page.locator("#images-message")).to_contain_text("Images: reliability.png.")
-    page.get_by_role("radio", name="Results").check()
+    page.get_by_role("radio", name="Results", exact=True).check()
     page.get_by_role("button", name="Write the results").click()
     finished(page)
     page.reload()
