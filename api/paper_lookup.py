@@ -58,8 +58,8 @@ async def aenrich(
     Raises `UnknownPaperError`, and `ConfigurationError` if no service is configured.
     """
     require_writable(library)
-    keys = dict.fromkeys(one_or_more(papers))
-    chosen = [library.library.paper(key) for key in keys] or await asyncio.to_thread(library.library.papers)
+    keys: tuple[str, ...] = one_or_more(papers)
+    chosen = [library.library.paper(key) for key in dict.fromkeys(keys)] or await asyncio.to_thread(library.library.papers)
     records: list[dict[str, Any]] = []
     async with open_services(library.settings, library.metadata, offline=offline, refresh=refresh) as services:
         async for found in enrich_all(services, chosen):

@@ -251,5 +251,5 @@ def read_again(paper: Paper, kept: ConvertedFiles, pdf: PdfReading) -> SourcePap
     if isinstance(read, Refusal):
         raise SourceRefusedError(read.reason)
     source, _ = read
-    read_now = {"content_hash": source.paper.content_hash, "ocr_pages": source.paper.ocr_pages}
-    return replace(source, paper=replace(paper, **read_now))
+    now = source.paper
+    return replace(source, paper=replace(paper, content_hash=now.content_hash, ocr_pages=now.ocr_pages))
