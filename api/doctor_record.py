@@ -11,6 +11,7 @@ from ..ingestion.doctor import Problem, examine
 from ..ingestion.opendataloader_process import OPENDATALOADER, reader_version, require_java
 from ..ingestion.tesseract import find_ocr, tesseract_version
 from ..key_trust import shown_address
+from ..metadata_settings import MetadataSettings
 from ..runs.publication_notices import retraction_problems
 from ..stores.library import Library
 
@@ -18,7 +19,8 @@ from ..stores.library import Library
 def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     """Every setting with its value and origin; keys are shown as set or not."""
     shown: dict[str, tuple[str, str]] = {}
-    for name in type(settings).model_fields:
+    # Those of the metadata services last, as they are documented.
+    for name in sorted(type(settings).model_fields, key=lambda name: name in MetadataSettings.model_fields):
         value = getattr(settings, name)
         if name.endswith("_api_key"):
             value = "set" if value else "not set"

@@ -59,7 +59,9 @@ async def aenrich(
     """
     require_writable(library)
     keys: tuple[str, ...] = one_or_more(papers)
-    chosen = [library.library.paper(key) for key in dict.fromkeys(keys)] or await asyncio.to_thread(library.library.papers)
+    chosen = [library.library.paper(key) for key in dict.fromkeys(keys)] or await asyncio.to_thread(
+        library.library.papers
+    )
     records: list[dict[str, Any]] = []
     async with open_services(library.settings, library.metadata, offline=offline, refresh=refresh) as services:
         async for found in enrich_all(services, chosen):
