@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         open_library,
         search,
     )
+    from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.questions import aresearch, research
     from .api.streaming import astream_paper, astream_research, astream_section
     from .api.writing import awrite_paper, awrite_section, write_paper, write_section
@@ -33,7 +34,10 @@ _HOMES = {
     "CiteloomError": "citeloom.errors",
     "Conversation": "citeloom.api.conversation",
     "Settings": "citeloom.config",
+    "aadd": "citeloom.api.paper_lookup",
     "acontradictions": "citeloom.api.library",
+    "add": "citeloom.api.paper_lookup",
+    "aenrich": "citeloom.api.paper_lookup",
     "aingest": "citeloom.api.library",
     "aopen_library": "citeloom.api.library",
     "aresearch": "citeloom.api.questions",
@@ -48,6 +52,7 @@ _HOMES = {
     "build_research_graph": "citeloom.graph.research_graph",
     "build_section_graph": "citeloom.graph.section_graph",
     "contradictions": "citeloom.api.library",
+    "enrich": "citeloom.api.paper_lookup",
     "ingest": "citeloom.api.library",
     "load_experiment": "citeloom.experiment",
     "open_library": "citeloom.api.library",
@@ -62,7 +67,10 @@ __all__ = [
     "CiteloomError",
     "Conversation",
     "Settings",
+    "aadd",
     "acontradictions",
+    "add",
+    "aenrich",
     "aingest",
     "aopen_library",
     "aresearch",
@@ -77,6 +85,7 @@ __all__ = [
     "build_research_graph",
     "build_section_graph",
     "contradictions",
+    "enrich",
     "ingest",
     "load_experiment",
     "open_library",

@@ -31,6 +31,7 @@ from bench import (
     pdf,
     questions,
     retrieval,
+    scans,
     section,
     served,
     startup,
@@ -44,7 +45,7 @@ PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
     *("server", "pdf", "embedder", "retrieval", "checks", "cases", "matching"),
 )
-ASKED_FOR = ("coverage", "judge", "questions", "rerank")  # take minutes, so only on request
+ASKED_FOR = ("coverage", "judge", "questions", "rerank", "scans")  # take minutes, so only on request
 
 
 def main() -> None:
@@ -84,6 +85,9 @@ def main() -> None:
         _log("coverage: facts found, read and shown to the writer ...")
         names = [name for name in given.questions.split(",") if name]
         coverage.measure(given.home, names, single_shot=given.single_shot, as_json=given.json, needs=given.needs)
+    if "scans" in parts:
+        _log("scans: words that OCR reads ...")
+        scans.measure()
     if "judge" in parts:
         _log("judge: on-topic and off-topic on pairs of real papers ...")
         judging.measure()

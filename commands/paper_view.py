@@ -28,6 +28,8 @@ def paper_lines(
     yield f"File: {one_line(paper.source)}"
     if link := zotero_link(paper.bibtex):
         yield f"Zotero: {link.select}"
+    if paper.ocr_pages:
+        yield f"Read by OCR: {shown_pages(paper.ocr_pages)}"
     if known:
         found = [f"doi: {known.doi} (found by title)"] if known.doi and not paper.doi else []
         yield from [*found, *known_lines(known)]
@@ -47,6 +49,15 @@ def _facts(item: OutlinedSection) -> Iterator[str]:
         yield "no chunks" if item.section.searchable else "not searched"
     if item.pages:
         yield _range("p.", "pp.", item.pages)
+
+
+def shown_pages(pages: Sequence[int]) -> str:
+    """Page numbers in order, those in a row as a range: "pp. 1-4, 7"."""
+    known = frozenset(pages)
+    starts = [page for page in pages if page - 1 not in known]
+    ends = [page for page in pages if page + 1 not in known]
+    ranges = [str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)]
+    return f"{'p.' if len(pages) == 1 else 'pp.'} {', '.join(ranges)}"
 
 
 def _range(one: str, several: str, ends: tuple[int, int]) -> str:

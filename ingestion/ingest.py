@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import PdfReader
 from ..documents.subprocesses import in_thread
 from ..documents.types import Paper
 from ..stores.backends import backend_of
@@ -23,6 +22,7 @@ from .conversion_cache import ConvertedFiles
 from .events import IngestEvent, IngestReport, Planned, Waiting
 from .indexing import Indexing, OnEvent, Summarize, to_end, write
 from .notes import attach_notes
+from .pdf_subprocess import BUILT_IN, PdfReading
 from .plan import IngestPlan, make_plan
 from .renamed_files import match_renamed
 from .sources import Sources, read_sources
@@ -43,7 +43,7 @@ async def ingest(
     on_event: OnEvent | None = None,
     chunk_tokens: int = 400,
     chunk_overlap: int = 100,
-    pdf_reader: PdfReader = "pdf-oxide",
+    pdf: PdfReading = BUILT_IN,
     follow_links: bool = False,
 ) -> IngestReport:
     """Ingest all papers under `paths`; unchanged papers cost nothing.
@@ -59,7 +59,7 @@ async def ingest(
         on_event: called with each event, on the thread of the event loop.
         chunk_tokens: target size of a chunk, in tokens.
         chunk_overlap: tokens shared by neighbouring chunks.
-        pdf_reader: the PDF reader to use.
+        pdf: how PDFs are read.
         follow_links: also follow links that lead out of a given folder.
 
         Raises `InputError` before any change if a path or the `.bib` is missing, nothing is found, the PDF reader or
@@ -69,7 +69,7 @@ async def ingest(
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
     sources = await in_thread(
-        read_sources, list(paths), bib, list(documents), converted, pdf_reader, follow_links=follow_links
+        read_sources, list(paths), bib, list(documents), converted, pdf, follow_links=follow_links
     )
     report = await ingest_sources(
         library,

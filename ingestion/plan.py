@@ -98,7 +98,8 @@ class IngestPlan:
 
 def metadata_hash(paper: Paper) -> str:
     """A hash of a paper's metadata, without the path and content of its file."""
-    metadata = {name: value for name, value in asdict(paper).items() if name not in {"source", "content_hash"}}
+    left_out = {"source", "content_hash", *(() if paper.ocr_pages else ("ocr_pages",))}  # as before there was OCR
+    metadata = {name: value for name, value in asdict(paper).items() if name not in left_out}
     return text_hash(json.dumps(metadata, sort_keys=True))
 
 

@@ -53,4 +53,5 @@ def _paper(library: Library, key: str) -> dict[str, Any]:
         "venue": paper.venue,
         "doi": paper.doi,
         **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
+        "ocr_pages": list(paper.ocr_pages),
     }

@@ -98,6 +98,11 @@ class Home:
         return self.root / "papers"
 
     @property
+    def plots(self) -> Path:
+        """Folder with the images of plots that were uploaded to the server."""
+        return self.root / "plots"
+
+    @property
     def converted(self) -> Path:
         """Folder with the cached text of PDF and other converted files."""
         return self.root / "converted"

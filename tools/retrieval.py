@@ -18,7 +18,7 @@ from ..models.embeddings.protocol import Vector
 from ..models.embeddings.reranker import Reranker
 from ..roles.protocols import Candidate
 from ..stores.library import Library
-from .paper_search import matching_sentence
+from .paper_search import matching_sentence, statuses_of
 from .reranking import PairScorer, pool_of, reranked
 from .scope import Scope
 
@@ -163,6 +163,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
     """The hits as plain data, best first: the JSON of `search --json`; blocks."""
     said: dict[str, set[str]] = {}
     sentences: list[str] = []
+    statuses = statuses_of(library, [hit.candidate.paper for hit in hits])
     for hit in hits:
         chunk = hit.candidate.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
@@ -174,12 +175,14 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "title": hit.candidate.paper.title,
             "year": hit.candidate.paper.year,
             "page": hit.candidate.chunk.page,
+            "ocr": hit.candidate.chunk.page in hit.candidate.paper.ocr_pages,
             "section": hit.candidate.chunk.section,
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
             "vector_score": round(hit.candidate.vector_score, 4),
             "sentence": sentence,
             "text": hit.candidate.chunk.text,
+            **statuses[hit.candidate.paper.key].as_dict(),
         }
         for hit, sentence in zip(hits, sentences, strict=True)
     ]

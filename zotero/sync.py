@@ -24,6 +24,7 @@ from ..ingestion.events import IngestReport
 from ..ingestion.indexing import OnEvent
 from ..ingestion.ingest import ingest_sources, remove_all
 from ..ingestion.langchain_documents import SourcePaper
+from ..ingestion.pdf_subprocess import PdfReading
 from ..ingestion.sources import Sources, read_as
 from ..metadata.citation_keys import KeyPattern
 from ..stores.backends import backend_of
@@ -139,7 +140,8 @@ def _input(
     pages = library.home.zotero.resolve()
     there = recognized(papers, items, reading.content, reading.library, pages)
     state = SyncState({**there, **state.papers})
-    how = f"{settings.pdf_reader}:{READING_VERSION}:{CHUNKING_VERSION}:{settings.chunk_tokens}:{settings.chunk_overlap}"
+    reading_pdf = f"{settings.pdf_reader}:{settings.ocr}:{settings.ocr_languages}"
+    how = f"{reading_pdf}:{READING_VERSION}:{CHUNKING_VERSION}:{settings.chunk_tokens}:{settings.chunk_overlap}"
     return SyncInput(
         content=reading.content,
         library=reading.library,
@@ -197,6 +199,7 @@ def _prepare(library: Library, plan: SyncPlan) -> None:
 def _read_all(papers: Sequence[WantedPaper], kept: ConvertedFiles, settings: Settings) -> Sources:
     """Read the files of the papers; blocks."""
     found: list[SourcePaper] = []
+    pdf = PdfReading.of(settings)
     refused: list[Refusal] = []
     warnings: list[str] = []
     for wanted in papers:
@@ -207,7 +210,7 @@ def _read_all(papers: Sequence[WantedPaper], kept: ConvertedFiles, settings: Set
             reason = parsed.refused[0].reason if parsed.refused else "its entry cannot be read"
             refused.append(Refusal(str(wanted.source), reason))
             continue
-        read = read_as(wanted.source, entry, kept, settings.pdf_reader)
+        read = read_as(wanted.source, entry, kept, pdf)
         if isinstance(read, Refusal):
             refused.append(replace(read, path=str(wanted.source)))
             continue

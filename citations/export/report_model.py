@@ -22,6 +22,7 @@ _UNKNOWN = {
     "zotero_pdf": "",
     "status": "",
     "notices": (),
+    "ocr_pages": (),
 }  # a paper that was removed from the library, and fields that records of older versions lack
 # A line break within a paragraph; those between lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")

@@ -55,6 +55,7 @@ async def library(
         "found": found.total,
         "all": len(state.session.library.records()),
         "passages": state.session.library.chunk_count(),
+        "services": state.session.settings.metadata_services,
         "offset": offset,
         "earlier": _address(query, offset - _PAGE) if offset else "",
         "later": _address(query, offset + _PAGE) if offset + _PAGE < found.total else "",
@@ -88,7 +89,9 @@ async def paper(
     """One paper: its data, section tree, text and note, and where it was cited."""
     record = (await get_paper(key, state)).model_dump()
     shown = await asyncio.to_thread(shown_sections, state.session.library, key, section)
-    return page(request, "paper.html", {"paper": record, "text": shown, **await asyncio.to_thread(_cited, state, key)})
+    cited = await asyncio.to_thread(_cited, state, key)
+    services = state.session.settings.metadata_services
+    return page(request, "paper.html", {"paper": record, "text": shown, "services": services, **cited})
 
 
 def _cited(state: ServerState, key: str) -> dict[str, Any]:
