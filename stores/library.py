@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
+from ..documents.figures import PaperFigure
 from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
@@ -172,6 +173,15 @@ class Library:
         """The user's note on a paper, empty if there is none; never evidence. Raises `UnknownPaperError`."""
         note = self._record(key).note
         return note.text if note else ""
+
+    def figures(self, key: str) -> tuple[PaperFigure, ...]:
+        """The figures and tables of a paper, none if they were never read; raises `UnknownPaperError`."""
+        self._record(key)
+        return self.catalog.figures.of(key)
+
+    def figure_image(self, figure: PaperFigure) -> bytes | None:
+        """The image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
+        return self.catalog.figures.image(figure.image_hash) if figure.image_hash else None
 
     def sections(self, key: str) -> list[Section]:
         """All sections of a paper, searchable or not; raises `UnknownPaperError`."""

@@ -6,11 +6,12 @@ What else a home holds is in `home_protocols.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..documents import Category, Chunk, Section
+from ..documents.figures import PaperFigure
 from ..models.embeddings.protocol import Vector
 from .paper_change import Change, ChunkRow, PaperRecord
 from .search_records import NearPaper, Scored, StoredChunk, TextScope
@@ -19,8 +20,39 @@ if TYPE_CHECKING:
     from .library import Library
 
 
+class Figures(Protocol):
+    """Figures and tables of papers with their images; they are written and removed with the change of their paper."""
+
+    def of(self, key: str) -> tuple[PaperFigure, ...]:
+        """The figures and tables of a paper, in reading order; none for an unknown key."""
+        ...
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """How many figures and tables each paper has, if they were read."""
+        ...
+
+    def image(self, name: str) -> bytes | None:
+        """The image with this hash; None if it is missing or damaged."""
+        ...
+
+    def describe(self, key: str, descriptions: Mapping[int, str]) -> None:
+        """Store descriptions of a paper's figures by number; unknown numbers are ignored."""
+        ...
+
+    def incomplete(self) -> set[str]:
+        """Keys of papers with an image that is missing or damaged."""
+        ...
+
+    def stray_images(self) -> set[str]:
+        """Names of stored images that belong to no paper."""
+        ...
+
+
 class PaperCatalog(Protocol):
     """Which papers exist, their structure, and unfinished changes; readers see complete papers only."""
+
+    @property
+    def figures(self) -> Figures: ...
 
     def state_token(self) -> tuple[int, int]:
         """Changes whenever the catalog does; the first part only when another connection changed it."""
@@ -77,11 +109,11 @@ class PaperCatalog(Protocol):
         ...
 
     def strays(self) -> set[str]:
-        """Keys that have chunks, sections or notes but no paper."""
+        """Keys that have chunks, sections, notes or figures but no paper."""
         ...
 
     def drop_strays(self) -> None:
-        """Delete chunks, sections and notes that belong to no paper."""
+        """Delete chunks, sections, notes, figures and images that belong to no paper."""
         ...
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from .catalog import Catalog
 from .checkpoints import open_checkpoints
 from .conversation_registry import ConversationRegister
 from .edited_sentences import EditedSentences
+from .figure_files import FigureFiles
 from .fulltext import FullText
 from .lock import WriterLock, run_lock, run_under_way
 from .run_registry import RunRegister
@@ -31,7 +32,7 @@ class LocalStores:
     """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
 
     def __init__(self, home: Home) -> None:
-        self.catalog = Catalog(home.catalog)
+        self.catalog = Catalog(home.catalog, FigureFiles(home))
         self.vectors = VectorStore(home)
         self.words = FullText(home)
 
@@ -67,7 +68,7 @@ class LocalBackend:
 
     def open_catalog(self) -> Catalog:
         """Open the catalog's file."""
-        return Catalog(self._home.catalog)
+        return Catalog(self._home.catalog, FigureFiles(self._home))
 
     def open_journal(self) -> Journal:
         """Open the journal's file."""
