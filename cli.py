@@ -16,6 +16,7 @@ try:
         chat,
         contradictions,
         conversations,
+        describe,
         doctor,
         enrich,
         library,
@@ -62,6 +63,7 @@ app = typer.Typer(
 )
 library.register(app)
 enrich.register(app)
+describe.register(app)
 add.register(app)
 library_copy_command.register(app)
 search.register(app)

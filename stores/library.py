@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
 from .backends import backend_of
+from .described_figures import DescribedFigures
 from .home import Home
 from .paper_change import Change, PaperRecord
 from .search_records import FullTextError, NearPaper, TextScope, VectorStoreError, keys_within, unchanged
@@ -39,6 +40,7 @@ class Library:
         self.store = stores.vectors
         self.fulltext = stores.words
         self._nearest = stores.search_of(self)
+        self.described = DescribedFigures(self)
         self._lock = threading.RLock()
         self._token: tuple[int, int] | None = None
         self._records: Mapping[str, PaperRecord] = {}
@@ -146,6 +148,7 @@ class Library:
             noted = (record.note.text,) if record.note else ()
             parts = (key, record.paper.content_hash, record.metadata_hash, record.chunking, *noted)
             digest.update("\0".join(parts).encode() + b"\1")
+        digest.update(self.described.fingerprint())
         return digest.hexdigest()[:16]
 
     def papers(self) -> list[Paper]:
@@ -260,13 +263,15 @@ class Library:
     ) -> list[tuple[str, float]]:
         """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
 
+        A chunk is as near as its text, or as a description of a figure whose caption it holds.
         `years` are the first and last year, inclusive; `venue` is a part of its name; None sets no limit.
         """
-        return self._nearest.ids(vector, k, keys_within(self.records(), keys, years, venue), categories)
+        within = keys_within(self.records(), keys, years, venue)
+        return self.described.near(self._nearest.ids(vector, k, within, categories), vector, k, within, categories)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
-        return self._nearest.cosines(vector, ids)
+        return self.described.nearest(self._nearest.cosines(vector, ids), vector)
 
     def matching(
         self,
@@ -298,7 +303,8 @@ class Library:
             found = self.fulltext.search(terms, asked, scope)
             present = self._present(identifier for identifier, _ in found)
             if len(present) >= k or len(found) < asked:
-                return [(identifier, score) for identifier, score in found if identifier in present][:k]
+                known = [(identifier, score) for identifier, score in found if identifier in present][:k]
+                return self.described.matching(known, terms, k, scope)
             asked *= 2  # hits of papers that another process is writing must not displace ready ones
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:

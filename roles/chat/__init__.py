@@ -3,6 +3,7 @@
 from .answerer import ChatAnswerer
 from .contradiction_judge import ChatContradictionJudge
 from .factory import chat_roles
+from .figure_describer import FigureDescriber
 from .judge import ChatJudge
 from .planners import ChatPlanner, ChatQuestionPlanner
 from .reader import ChatReader
@@ -20,5 +21,6 @@ __all__ = [
     "ChatRewriter",
     "ChatSummarizer",
     "ChatWriter",
+    "FigureDescriber",
     "chat_roles",
 ]
