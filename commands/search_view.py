@@ -32,11 +32,16 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
             str(record["page"] or ""),
             one_line(record["section"]),
             f"{record['score']:.2f}",
-            shown(record["sentence"]),
+            " ".join([shown(record["sentence"]), *map(_described, record.get("described_figures", ()))]),
         ]
         for number, record in enumerate(records, start=1)
     ]
     table(title, ["", "key", "page", "section", "score", "sentence"], rows, prose=["section", "sentence"])
+
+
+def _described(figure: dict[str, str]) -> str:
+    """A model's description of a figure, which may be why its passage was found."""
+    return one_line(f"({figure['figure']}, as {figure['described_by']} describes it: {shown(figure['description'])})")
 
 
 def show_papers(record: dict[str, Any], page: int) -> None:

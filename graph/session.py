@@ -256,8 +256,8 @@ class Session:
         self._roles.pop(run_id, None)
 
     def show_passages(self, lead: str, chunks: list[Chunk]) -> str:
-        """Passages as a model reads them: fenced, and separated from instructions."""
-        return show_passages(lead, chunks)
+        """Passages as a model reads them: fenced, and separated from instructions; with descriptions of figures."""
+        return show_passages(lead, chunks, self.library.described.of(chunks))
 
     def _make_roles(self, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
         bare = extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)

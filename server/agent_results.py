@@ -7,6 +7,14 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 
+class DescribedFigure(BaseModel):
+    """What a vision model says about a figure: helps to understand its caption, and cannot be quoted or cited."""
+
+    figure: str
+    description: str = Field(description="The model's words, not the paper's.")
+    described_by: str
+
+
 class FoundPassage(BaseModel):
     """A passage of a paper, word for word."""
 
@@ -20,6 +28,7 @@ class FoundPassage(BaseModel):
     score: float = Field(description="Orders the passages of one search; not comparable between searches.")
     sentence: str = Field(description="The sentence that fits the query best.")
     text: str
+    described_figures: list[DescribedFigure] = Field([], description="Figures whose captions are in the passage.")
 
 
 class FoundPassages(BaseModel):

@@ -55,6 +55,10 @@ class DescribedFigures:
         held = self._descriptions().figures
         return tuple(figure for chunk in chunks for figure in held.get(chunk.id, ()))
 
+    def by_chunk(self) -> Mapping[str, tuple[PaperFigure, ...]]:
+        """All described figures by the id of the chunk with their caption."""
+        return self._descriptions().figures
+
     def fingerprint(self) -> bytes:
         """Identifies what the descriptions say; empty without any."""
         held = self._descriptions().figures

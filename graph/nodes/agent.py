@@ -292,7 +292,8 @@ async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list
     for message in messages:
         if isinstance(message, ToolMessage) and message.artifact:
             parts = [by_id[item] for item in message.artifact["chunks"] if item in by_id]
-            shown.append(message.model_copy(update={"content": session.show_passages(str(message.content), parts)}))
+            content = await asyncio.to_thread(session.show_passages, str(message.content), parts)
+            shown.append(message.model_copy(update={"content": content}))
         else:
             shown.append(message)
     return shown
