@@ -25,8 +25,8 @@ class PaperFigure:
 
     `label` is "Figure 2" as printed, empty without one. `caption`, with its label, is `text[start:end]` of the paper if
     it stands there as such. `body` is the span of a table's rows in that text. `page` is None for a source without
-    pages. `image_hash` is the sha256 of the stored image, None if there is none. `description` is a vision model's,
-    never the paper's words.
+    pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why. `description` is that of
+    a vision model, never the paper's words.
     """
 
     number: int
@@ -41,6 +41,7 @@ class PaperFigure:
     media_type: str = ""
     width: int = 0
     height: int = 0
+    no_image: str = ""
     description: str = ""
 
     @property
