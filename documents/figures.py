@@ -27,7 +27,7 @@ class PaperFigure:
 
     `label` is "Figure 2" as printed, empty without one. `caption`, with its label, is `text[start:end]` of the paper if
     it stands there as such. `body` is the span of a table's rows in that text. `page` is None for a source without
-    pages. `image_hash` is the sha256 of the stored image, None if there is none.
+    pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why.
 
     `description` is what the vision model `described_by` says, never the paper's words; `vector` is its embedding,
     and `described_chunk` the index of the chunk that it leads a search to.
@@ -45,6 +45,7 @@ class PaperFigure:
     media_type: str = ""
     width: int = 0
     height: int = 0
+    no_image: str = ""
     description: str = ""
     described_by: str = ""
     vector: str = ""
