@@ -13,6 +13,7 @@ from ..plurals import counted
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.search_records import FullTextError, VectorStoreError
+from .describing import figure_counts
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5
@@ -51,11 +52,23 @@ def examine(library: Library) -> list[Problem]:
     readable = vectors_finding(library)
     findings += [readable] if readable.level == "problem" else _compare_stores(library)
     findings.append(fulltext_finding(library))
+    findings += _figures_findings(library)
     gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
     if gone:
         message = f"files are missing for: {some(gone)}"
         findings.append(Problem("notice", "files", message, "Remove them, or ingest with --prune."))
     return findings
+
+
+def _figures_findings(library: Library) -> list[Problem]:
+    """How many figures a vision model has described; nothing for a library without figures."""
+    total, described = figure_counts(library)
+    if not total:
+        return []
+    said = f"{described} of {counted(total, 'figure')} described by a vision model"
+    if described == total:
+        return [Problem("fine", "figures", said)]
+    return [Problem("fine", "figures", said, "With CITELOOM_VISION_MODEL, 'papers describe' describes the others.")]
 
 
 def _compare_stores(library: Library) -> list[Problem]:

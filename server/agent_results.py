@@ -37,6 +37,24 @@ class FoundPassages(BaseModel):
     passages: list[FoundPassage]
 
 
+class ListedFigure(BaseModel):
+    """A figure or table of a paper."""
+
+    kind: str
+    name: str = Field(description="Its label, as printed.")
+    caption: str = Field(description="The paper's words, which can be quoted.")
+    page: int | None
+    description: str = Field(description="What a vision model says about it: not the paper's words, not to be quoted.")
+    described_by: str
+
+
+class ListedFigures(BaseModel):
+    """The figures and tables of a paper, in reading order."""
+
+    key: str
+    figures: list[ListedFigure]
+
+
 class FoundPaper(BaseModel):
     """A paper with the sentence that fits the query best."""
 

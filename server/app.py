@@ -24,6 +24,7 @@ from .routes import (
     conversations,
     events,
     ingests,
+    paper_figures,
     paper_files,
     papers,
     research,
@@ -75,7 +76,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
     api = (events, research, conversations, runs, run_files, sentences, writing, search, ingests, status)
-    for module in (*api, paper_files, papers):
+    for module in (*api, paper_figures, paper_files, papers):
         app.include_router(module.router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)
