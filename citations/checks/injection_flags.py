@@ -67,8 +67,8 @@ def flag_sources(
         papers[paper.key] = paper
         if chunk.id not in seen:
             seen.add(chunk.id)
-            parts = (("passage", chunk.text), ("section title", chunk.section), *descriptions(chunk.id))
-            flags += _flags(paper.key, None, chunk.id, parts)
+            read_parts = (("passage", chunk.text), ("section title", chunk.section), *descriptions(chunk.id))
+            flags += _flags(paper.key, None, chunk.id, read_parts)
     for key, paper in papers.items():
         flags += _of_paper(key, paper)
     return flags
