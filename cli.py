@@ -18,6 +18,7 @@ try:
         conversations,
         doctor,
         enrich,
+        figures,
         library,
         library_copy_command,
         mcp,
@@ -61,6 +62,7 @@ app = typer.Typer(
     "to resume; 4 done, but some inputs were refused, nothing could be judged, or a check failed.",
 )
 library.register(app)
+figures.register()
 enrich.register(app)
 add.register(app)
 library_copy_command.register(app)

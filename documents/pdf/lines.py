@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from .dehyphenation import damaged_words, joined, with_words
 from .pages import Page, Table, TextRun
+from .painted_cells import grid_table
 from .table_detection import take_tables, take_wide_tables
 
 _WORD_GAP = 0.16  # times the letter size: less is not a word gap
@@ -56,8 +57,9 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
 
 
 def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
-    rows = _rows([run for run in page.runs if not any(table.holds(run) for table in page.tables)])
-    tables = [_table_line(number, table) for table in page.tables]
+    ruled = [*page.tables, *(grid_table(grid, page.runs, lost) for grid in page.grids)]
+    rows = _rows([run for run in page.runs if not any(table.holds(run) for table in ruled)])
+    tables = [_table_line(number, table) for table in ruled]
     gutter = _gutter(page, rows)
     if gutter is None:
         rows, found = take_tables(rows)
