@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 LEAST_ROWS = 2
 FEW_LETTERS = 30
+_BOLD = 1.165  # approximate width relative to plain letters
 LONGEST_CELL = 200  # characters; an apparent table with longer cells is running text
 
 
@@ -35,6 +36,11 @@ class TextRun:
     def middle(self) -> float:
         """The vertical middle."""
         return self.y + self.height / 2
+
+    def gap_to(self, run: TextRun) -> float:
+        """The space before the next run in letter sizes, corrected for the width of bold letters."""
+        gap = (run.x - self.right) / run.size
+        return gap / _BOLD if self.bold and run.bold else gap
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,6 @@ def _words(cell: Cell, runs: Sequence[TextRun], lost: bool) -> str:
         if before is None or run.x < before.right - before.size:
             text = f"{text} {run.text}"
         else:
-            text = joined(text, run.text, (run.x - before.right) / run.size, lost)
+            text = joined(text, run.text, before.gap_to(run), lost)
         before = run
     return re.sub(r"\s+", " ", text).strip()
