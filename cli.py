@@ -19,6 +19,7 @@ try:
         describe,
         doctor,
         enrich,
+        figures,
         library,
         library_copy_command,
         mcp,
@@ -62,6 +63,7 @@ app = typer.Typer(
     "to resume; 4 done, but some inputs were refused, nothing could be judged, or a check failed.",
 )
 library.register(app)
+figures.register()
 enrich.register(app)
 describe.register(app)
 add.register(app)

@@ -16,6 +16,7 @@ from ..key_trust import is_own
 from ..runs.contradictions import ContradictionRequest, find_contradictions
 from ..stores.home import find_home
 from ..stores.local.read_only_copy import readable_home
+from ..tools.figure_records import listed_figures
 from ..tools.paper_search import year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import Scope, require_words
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "acontradictions",
+    "afigures",
     "aingest",
     "aopen_library",
     "asearch",
     "contradictions",
+    "figures",
     "ingest",
     "open_library",
     "search",
@@ -200,6 +203,25 @@ async def acontradictions(
     return await find_contradictions(ContradictionRequest(topic.strip(), one_or_more(papers), pairs), library)
 
 
+@library_first
+async def afigures(library: Session, key: str, *, images: bool = False) -> list[dict[str, Any]]:
+    """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
+
+    Args:
+        library: an open library.
+        key: the paper's citation key.
+        images: also return the `image` of each as bytes, PNG or JPEG, None where there is none.
+
+    Raises `InputError` for an unknown key.
+    """
+    records = await asyncio.to_thread(listed_figures, library.library, key)
+    if images:
+        found = await asyncio.to_thread(library.library.figures, key)
+        for record, figure in zip(records, found, strict=True):
+            record["image"] = await asyncio.to_thread(library.library.figure_image, figure)
+    return records
+
+
 def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
     """First and last year; raises `ArgumentError` for anything else."""
     if years is not None and not (
@@ -236,3 +258,4 @@ def _documents(given: Sequence[Given]) -> list[Document]:
 ingest = library_first(blocking(aingest))
 search = library_first(blocking(asearch))
 contradictions = library_first(blocking(acontradictions))
+figures = library_first(blocking(afigures))

@@ -184,6 +184,7 @@ def show_paper(
     Example: citeloom papers show smith2024quantum --text
     """
     from ..metadata.enriching import stored_metadata
+    from ..tools.figure_records import counted_kinds
     from ..tools.outline import indexed_text, outline
     from ..tools.paper_records import paper_details
     from .paper_view import paper_lines, text_lines
@@ -204,6 +205,7 @@ def show_paper(
                 library.note(key),
                 outline(library, key),
                 stored_metadata(session.metadata, paper),
+                counted_kinds([figure.kind for figure in library.figures(key)]),
             )
         for line in shown:
             result(line)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..documents import Paper
+from ..program import command
 from ..tools.context_windows import Passage
 from ..tools.outline import OutlinedSection
 from .escaping import one_line
@@ -16,15 +17,22 @@ if TYPE_CHECKING:
 
 
 def paper_lines(
-    paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], known: StoredMetadata | None = None
+    paper: Paper,
+    summary: str,
+    note: str,
+    sections: Sequence[OutlinedSection],
+    known: StoredMetadata | None = None,
+    figures: str = "",
 ) -> Iterator[str]:
-    """Metadata, what services said of it, summary, the user's note, and the section tree."""
+    """Metadata, what services said of it, how many figures it has, summary, the user's note, and the section tree."""
     if known and known.status.label:
         yield f"{known.status.label.upper()}\n"
     yield one_line(f"{paper.key}: {paper.title}")
     authors = ", ".join(paper.authors) or "no authors"
     yield one_line(f"{authors} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip())
     yield f"File: {one_line(paper.source)}"
+    if figures:
+        yield one_line(f"It has {figures}: {command('papers figures')} {paper.key}")
     if known:
         found = [f"doi: {known.doi} (found by title)"] if known.doi and not paper.doi else []
         yield from [*found, *known_lines(known)]

@@ -13,8 +13,11 @@ from .figures import FigureKind, PaperFigure, Span
 from .markdown import ParsedPaper
 from .passage_parts import Part, parts_of
 from .strip_markup import plain_text
+from .table_rows import RULE
 
 MAX_FIGURES: Final = 300  # per paper
+_LEAST_ROWS: Final = 3
+_FULL: Final = 0.9
 _MAX_CAPTION: Final = 5_000  # characters
 _OTHER_FLOATS = re.compile(r"\b(?:box|algorithm|video|movie)", re.IGNORECASE)
 _LABEL_EDGES: Final = " \t\n*_>.:|\u2013\u2014"
@@ -51,8 +54,8 @@ class _Item:
 
 
 def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
-    """The figures and tables of the searchable sections, in reading order."""
-    items = list(_items(paper))
+    """The figures and tables of a paper in reading order, also of sections that are not searched."""
+    items = _with_continued_tables(paper, list(_items(paper)))
     captions = _captions_of_tables(items, titles=not paper.page_starts)
     captions |= _captions_of_images(items, set(captions.values()))
     claimed = set(captions.values())
@@ -63,7 +66,7 @@ def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
         elif item.what in {"table", "image"}:
             own = items[captions[index]] if index in captions else None
             caption = (own.start, own.end) if own else item.caption
-            if item.what == "table" and (caption or not paper.page_starts):
+            if item.what == "table" and (caption or not paper.page_starts or _is_plain_table(paper.text, items, index)):
                 found.append(_figure(paper, "table", caption, body=_body(items, index)))
             elif item.what == "image" and caption:
                 found.append(_figure(paper, own.kind if own else item.kind, caption, address=item.address))
@@ -71,6 +74,35 @@ def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
     return [
         replace(each, figure=replace(each.figure, number=number)) for number, each in enumerate(found[:MAX_FIGURES])
     ]
+
+
+def _with_continued_tables(paper: ParsedPaper, items: Sequence[_Item]) -> list[_Item]:
+    """A table of a PDF that goes on at the top of the next page, with as many columns, as one."""
+    joined: list[_Item] = []
+    for item in items:
+        last = joined[-1] if joined else None
+        if last and last.what == item.what == "table" and _continues(paper, last, item):
+            joined[-1] = replace(last, end=item.end)
+        else:
+            joined.append(item)
+    return joined
+
+
+def _continues(paper: ParsedPaper, table: _Item, other: _Item) -> bool:
+    pages = paper.page_at(max(table.start, table.end - 1)), paper.page_at(other.start)
+    columns = [paper.text[item.start : item.end].split("\n", 1)[0].count("|") for item in (table, other)]
+    return pages[0] is not None and pages[1] == pages[0] + 1 and columns[0] == columns[1]
+
+
+def _is_plain_table(text: str, items: Sequence[_Item], index: int) -> bool:
+    """Whether a table of a PDF without a caption has at least three rows and hardly an empty cell, and is no part of a
+    drawing with its caption below."""
+    table, after = items[index], items[index + 1] if index + 1 < len(items) else None
+    if after and after.what == "caption" and after.kind == "figure":
+        return False
+    rows = [row for row in text[table.start : table.end].split("\n") if not RULE.fullmatch(row)]
+    cells = [cell for row in rows for cell in row.strip().removeprefix("|").removesuffix("|").split("|")]
+    return len(rows) >= _LEAST_ROWS and sum(bool(cell.strip()) for cell in cells) >= _FULL * len(cells)
 
 
 def label_of(caption: str) -> str:
@@ -92,12 +124,12 @@ def _figure(
 
 
 def _items(paper: ParsedPaper) -> Iterator[_Item]:
-    """Captions, images and tables of the searchable sections, and what separates them."""
+    """Captions, images and tables of the sections, and what separates them."""
     starts = [section.start for section in paper.sections]
     for part in parts_of(paper.text):
         place = bisect_right(starts, part.start) - 1
         section = paper.sections[place] if place >= 0 else None
-        if section is None or not section.searchable or part.start >= section.end:
+        if section is None or part.start >= section.end:
             yield _Item("text", part.start, part.end)
         else:
             yield from _items_of(paper.text, part)
@@ -133,8 +165,8 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
     if raw.startswith(("![", "[![")):
         embedded = _EMBEDDED.search(raw)
         target = embedded or _TARGET.search(raw)
-        if not target:
-            return None
+        if not target or not (embedded or part.kind == "picture" or raw.startswith("[![")):
+            return None  # in a sentence
         opening = raw.index("![") + 2
         alt = raw[opening : embedded.end(1) if embedded else target.start()]
         caption = (part.start + opening, part.start + opening + len(alt)) if _says(alt) else None

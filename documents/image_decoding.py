@@ -20,7 +20,7 @@ _LONGEST_SIDE: Final = 2_000  # pixels of a stored image
 _SMALLEST: Final = 32  # pixels: less is decoration
 _JPEG_ABOVE: Final = 300_000  # bytes of a PNG: larger ones may be photographs
 _QUALITY: Final = 88
-_FORMATS: Final = ("PNG", "JPEG", "MPO", "GIF", "TIFF", "WEBP", "BMP")
+_FORMATS: Final = ("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP")
 _VECTOR: Final = (b"<svg", b"<?xml", b"\x01\x00\x00\x00", b"\xd7\xcd\xc6\x9a", b"%!PS", b"\xc5\xd0\xd3\xc6")
 
 
@@ -49,9 +49,9 @@ def decoded(data: bytes) -> EncodedImage:
     if data.lstrip()[:5].lower().startswith(_VECTOR) or data.startswith(_VECTOR):
         raise ImageRefusedError("is a drawing in a format that is not read (SVG, EMF, WMF or EPS)")
     Image.MAX_IMAGE_PIXELS = _MAX_PIXELS
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # what is too large is refused below
     try:
-        with warnings.catch_warnings(), Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-            warnings.simplefilter("ignore")
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
             if image.width * image.height > _MAX_PIXELS:
                 raise ImageRefusedError(f"has {image.width} x {image.height} pixels, which is too large")
             if max(image.size) > _LONGEST_SIDE:

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..graph.session import Session
 from ..ingestion.doctor import examine
 from ..runs.research import ResearchRequest
-from ..tools.cited_figures import figure_record
+from ..tools.figure_records import listed_figures
 from ..tools.paper_search import papers_by_summary, papers_by_text
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import require_words
@@ -80,8 +80,8 @@ class AgentLibrary:
 
     async def list_figures(self, given: FigureQuery, report: Report) -> ListedFigures:
         """The figures and tables of a paper; raises `UnknownPaperError`."""
-        figures = await asyncio.to_thread(self.session.library.figures, given.key)
-        return ListedFigures.model_validate({"key": given.key, "figures": [figure_record(item) for item in figures]})
+        figures = await asyncio.to_thread(listed_figures, self.session.library, given.key)
+        return ListedFigures.model_validate({"key": given.key, "figures": figures})
 
     async def research(self, given: ResearchBody, report: Report) -> ResearchAnswer:
         """Answer a question, or join or resume the run that does; reports each step."""

@@ -141,7 +141,8 @@ class FigureRecord(BaseModel):
     name: str
     caption: str = Field(description="The paper's words.")
     page: int | None
-    media_type: str | None = Field(description="That of its image; null without one.")
+    media_type: str = Field(description="That of its image; empty without one.")
+    no_image: str = Field(description="Why it has no image, if that is known.")
     width: int
     height: int
     description: str = Field(description="What a vision model says about it; never the paper's words.")

@@ -1,4 +1,4 @@
-"""Figures of papers as plain data, and the figures whose caption or rows a piece of evidence rests on."""
+"""The figures whose caption or rows a piece of evidence rests on."""
 
 from __future__ import annotations
 
@@ -7,23 +7,6 @@ from typing import Any
 
 from ..documents.figures import PaperFigure
 from ..stores.library import Library
-
-
-def figure_record(figure: PaperFigure) -> dict[str, Any]:
-    """A figure as the API and agents see it; the description is a model's, never the paper's words."""
-    return {
-        "number": figure.number,
-        "kind": figure.kind,
-        "label": figure.label,
-        "name": figure.name,
-        "caption": figure.caption,
-        "page": figure.page,
-        "media_type": figure.media_type if figure.image_hash else None,
-        "width": figure.width,
-        "height": figure.height,
-        "description": figure.description,
-        "described_by": figure.described_by,
-    }
 
 
 def cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) -> dict[str, PaperFigure]:

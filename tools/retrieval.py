@@ -20,6 +20,7 @@ from ..models.embeddings.protocol import Vector
 from ..models.embeddings.reranker import Reranker
 from ..roles.protocols import Candidate
 from ..stores.library import Library
+from .figure_records import figure_of
 from .paper_search import matching_sentence
 from .reranking import PairScorer, pool_of, reranked
 from .scope import Scope
@@ -174,6 +175,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
         chunk = hit.candidate.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
         said.setdefault(chunk.key, set()).add(sentences[-1])
+    figures = {key: library.catalog.figures.of(key) for key in said}
     return [
         {
             "chunk_id": hit.candidate.chunk.id,
@@ -185,6 +187,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
             "vector_score": round(hit.candidate.vector_score, 4),
+            "figure": figure_of(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
             "sentence": sentence,
             "text": hit.candidate.chunk.text,
             "described_figures": description_records(library.described.of([hit.candidate.chunk])),

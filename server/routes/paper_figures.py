@@ -10,7 +10,7 @@ from fastapi import Path as InPath
 
 from ...documents.figures import IMAGE_TYPES, PaperFigure, image_type
 from ...stores.library import Library
-from ...tools.cited_figures import figure_record
+from ...tools.figure_records import listed_figures
 from ..problems import ServerError
 from ..response_models import PaperFigures, problems
 from ..server_state import StateOf
@@ -26,8 +26,8 @@ _CACHED: Final = {"Cache-Control": "private, no-cache", "X-Content-Type-Options"
 @router.get("/{key:path}/figures", responses=problems(404))
 async def list_figures(key: str, state: StateOf) -> PaperFigures:
     """The figures and tables of a paper in reading order, with captions, and descriptions marked as their model's."""
-    figures = await asyncio.to_thread(state.session.library.figures, key)
-    return PaperFigures.model_validate({"key": key, "figures": [figure_record(figure) for figure in figures]})
+    figures = await asyncio.to_thread(listed_figures, state.session.library, key)
+    return PaperFigures.model_validate({"key": key, "figures": figures})
 
 
 @router.get(
