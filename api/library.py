@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from ..config import RetrievalMode, Settings, load_settings
 from ..database_url import home_of
 from ..errors import ConfigurationError
+from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session, create_session
 from ..ingestion.ingest import ingest as ingest_papers
 from ..key_trust import is_own
@@ -33,11 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "acontradictions",
+    "adescribe_figures",
     "afigures",
     "aingest",
     "aopen_library",
     "asearch",
     "contradictions",
+    "describe_figures",
     "figures",
     "ingest",
     "open_library",
@@ -222,6 +226,25 @@ async def afigures(library: Session, key: str, *, images: bool = False) -> list[
     return records
 
 
+@library_first
+async def adescribe_figures(
+    library: Session, papers: Sequence[str] | str = (), *, refresh: bool = False
+) -> dict[str, Any]:
+    """Have the configured vision model describe figures; returns the JSON of `papers describe --json`.
+
+    Args:
+        library: an open library.
+        papers: keys, all papers if omitted.
+        refresh: also figures that have a description, by another model or prompt.
+
+    Raises `ConfigurationError` without a vision model, `InputError` for an unknown key, and `PausedError`; finished
+    descriptions are kept, and repeating the call continues.
+    """
+    require_writable(library)
+    run = f"describe-{secrets.token_hex(6)}"
+    return (await describe_papers(library, run, one_or_more(papers) or None, refresh=refresh)).as_dict()
+
+
 def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
     """First and last year; raises `ArgumentError` for anything else."""
     if years is not None and not (
@@ -259,3 +282,4 @@ ingest = library_first(blocking(aingest))
 search = library_first(blocking(asearch))
 contradictions = library_first(blocking(acontradictions))
 figures = library_first(blocking(afigures))
+describe_figures = library_first(blocking(adescribe_figures))

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from citeloom.documents.figures import PaperFigure
 from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.integration.commands.conftest import Citeloom
+from tests.support.cli_process import finish, start
 from tests.support.illustrated_home import colour_of, illustrate_home
 from tests.support.openai_server import FakeOpenAI, Status
-from tests.support.vision_answers import FakeVision
+from tests.support.vision_answers import FakeVision, png
 
 KEY = "obrien2019seeds"
 CAPTIONS = tuple(f"Figure {number}: Panel {number}." for number in range(1, 7))
+PAPER = """# Looms
+
+## Abstract
+
+We weave. Looms hold threads under tension, and weights keep the warp straight while the weaver works.
+
+## Methods
+
+Cloth was woven on a wooden frame by one person over several weeks of work in a heated room.
+
+![Figure 1: The frame, a loom with warp weights.](loom.png)
+
+The cloth was measured after it had rested for a day.
+"""
 SAID = "A purple zeppelin hovers above three sand dunes."
 
 
@@ -188,3 +206,87 @@ def test_a_server_that_breaks_the_protocol_changes_nothing(
     done = citeloom("papers", "describe", "--home", illustrated, MAX_RETRIES="0", MAX_CONCURRENCY="1", **settings(eye))
     assert done.code in (2, 3) and "Traceback" not in done.err
     assert not any(described(illustrated))
+
+
+def test_a_kill_pays_no_answer_twice(
+    citeloom: Citeloom, illustrated: Path, eye: FakeOpenAI, vision: FakeVision, tmp_path: Path
+) -> None:
+    arguments = ("papers", "describe", "--home", illustrated)
+    victim: list[subprocess.Popen[str]] = []
+
+    def kills_at_the_fourth(body: dict[str, object]) -> object:
+        if eye.calls() == 4:
+            victim[0].kill()
+        return vision(body)
+
+    eye.behaviour = kills_at_the_fourth  # type: ignore[assignment]
+    one_by_one = {**settings(eye), "MAX_CONCURRENCY": "1"}
+    victim.append(start(*arguments, cwd=tmp_path, settings=one_by_one))
+    assert finish(victim[0]).code == -signal.SIGKILL
+    kept = sum(map(bool, described(illustrated)))
+    assert kept in (2, 3)  # the third answer may be committed but not stored yet
+    done = citeloom(*arguments, "--json", **one_by_one)
+    assert done.json["described"] == 6 - kept
+    assert all(described(illustrated))
+    assert eye.calls() == 7  # the fourth was lost, and asked again
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A paper with a figure beside it."""
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    (papers / "loom.png").write_bytes(png(colour_of(1)))
+    (papers / "loom2020.md").write_text(PAPER, encoding="utf-8")
+    return papers
+
+
+def figure_of(home: Path) -> PaperFigure:
+    library = Library.open(Home(home), LocalEmbedding())
+    try:
+        (figure,) = library.figures("loom2020")
+        return figure
+    finally:
+        library.close()
+
+
+def test_an_ingest_describes_the_figures_of_new_papers(
+    citeloom: Citeloom, folder: Path, eye: FakeOpenAI, vision: FakeVision, tmp_path: Path
+) -> None:
+    vision.usual = SAID
+    home = tmp_path / "new"
+    asked = ("search", "zeppelin above dunes", "--home", home, "--json", "--limit", "1")
+    done = citeloom("ingest", folder, "--home", home, "--no-describe", **settings(eye))
+    assert (done.code, eye.calls(), figure_of(home).description) == (0, 0, "")
+    assert citeloom(*asked).json[0]["described_figures"] == []
+    assert citeloom("papers", "describe", "--home", home, **settings(eye)).code == 0
+    (hit,) = citeloom(*asked).json
+    assert "a loom with warp weights" in hit["text"] and "zeppelin" not in hit["text"]
+    assert hit["described_figures"][0]["description"] == SAID
+    assert f"as see-1 describes it: {SAID}" in " ".join(citeloom(*asked[:-3]).out.replace("│", " ").split())
+    (folder / "loom2020.md").write_text(PAPER.replace("We weave.", "We weave linen."), encoding="utf-8")
+    again = citeloom("ingest", folder, "--home", home, "--json", **settings(eye))
+    assert again.json["papers_updated"] == 1
+    assert again.json["figures"] == {"described": 0, "already_described": 1, "refused": []}
+    assert eye.calls() == 1
+    assert citeloom(*asked).json[0]["described_figures"][0]["description"] == SAID
+    assert "1 of 1 image described" in citeloom("doctor", "--home", home).out
+
+
+def test_a_failing_vision_model_loses_no_paper(
+    citeloom: Citeloom, folder: Path, eye: FakeOpenAI, tmp_path: Path
+) -> None:
+    eye.behaviour = lambda _: Status(401, "wrong key")
+    done = citeloom("ingest", folder, "--home", tmp_path / "new", **settings(eye))
+    assert done.code == 4
+    assert "1 paper added" in done.out and "papers describe" in done.err and "wrong key" in done.err
+    listed = citeloom("papers", "list", "--home", tmp_path / "new", "--json").json
+    assert [paper["key"] for paper in listed] == ["loom2020"]
+
+
+def test_an_ingest_pauses_when_its_budget_ends_at_a_figure(
+    citeloom: Citeloom, folder: Path, eye: FakeOpenAI, tmp_path: Path
+) -> None:
+    done = citeloom("ingest", folder, "--home", tmp_path / "new", "--max-tokens", "1000", **settings(eye))
+    assert (done.code, eye.calls()) == (3, 0)
+    assert "1 paper added" in done.out
