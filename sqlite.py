@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from .errors import InputError
 
-_REMEDY = "Move it away: the list of runs and conversations starts empty, and paid answers stay in the journal."
+REGISTER_REMEDY: Final = (
+    "Move it away: the list of runs and conversations starts empty, and paid answers stay in the journal."
+)
 _LATEST = 1e11  # seconds, about the year 5100
 
 
@@ -28,7 +30,7 @@ class RegisterFile:
     `remedy` says what to do when the file is damaged.
     """
 
-    def __init__(self, path: Path, schema: str, remedy: str = _REMEDY) -> None:
+    def __init__(self, path: Path, schema: str, remedy: str = REGISTER_REMEDY) -> None:
         self._path = path
         self._remedy = remedy
         with self.connection() as connection:
@@ -53,7 +55,9 @@ class RegisterFile:
         bad = [name for name in moments if not (isinstance(row[name], float) and 0 <= row[name] < _LATEST)]
         bad += [name for name in texts if not isinstance(row[name], str)]
         if bad:
-            raise DamagedFileError(f"{self._path}: {bad[0]} of {row['thread_id']!r} cannot be read.", help=_REMEDY)
+            raise DamagedFileError(
+                f"{self._path}: {bad[0]} of {row['thread_id']!r} cannot be read.", help=REGISTER_REMEDY
+            )
 
     def parsed(self, row: sqlite3.Row, name: str) -> dict[str, Any]:
         """The JSON object in a column; raises `DamagedFileError`."""
@@ -62,7 +66,9 @@ class RegisterFile:
         except (ValueError, TypeError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise DamagedFileError(f"{self._path}: {name} of {row['thread_id']!r} is not a JSON object.", help=_REMEDY)
+            raise DamagedFileError(
+                f"{self._path}: {name} of {row['thread_id']!r} is not a JSON object.", help=REGISTER_REMEDY
+            )
         return value
 
 

@@ -15,7 +15,6 @@ from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session, create_session
 from ..ingestion.ingest import ingest as ingest_papers
 from ..key_trust import is_own
-from ..runs.contradictions import ContradictionRequest, find_contradictions
 from ..stores.home import find_home
 from ..stores.local.read_only_copy import readable_home
 from ..tools.figure_records import listed_figures
@@ -204,6 +203,8 @@ async def acontradictions(
     """
     at_least_one("pairs", pairs)
     require_writable(library)
+    from ..runs.contradictions import ContradictionRequest, find_contradictions
+
     return await find_contradictions(ContradictionRequest(topic.strip(), one_or_more(papers), pairs), library)
 
 

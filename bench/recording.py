@@ -15,7 +15,7 @@ from citeloom.documents.windows import Window
 from citeloom.graph.research_graph import build_research_graph
 from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_answer_sources import present_fresh
-from citeloom.roles.extractive import extractive_roles
+from citeloom.roles.extractive.factory import extractive_roles
 from citeloom.roles.inputs import AnswerBrief
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import AnswerWriter, EvidenceReader, NeedsPlanner, Roles

@@ -70,7 +70,6 @@ def add(
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
     settings, found = resolve(home)
-    found.require_folder("'add'")
     asked = _parsed(identifiers)
     records = run_async(_add(settings, asked, found, bib, download, anyway=anyway, offline=offline))
     if as_json:
@@ -111,13 +110,16 @@ async def _add(
     from ..metadata.adding import KnownPapers, bibs_in_use
     from ..metadata.citation_keys import KeyPattern
     from ..metadata.services import hosts_asked, open_services
-    from ..stores.local.lock import run_lock
+    from ..stores.backends import backend_of
 
     pattern = KeyPattern(settings.citation_key)
     records: list[dict[str, Any]] = []
     with command_session(settings, home) as session:
         # Keys are chosen by what is there, so two processes must not add at once.
-        async with run_lock(session.home, "add", lambda _: notice("Another process is adding papers; waiting for it.")):
+        adding = backend_of(session.home).run_lock(
+            "add", lambda _: notice("Another process is adding papers; waiting for it.")
+        )
+        async with adding:
             bibs = await asyncio.to_thread(bibs_in_use, session.home, bib)
             papers = await asyncio.to_thread(session.library.papers)
             known = await asyncio.to_thread(KnownPapers.of, papers, session.metadata, bibs)

@@ -60,7 +60,6 @@ def enrich_papers(
     Example: citeloom papers enrich smith2024quantum
     """
     settings, found = resolve(home)
-    found.require_folder("'papers enrich'")
     with command_session(settings, found, create=False) as session:
         papers = [session.library.paper(key) for key in dict.fromkeys(keys or ())] or session.library.papers()
         record = run_async(_enriched(settings, session, papers, offline=offline, refresh=refresh, shows=not as_json))

@@ -31,30 +31,48 @@ def copy(
     to: Annotated[
         str, typer.Option("--to", help="The other home: a folder, or a postgresql:// address.", show_default=False)
     ],
+    papers_only: Annotated[
+        bool, typer.Option("--papers-only", help="Leave runs, conversations, the journal and metadata where they are.")
+    ] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Copy all papers to another home, without embedding anything again.
+    """Copy a home to another one, without embedding a text or paying for an answer again.
 
-    An interrupted copy continues when the command is given again. Runs,
-    conversations, the journal and what services said of papers stay where they are.
+    Papers, runs with their edits and checkpoints, conversations, the journal
+    and what services said of papers are copied, and compared at the end; the
+    papers' own files stay where they are. An interrupted copy continues when
+    the command is given again. A home that holds anything else is refused.
     """
     from ..database_url import home_of
     from ..errors import InputError
+    from ..ingestion.home_copy import copy_home
     from ..ingestion.library_copy import copy_library
     from ..stores.home import find_home
     from ..stores.library import Library
+    from ..stores.local.read_only_copy import readable_home
 
     settings, found = resolve(home)
     other = find_home(home_of(to))
     if other.address == found.address:
         raise InputError(f"{found.name}: is the home itself.", help="Give another one as --to.")
-    with command_session(settings, found, create=False, reading=True) as session:
-        embedding = session.library.embedding
-        with closing(Library.open(other, embedding, on_notice=notice)) as target:
-            report = run_async(copy_library(session.library, target, lambda key: notice(f"  copied {key}")))
+    found.require_library()
+    readable = readable_home(found, notice, library=True, records=not papers_only)
+    records: dict[str, int] = {}
+    with command_session(settings, readable, create=False, reading=True) as session:
+        source = session.library
+        with closing(Library.open(other, source.embedding, on_notice=notice)) as target:
+            if papers_only:
+                report = run_async(copy_library(source, target, lambda key: notice(f"  copied {key}")))
+            else:
+                copied = run_async(copy_home(source, target, lambda line: notice(f"  {line}")))
+                report, records = copied.papers, copied.records | {"checkpoints": copied.checkpoints}
     if as_json:
-        result_json(asdict(report) | {"to": str(other.name)})
+        result_json(asdict(report) | {"to": str(other.name), "records": records})
         return
     held = f"{counted(report.copied, 'paper')} copied, {report.present} there already"
     result(f"{held}; {counted(report.chunks, 'chunk')} compared, version {report.version}.")
+    if records:
+        shown = (("runs", "run"), ("conversations", "conversation"), ("answers", "cached answer"))
+        counts = ", ".join(counted(records[name], word) for name, word in shown)
+        result(f"{counts} and {counted(records['checkpoints'], 'checkpoint')} there and compared.")

@@ -88,19 +88,19 @@ def _cells(record: dict[str, Any]) -> list[str]:
 def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show the size, age, models and reuse of cached answers."""
     from ..models.journal.maintenance import survey
+    from ..stores.backends import backend_of
 
     named = resolve(home)[1]
-    named.require_folder("'journal stats'")
-    found = records_of(named)
-    kept = survey(found.journal)
+    kept = survey(backend_of(records_of(named)).journal_database())
     if as_json:
         result_json(asdict(kept))
         return
+    place = str(named.journal_name)
     if not kept.answers and not kept.made:
-        result(f"{one_line(str(named.journal))}: empty. Every answer of a chat or embedding model will be kept there.")
+        result(f"{one_line(place)}: empty. Every answer of a chat or embedding model will be kept there.")
         return
     since = "" if kept.oldest is None else f", the oldest of {datetime.fromtimestamp(kept.oldest):%Y-%m-%d %H:%M}"
-    result(f"{one_line(str(named.journal))}: {_megabytes(kept.file_bytes)}, {counted(kept.answers, 'answer')}{since}")
+    result(f"{one_line(place)}: {_megabytes(kept.file_bytes)}, {counted(kept.answers, 'answer')}{since}")
     result(f"Calls made: {kept.made}. Answers reused: {kept.reused}. Rejected, never reused: {kept.rejected}.")
     table(
         "Cached answers",
@@ -133,15 +133,14 @@ def prune(
     from ..stores.backends import backend_of
 
     _, found = resolve(home)
-    found.require_folder("'journal prune'")
     if older_than is None and not rejected:
         raise InputError("No answers were selected to prune.", help="Give --older-than DAYS, --rejected, or both.")
     found.require_library()
     found.prepare()
-    unfinished = [run.thread_id for run in backend_of(found).runs().all() if run.status != "finished"]
-    pruned = prune_answers(
-        found.journal, Selection(older_than, rejected, embeddings), keep_of_runs=unfinished, dry_run=dry_run
-    )
+    backend = backend_of(found)
+    unfinished = [run.thread_id for run in backend.runs().all() if run.status != "finished"]
+    chosen = Selection(older_than, rejected, embeddings)
+    pruned = prune_answers(backend.journal_database(), chosen, keep_of_runs=unfinished, dry_run=dry_run)
     if as_json:
         result_json(asdict(pruned))
         return

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 from ..documents.figures import PaperFigure
 from ..errors import CiteloomError, ConfigurationError
 from ..ingestion.describing import DescribeReport, FigureRefusedError, describe_figures
 from ..ingestion.events import Described
 from ..models.http.user_errors import is_refused_content
-from ..roles.chat import FigureDescriber
 from .session import Session
+
+if TYPE_CHECKING:
+    from ..roles.chat.figure_describer import FigureDescriber
 
 
 async def describe_papers(
@@ -55,6 +58,7 @@ async def describe_papers(
 
 def _describer(session: Session, run: str) -> FigureDescriber:
     from ..models.factory import chat_caller
+    from ..roles.chat.figure_describer import FigureDescriber
 
     settings = session.settings
     budget, scope = session.budget(run), session.scope(run)

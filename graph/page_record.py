@@ -17,7 +17,7 @@ from ..citations import (
     trace_numbers,
 )
 from ..citations import render as render_text
-from ..citations.checks.findings import OF_SENTENCES
+from ..citations.checks.findings import OF_SENTENCES, for_reader
 from ..citations.checks.injection_flags import Flag
 from ..citations.checks.number_tracing import NumberTrace
 from ..citations.csl_styles import style_file
@@ -107,6 +107,7 @@ def page_record(
     paper leaves the library; other formats are made from `manuscript`, and `report` is what the evidence report shows
     besides the record. `notice` is one line on how the text was written, if not that of the session.
     """
+    page = replace(page, final=_with_readers_messages(page.final))
     final, shown, settings = page.final, page.shown, session.settings
     coverage = coverage_of(own_queries(final.state), final.text, final.sources, final.verdicts)
     tried = coverage_warnings(*tried_of(coverage))
@@ -132,6 +133,22 @@ def page_record(
             "notice": document.notice,
         },
     }
+
+
+def _with_readers_messages(final: FinishedText) -> FinishedText:
+    """The text with messages that name papers where those for the writer have markers."""
+    evidence = {source.evidence.id: source.evidence for source in final.sources}
+
+    def renamed(findings: Sequence[Finding]) -> list[Finding]:
+        return [replace(finding, message=for_reader(finding.message, evidence)) for finding in findings]
+
+    return replace(
+        final,
+        replaced=renamed(final.replaced),
+        repeated=renamed(final.repeated),
+        left=renamed(final.left),
+        out=[replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in final.out],
+    )
 
 
 def _document(

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Final, TypeVar
-
-from langgraph.runtime import Runtime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..documents import Paper
 from ..models.context_size import Room
 from ..models.http.failures import EndpointLostError, EndpointRefusedError
 from ..tools import EvidenceLimits
 from .session import Session
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
 
 T = TypeVar("T")
 

@@ -7,21 +7,17 @@ uses the process's shared session, opened on first use with the settings of its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
-from langgraph.runtime import Runtime
-
 from ..config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
-from ..documents import Chunk, Paper
+from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..models.chat_caller import ChatCaller
 from ..models.context_registry import Contexts
 from ..models.embeddings.protocol import EmbeddingModel
 from ..models.journal.billing_context import bill_to
@@ -30,21 +26,20 @@ from ..models.journal.journal import Journal
 from ..models.journal.pricing import total_cost
 from ..models.journal.records import RunScope, Usage
 from ..prompts import PromptLibrary
-from ..roles.chat import chat_roles
-from ..roles.chat.prompt_passages import show_passages
-from ..roles.extractive import ANSWER_NOTICE, extractive_roles
 from ..roles.inputs import Brief
-from ..roles.protocols import AnswerRoles, Roles
+from ..roles.notices import ANSWER_NOTICE, NOTICE
+from ..roles.protocols import Roles
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
-from ..stores.local.metadata_store import MetadataStore
 from ..stores.local.read_only_copy import discard_copy
-from ..tools import TOOL_SPECS, EvidenceLimits
+from ..stores.metadata_store import MetadataStore
+from ..tools import EvidenceLimits
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
+    from langgraph.runtime import Runtime
 
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
 LATEST_RUNS = 16
@@ -126,7 +121,7 @@ class Session:
     @property
     def notice(self) -> str:
         """One line about the limits of the extractive mode; empty when chat models write."""
-        return extractive_roles(self.library.embedding, summary_words=60).notice if self.extractive else ""
+        return NOTICE if self.extractive else ""
 
     @property
     def answer_notice(self) -> str:
@@ -149,10 +144,10 @@ class Session:
         """The same session with these settings in place of its own."""
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
 
-    @cached_property
+    @property
     def metadata(self) -> MetadataStore:
         """What services said of the papers, with retractions and corrections."""
-        return MetadataStore(self.home.metadata)
+        return self.library.metadata
 
     def retracted(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """The retracted ones among these papers with what is known of them, by key; blocks."""
@@ -163,7 +158,7 @@ class Session:
         """The papers with what services know and their entries lack, for references; blocks."""
         from ..metadata.completed_entries import completed_papers
 
-        return completed_papers(self.metadata, papers) if self.home.metadata.is_file() else list(papers)
+        return completed_papers(self.metadata, papers) if not self.metadata.is_empty() else list(papers)
 
     @property
     def closed(self) -> bool:
@@ -241,10 +236,12 @@ class Session:
         """The roles of a run; those without a chat model are extractive."""
         if (cached := self._roles.get(run_id)) is not None:
             return cached
+        from .session_roles import make_roles  # with the chat models' packages, which most commands do without
+
         scope = self.scope(run_id)
         self.contexts.retain(self._scopes)
         sizes = await self.contexts.sizes(run_id)
-        roles = await asyncio.to_thread(self._make_roles, scope, sizes)
+        roles = await asyncio.to_thread(make_roles, self, scope, sizes)
         self._roles[run_id] = roles
         while len(self._roles) > LATEST_RUNS:
             self._roles.pop(next(iter(self._roles)))
@@ -254,57 +251,6 @@ class Session:
         """Store with a run the context sizes it has learned, and rebuild its roles accordingly."""
         await self.contexts.keep(run_id)
         self._roles.pop(run_id, None)
-
-    def show_passages(self, lead: str, chunks: list[Chunk]) -> str:
-        """Passages as a model reads them: fenced, and separated from instructions; with descriptions of figures."""
-        return show_passages(lead, chunks, self.library.described.of(chunks))
-
-    def _make_roles(self, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
-        bare = extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
-        missing = self.extractive
-        if len(missing) == len(ROLE_NAMES):
-            return bare
-        budget = self.budget(scope.run_id)
-        callers = {name: self._caller(name, scope, budget) for name in ROLE_NAMES if name not in missing}
-        some = next(iter(callers.values()))
-        chat = chat_roles(
-            {name: callers.get(name, some) for name in ROLE_NAMES},
-            self.prompts,
-            bare.needs,
-            summary_words=self.settings.summary_words,
-            tool_specs=TOOL_SPECS,
-            max_output_tokens=self.settings.max_output_tokens,
-            sizes=sizes,
-        )
-
-        def pick(name: RoleName, attribute: str) -> Any:
-            return getattr(bare if name in missing else chat, attribute)
-
-        return Roles(
-            needs=pick("agent", "needs"),
-            reader=pick("reader", "reader"),
-            planner=pick("agent", "planner"),
-            writer=pick("writer", "writer"),
-            judge=pick("judge", "judge"),
-            summarizer=pick("summarizer", "summarizer"),
-            answering=AnswerRoles(
-                reader=(bare if "reader" in missing else chat).answering.reader,
-                planner=(bare if "agent" in missing else chat).answering.planner,
-                writer=(bare if "writer" in missing else chat).answering.writer,
-                rewriter=(bare if "agent" in missing else chat).answering.rewriter,
-            ),
-            notice=self.notice,
-            comparer=pick("judge", "comparer"),
-        )
-
-    def _caller(self, role: RoleName, scope: RunScope, budget: Budget) -> ChatCaller:
-        from ..models.factory import caller_for, chat_caller
-
-        context = self.contexts.of(scope.run_id, role)
-        if self.chat_model is not None:
-            given = self.chat_model
-            return caller_for(given, self.settings, journal=self.journal, scope=scope, budget=budget, context=context)
-        return chat_caller(self.settings, role, journal=self.journal, scope=scope, budget=budget, context=context)
 
 
 @contextmanager
@@ -362,7 +308,6 @@ def _import_retractions(session: Session, file: Path, on_notice: Callable[[str],
     from ..metadata.retraction_watch import import_retraction_watch
 
     try:
-        session.home.require_folder("CITELOOM_RETRACTION_WATCH")
         import_retraction_watch(session.metadata, file.expanduser(), on_notice)
     except InputError as error:
         if on_notice is not None:
@@ -371,11 +316,12 @@ def _import_retractions(session: Session, file: Path, on_notice: Callable[[str],
 
 def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:
     """The embedding model given as an object, or else the one that the settings name."""
-    from ..models.embeddings.local import LocalEmbedding
+    if embeddings is None and settings.embedding_model == LOCAL_EMBEDDING:
+        from ..models.embeddings.local import LocalEmbedding
+
+        return LocalEmbedding()
     from ..models.embeddings.remote import embedding_for, endpoint_embedding
 
     if embeddings is not None:
         return embedding_for(embeddings, settings, journal=journal, scope=_EMBEDDING_SCOPE)
-    if settings.embedding_model == LOCAL_EMBEDDING:
-        return LocalEmbedding()
     return endpoint_embedding(settings, journal=journal, scope=_EMBEDDING_SCOPE)

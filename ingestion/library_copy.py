@@ -47,13 +47,18 @@ async def copy_library(
         return await to_end(_copy, source, target, on_paper)
 
 
-def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> CopyReport:
-    version, records = source.version(), source.records()
-    if foreign := sorted(target.records().keys() - records.keys()):
+def require_no_foreign_papers(source: Library, target: Library) -> None:
+    """Raise `CopyError` if the target holds papers that the source does not."""
+    if foreign := sorted(target.records().keys() - source.records().keys()):
         raise CopyError(
             f"{target.home.name}: holds papers that {source.home.name} does not: {some(foreign)}.",
             help="Copy into an empty home.",
         )
+
+
+def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> CopyReport:
+    version, records = source.version(), source.records()
+    require_no_foreign_papers(source, target)
     target.finish_staged()
     embedding = source.catalog.meta("embedding")
     if embedding is not None:

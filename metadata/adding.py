@@ -17,7 +17,7 @@ from ..documents.identifiers import ARXIV_PREFIX, Identifier
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..stores.home import Home
-from ..stores.local.metadata_store import MetadataStore
+from ..stores.metadata_store import MetadataStore
 from .bib_entry import append_entries, bib_entry, bib_of, write_durably
 from .citation_keys import KeyFields, KeyPattern
 from .enriching import NOT_OF_THE_REGISTRAR, REGISTRARS, keep_said

@@ -14,7 +14,7 @@ from ..documents import Paper
 from ..documents.bibliography import parse_bibliography
 from ..documents.bibtex import as_latex
 from ..errors import InputError
-from ..stores.local.metadata_store import MetadataStore
+from ..stores.metadata_store import MetadataStore
 from .bib_entry import PAGES
 from .enriching import StoredMetadata, stored_metadata
 

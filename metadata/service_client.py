@@ -26,8 +26,8 @@ from ..models.http.failures import (
 )
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
 from ..models.http.retry import CallFailedError, Limiter
-from ..stores.local.metadata_store import MetadataStore
 from ..stores.metadata_records import Answer
+from ..stores.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
     import httpx

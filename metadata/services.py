@@ -17,7 +17,7 @@ from ..errors import ConfigurationError
 from ..key_trust import host_of
 from ..models.http.clock import Clock, SystemClock
 from ..program import NAME
-from ..stores.local.metadata_store import MetadataStore
+from ..stores.metadata_store import MetadataStore
 from .crossref import NAME as CROSSREF
 from .crossref import crossref_candidates, crossref_notices, crossref_work
 from .datacite import NAME as DATACITE
@@ -155,7 +155,7 @@ async def open_services(
 
 def service_address(settings: Settings, service: MetadataService) -> ServiceAddress:
     """Address, key and manners for a service; raises `ConfigurationError` for a key that may not be sent there."""
-    from ..models.factory import check_url
+    from ..models.http.endpoint_address import check_url
 
     url, key, mailto = settings.service_endpoint(service)
     setting = f"{service}_base_url"

@@ -23,7 +23,7 @@ from ..models.journal.journal import Journal
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.home_protocols import Checkpoints, Runs
-from ..stores.run_records import RunRecord
+from ..stores.run_records import NewRun, RunRecord
 from .provenance import provenance
 from .publication_notices import with_notices
 from .result_record import StoredRecord, stored
@@ -92,13 +92,15 @@ def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: 
             "are reused from the journal."
         )
     return register.begin(
-        thread_id=mark if latest is None else f"{mark}-{secrets.token_hex(6)}",
-        fingerprint=mark,
-        section=request.kind,
-        title=request.title,
-        request={"question": question, "key_marks": session.key_marks(), **request.kept(session)},
-        library_version=version,
-        fresh=request.fresh,
+        NewRun(
+            thread_id=mark if latest is None else f"{mark}-{secrets.token_hex(6)}",
+            fingerprint=mark,
+            section=request.kind,
+            title=request.title,
+            request={"question": question, "key_marks": session.key_marks(), **request.kept(session)},
+            library_version=version,
+            fresh=request.fresh,
+        )
     )
 
 
@@ -225,7 +227,7 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
         raise RunUnderWayError(f"Run {run.thread_id} is in progress in another process.")
     async with backend.run_lock(run.thread_id), backend.open_checkpoints() as saver:
         with await asyncio.to_thread(backend.open_journal) as journal:
-            await asyncio.to_thread(backend.forget_edits, run.thread_id)
+            await asyncio.to_thread(backend.edited_sentences().forget, run.thread_id)
             await _forget(run, journal, register, saver)
     return run
 

@@ -12,7 +12,6 @@ from ..ingestion.doctor import Level, Problem
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
-from ..stores.local.metadata_store import MetadataStore
 from .result_record import StoredRecord, stored
 
 _TOPIC: Final = "retractions"
@@ -82,13 +81,13 @@ def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[
 
     Of several runs of the same request only the latest counts. If citing is `allowed`, such a text is no problem.
     """
-    store = MetadataStore(home.metadata)
+    store = library.metadata
     found = [
         Problem("notice", _TOPIC, f"{key}: {status.retraction_line()}", "It is read, but cited only if you allow it.")
         for key, status in sorted(store.statuses(library.papers()).items())
         if status.retracted
     ]
-    if not home.metadata.is_file() or not home.runs.is_file():
+    if store.is_empty():
         return found
     level: Level = "notice" if allowed else "problem"
     for name, remedy, record in _finished(home):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict, cast
 
-from ..citations.checks.findings import FindingRecord
 from ..citations.html_escaping import inert_record
 from ..config import CitationStyle
 from ..experiment import SectionKind
-from ..graph.answer_record import Outcome
-from ..graph.completeness import Coverage
+
+if TYPE_CHECKING:
+    from ..citations.checks.findings import FindingRecord
+    from ..graph.answer_record import Outcome
+    from ..graph.completeness import Coverage
 
 # What only the register keeps: the contents of the other files.
 _FILE_CONTENTS: Final = frozenset({"markdown", "bibliography", "report", "manuscript", "with_markers", "numbering"})

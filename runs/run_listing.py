@@ -8,7 +8,6 @@ from typing import Any
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_records import RunRecord
-from .execution import state_values
 from .output_files import public_record
 from .result_record import stored
 
@@ -37,6 +36,8 @@ def run_summary(run: RunRecord, home: Home) -> dict[str, Any]:
 
 async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
+    from .execution import state_values  # with LangGraph, which lists do without
+
     register = await asyncio.to_thread(backend_of(home).runs)
     run = await asyncio.to_thread(register.get, run_id)
     summary = await asyncio.to_thread(run_summary, run, home)

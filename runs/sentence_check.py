@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ..citations import Citation, Finding, Rendered, check_draft, trace_numbers
 from ..citations import render as render_text
+from ..citations.checks.findings import for_reader
 from ..citations.checks.foreign_citations import NEEDED
 from ..citations.checks.support_findings import BY_SEARCHES, cited_claims, pairs_of_absence, support_findings
 from ..citations.html_escaping import inert
@@ -25,7 +26,6 @@ from ..roles.inputs import Source
 from ..roles.protocols import Draft
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.local.edited_sentences import EditedSentences
 from ..stores.run_records import EditedSentence
 from .editable_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
 from .result_record import StoredRecord
@@ -73,14 +73,9 @@ class _Checked:
 
 def load_editable(home: Home, run_id: str) -> EditableText:
     """The text of a finished run with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
-    edits = _edits_in(home)
-    run = backend_of(home).runs().get(run_id)
-    return editable_text(run, edits.of(run.thread_id))
-
-
-def _edits_in(home: Home) -> EditedSentences:
-    home.require_folder("Editing of sentences")
-    return EditedSentences(home.runs)
+    backend = backend_of(home)
+    run = backend.runs().get(run_id)
+    return editable_text(run, backend.edited_sentences().of(run.thread_id))
 
 
 def sentence_records(text: EditableText) -> list[dict[str, Any]]:
@@ -118,14 +113,15 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
     text.section_at(position)
     checked = {} if check is None else {**check.as_dict(), "verdicts": check.verdicts}
     edit = EditedSentence(position, _plain(words), checked)
-    _edits_in(home).keep(text.run.thread_id, edit)
+    backend_of(home).edited_sentences().keep(text.run.thread_id, edit)
     return edit
 
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
     """Return to the stored sentence; blocks. Raises `NotEditableError` if it was not edited."""
-    run = backend_of(home).runs().get(run_id)
-    if not _edits_in(home).withdraw(run.thread_id, position):
+    backend = backend_of(home)
+    run = backend.runs().get(run_id)
+    if not backend.edited_sentences().withdraw(run.thread_id, position):
         raise NotEditableError(f"The sentence at {position} was not edited.")
 
 
@@ -186,7 +182,7 @@ def _result(
         verdict=_worst([citation.verdict for citation in citations]),
         ok=not any(finding.severity != "note" for finding in found),
         citations=[citation.as_dict() for citation in citations],
-        findings=[_finding(finding, shown, start, end) for finding in found],
+        findings=[_finding(finding, seen.sources, shown, start, end) for finding in found],
         numbers=numbers,
         warnings=lost,
         usage=usage,
@@ -207,10 +203,11 @@ def _citations_between(shown: Rendered, start: int, end: int) -> list[Citation]:
     return found
 
 
-def _finding(finding: Finding, shown: Rendered, start: int, end: int) -> dict[str, Any]:
+def _finding(finding: Finding, sources: Sequence[Source], shown: Rendered, start: int, end: int) -> dict[str, Any]:
+    message = for_reader(finding.message, {source.evidence.id: source.evidence for source in sources})
     first, last = shown.span(*finding.span) if finding.span else (start, end)
     place = {"start": max(first, start) - start, "end": min(last, end) - start}
-    return {**finding.as_dict(), "message": inert(finding.message), **place}
+    return {**finding.as_dict(), "message": inert(message), **place}
 
 
 def _worst(labels: Sequence[str]) -> str:

@@ -38,6 +38,11 @@ class Home:
         return self.runs
 
     @property
+    def journal_name(self) -> HomeAddress:
+        """The journal, as messages name it."""
+        return self.journal
+
+    @property
     def chroma(self) -> Path:
         """Folder of the vector store."""
         return self.root / "chroma"

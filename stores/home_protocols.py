@@ -12,24 +12,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..models.journal.journal import Journal
-from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, RunRecord, RunStatus
+from ..models.journal.journal_database import JournalDatabase
+from .edited_sentences import EditedSentences
+from .home_tables import HomeRecords
+from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, NewRun, RunRecord, RunStatus
 from .store_protocols import LibraryStores, PaperCatalog
 
 
 class Runs(Protocol):
     """The register of runs; blocking and thread-safe."""
 
-    def begin(
-        self,
-        *,
-        thread_id: str,
-        fingerprint: str,
-        section: str,
-        title: str,
-        request: dict[str, Any],
-        library_version: str,
-        fresh: bool,
-    ) -> RunRecord:
+    def begin(self, run: NewRun) -> RunRecord:
         """Register a run, or return the existing one with this id."""
         ...
 
@@ -155,12 +148,16 @@ class Backend(Protocol):
         """Open the journal, creating it if it is missing; raises `JournalError`."""
         ...
 
+    def journal_database(self) -> JournalDatabase:
+        """The database of the journal, for its statistics and for pruning."""
+        ...
+
     def runs(self) -> Runs:
         """The register of runs."""
         ...
 
-    def forget_edits(self, thread_id: str) -> None:
-        """Delete the sentences that the user edited in a run."""
+    def edited_sentences(self) -> EditedSentences:
+        """The sentences that the user edited in finished runs."""
         ...
 
     def conversations(self) -> Conversations:
@@ -173,6 +170,10 @@ class Backend(Protocol):
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         """Open the checkpoints; raises `DamagedFileError`, now or on a later read, for what cannot be read."""
+        ...
+
+    def records(self) -> HomeRecords:
+        """The rows of all tables, for a copy of the home."""
         ...
 
     def writer_lock(self) -> LibraryLock:

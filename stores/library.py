@@ -39,6 +39,7 @@ class Library:
         self.catalog = stores.catalog
         self.store = stores.vectors
         self.fulltext = stores.words
+        self.metadata = stores.metadata
         self._nearest = stores.search_of(self)
         self.described = DescribedFigures(self)
         self._lock = threading.RLock()

@@ -18,6 +18,19 @@ class UnknownRunError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run that begins; `request` holds everything needed to repeat it."""
+
+    thread_id: str
+    fingerprint: str
+    section: str
+    title: str
+    request: dict[str, Any]
+    library_version: str
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """One run of a section; `request` holds everything needed to repeat it."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..documents import Category, Chunk, Section
 from ..documents.figures import PaperFigure
 from ..models.embeddings.protocol import Vector
+from .metadata_store import MetadataStore
 from .paper_change import Change, ChunkRow, PaperRecord
 from .search_records import NearPaper, Scored, StoredChunk, TextScope
 
@@ -246,6 +247,11 @@ class LibraryStores(Protocol):
 
     @property
     def words(self) -> WordIndex: ...
+
+    @property
+    def metadata(self) -> MetadataStore:
+        """What services said of the papers."""
+        ...
 
     def search_of(self, library: Library) -> VectorSearch:
         """The vector search over a library."""

@@ -9,7 +9,6 @@ from typing import Any
 from ..documents import Paper
 from ..metadata.enriching import stored_metadata
 from ..stores.library import Library
-from ..stores.local.metadata_store import MetadataStore
 from .context_windows import Passage
 from .figure_records import listed_figures
 from .outline import OutlinedSection, indexed_text, outline
@@ -39,7 +38,7 @@ def paper_details(library: Library, key: str, *, text: bool = False) -> dict[str
     """The JSON of `papers show`, with the searchable text if asked for; raises `UnknownPaperError`. Blocks."""
     paper, summary, note = library.paper(key), library.summary(key), library.note(key)
     passages = indexed_text(library, key) if text else None
-    known = stored_metadata(MetadataStore(library.home.metadata), paper)
+    known = stored_metadata(library.metadata, paper)
     record = _paper_record(paper, summary, note, outline(library, key), passages)
     return {**record, "figures": listed_figures(library, key), "metadata": known.as_dict()}
 

@@ -11,7 +11,6 @@ from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..stores.library import Library
-from ..stores.local.metadata_store import MetadataStore
 from ..text.sentences import sentence_spans
 
 PAGE_SIZE: Final = 10
@@ -111,7 +110,7 @@ def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
 
 def statuses_of(library: Library, papers: Sequence[Paper]) -> dict[str, PublicationStatus]:
     """The publication status of each paper by key: retracted, corrected, or nothing known; blocks."""
-    known = MetadataStore(library.home.metadata).statuses(papers)
+    known = library.metadata.statuses(papers)
     return {paper.key: known.get(paper.key, PublicationStatus()) for paper in papers}
 
 

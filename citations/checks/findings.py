@@ -7,7 +7,7 @@ refer to the text it was given, with normalised markers (`normalise_markers`).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import (
     Final,
@@ -17,6 +17,7 @@ from typing import (
 
 from typing_extensions import TypedDict
 
+from ...documents import Evidence
 from ...documents.marker_escaping import as_written
 
 Rule = Literal[
@@ -160,6 +161,24 @@ def sentence_spans_of(findings: Sequence[FindingRecord]) -> list[tuple[int, int]
 def for_writer(finding: FindingRecord) -> str:
     """The finding for the repairing writer: its message and what to do about it."""
     return f"{finding['message']} {_REMEDIES.get(finding['rule'], '')}".rstrip()
+
+
+def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
+    """A message, or a sentence, with its markers replaced by keys and pages, since readers never see markers.
+
+    In the words that it quotes a marker becomes `(key)`, after them `key, page 4`; unknown markers stay.
+    """
+    quoted, mark, said = message.rpartition('" ')
+
+    def cited(match: re.Match[str]) -> str:
+        found = evidence.get(match[1])
+        return f"({found.key})" if found else match[0]
+
+    def named(match: re.Match[str]) -> str:
+        found = evidence.get(match[1])
+        return match[0] if found is None else found.key if found.page is None else f"{found.key}, page {found.page}"
+
+    return _MARKER.sub(cited, quoted) + mark + _MARKER.sub(named, said)
 
 
 def shown(words: str) -> str:

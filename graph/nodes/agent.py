@@ -14,6 +14,7 @@ from ...documents import Chunk
 from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import beginning, coverage_lines, fenced
+from ...roles.chat.prompt_passages import show_passages
 from ...roles.needs import Need, Purpose
 from ...tools import Scope, Searched, ToolRequestError, parse_request
 from ...tools.evidence_search import search_each
@@ -292,7 +293,8 @@ async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list
     for message in messages:
         if isinstance(message, ToolMessage) and message.artifact:
             parts = [by_id[item] for item in message.artifact["chunks"] if item in by_id]
-            content = await asyncio.to_thread(session.show_passages, str(message.content), parts)
+            figures = await asyncio.to_thread(session.library.described.of, parts)
+            content = show_passages(str(message.content), parts, figures)
             shown.append(message.model_copy(update={"content": content}))
         else:
             shown.append(message)

@@ -19,7 +19,7 @@ import numpy as np
 from ...config import Settings
 from ...errors import CiteloomError
 from ..concurrency import gather_all
-from ..factory import check_url, limiter_for
+from ..http.endpoint_address import check_url, limiter_for
 from ..http.failures import BrokenAnswerError
 from ..http.model_identity import ModelIdentity, endpoint_name, key_of
 from ..http.response_validation import usage_of

@@ -91,6 +91,14 @@ class JournalDatabase(Protocol):
         """The locks of calls in flight."""
         ...
 
+    def stored_bytes(self, connection: JournalConnection) -> int:
+        """The space that the journal takes."""
+        ...
+
+    def reclaim(self, connection: JournalConnection) -> None:
+        """Reclaim the space of deleted answers, outside of a transaction."""
+        ...
+
     def remedy(self, error: Exception) -> str:
         """A one-line remedy for one of `errors`."""
         ...
@@ -123,6 +131,16 @@ class JournalFile:
     def call_locks(self) -> KeyLocks:
         """Byte locks in a file next to the journal."""
         return KeyLocks.beside(self.path)
+
+    def stored_bytes(self, connection: JournalConnection) -> int:
+        """The size of the file and of its log."""
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.is_file())
+
+    def reclaim(self, connection: JournalConnection) -> None:
+        """Shrink the file."""
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def remedy(self, error: Exception) -> str:
         """A one-line remedy for an error of the file."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from .journal import JournalError
-from .schema import connect, remedy
+from .journal_database import JournalConnection, JournalDatabase
 
 _DAY: Final = 86_400.0
 # A temporary table of ids, so that any number of them can be queried several times.
-_CHOOSE: Final = (
-    "CREATE TEMP TABLE chosen AS SELECT id, length(payload) AS size,"
-    " EXISTS (SELECT 1 FROM uses u JOIN kept_runs k ON k.run = u.run WHERE u.answer = answers.id) AS needed"
-    " FROM answers WHERE (made_at < :before OR (:rejected AND rejected)) AND (NOT :embeddings OR kind = 'embedding')"
-)
+_CHOOSE: Final = """
+CREATE TEMP TABLE chosen AS SELECT id, length(payload) AS size, CASE WHEN EXISTS (
+    SELECT 1 FROM uses u JOIN kept_runs k ON k.run = u.run WHERE u.answer = answers.id
+) THEN 1 ELSE 0 END AS needed FROM answers
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,62 +64,70 @@ class Pruned:
     file_bytes: int
 
 
-def survey(path: Path) -> Survey:
+def survey(database: JournalDatabase) -> Survey:
     """Collect statistics of the journal; raises `JournalError`."""
-    with _opened(path) as db:
+    with _opened(database) as db:
         models = db.execute(
-            "SELECT kind, model, endpoint, count(*), sum(length(payload)) FROM answers GROUP BY 1, 2, 3 ORDER BY 4 DESC"
+            "SELECT kind, model, endpoint, count(*), sum(length(payload)) FROM answers GROUP BY 1, 2, 3"
+            " ORDER BY 4 DESC, 1, 2, 3"
         ).fetchall()
         rejected, oldest, newest = db.execute(
             "SELECT coalesce(sum(rejected), 0), min(made_at), max(made_at) FROM answers"
         ).fetchone()
         made, reused = db.execute("SELECT coalesce(sum(paid), 0), coalesce(sum(reused), 0) FROM spending").fetchone()
-        kept = tuple(ModelAnswers(*row) for row in models)
-        return Survey(sum(row.answers for row in kept), rejected, made, reused, oldest, newest, _size_of(path), kept)
+        kept = tuple(ModelAnswers(row[0], row[1], row[2], int(row[3]), int(row[4])) for row in models)
+        stored = database.stored_bytes(db)
+    return Survey(sum(row.answers for row in kept), int(rejected), int(made), int(reused), oldest, newest, stored, kept)
 
 
 def prune(
-    path: Path, selection: Selection, *, keep_of_runs: Sequence[str], dry_run: bool = False, now: float | None = None
+    database: JournalDatabase,
+    selection: Selection,
+    *,
+    keep_of_runs: Sequence[str],
+    dry_run: bool = False,
+    now: float | None = None,
 ) -> Pruned:
     """Delete answers and reclaim their space, except those in use by `keep_of_runs`.
 
-    Raises `JournalError`, also if another process keeps the file locked.
+    Raises `JournalError`, also if another process keeps the database locked.
     """
     before = -1.0
     if selection.older_than is not None:
         before = (time.time() if now is None else now) - selection.older_than * _DAY
-    with _opened(path) as db:
-        db.execute("BEGIN IMMEDIATE")
+    with _opened(database) as db:
+        db.execute(database.begin)
         db.execute("CREATE TEMP TABLE kept_runs (run TEXT PRIMARY KEY)")
-        db.executemany("INSERT OR IGNORE INTO kept_runs VALUES (?)", [(run,) for run in keep_of_runs])
-        db.execute(_CHOOSE, {"before": before, "rejected": selection.rejected, "embeddings": selection.embeddings})
+        db.executemany("INSERT INTO kept_runs VALUES (?)", [(run,) for run in set(keep_of_runs)])
+        only = " AND kind = 'embedding'" if selection.embeddings else ""
+        rejected = " OR rejected = 1" if selection.rejected else ""
+        db.execute(f"{_CHOOSE} WHERE (made_at < ?{rejected}){only}", (before,))
         count, size, needed = db.execute(
-            "SELECT coalesce(sum(NOT needed), 0), coalesce(sum(size * NOT needed), 0), coalesce(sum(needed), 0)"
+            "SELECT coalesce(sum(1 - needed), 0), coalesce(sum(size * (1 - needed)), 0), coalesce(sum(needed), 0)"
             " FROM chosen"
         ).fetchone()
         if dry_run:
-            db.execute("ROLLBACK")
-            return Pruned(count, size, needed, _size_of(path))
-        gone = "(SELECT id FROM chosen WHERE NOT needed)"
-        db.execute(f"DELETE FROM uses WHERE answer IN {gone}")
-        db.execute(f"DELETE FROM answers WHERE id IN {gone}")
-        # SQLite reuses the highest ids: new answers must come after the beginning of every run.
-        db.execute("UPDATE beginnings SET after = min(after, (SELECT coalesce(max(id), 0) FROM answers))")
-        db.execute("COMMIT")
-        db.execute("VACUUM")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return Pruned(count, size, needed, _size_of(path))
+            db.rollback()
+        else:
+            _delete_chosen(db)
+            db.commit()
+            database.reclaim(db)
+        return Pruned(int(count), int(size), int(needed), database.stored_bytes(db))
+
+
+def _delete_chosen(db: JournalConnection) -> None:
+    gone = "(SELECT id FROM chosen WHERE needed = 0)"
+    db.execute(f"DELETE FROM uses WHERE answer IN {gone}")
+    db.execute(f"DELETE FROM answers WHERE id IN {gone}")
+    # SQLite reuses the highest ids: new answers must come after the beginning of every run.
+    newest = "(SELECT coalesce(max(id), 0) FROM answers)"
+    db.execute(f"UPDATE beginnings SET after = {newest} WHERE after > {newest}")
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+def _opened(database: JournalDatabase) -> Iterator[JournalConnection]:
     try:
-        with closing(connect(path)) as db:
+        with closing(database.connect()) as db:
             yield db
-    except (sqlite3.Error, OSError) as error:
-        raise JournalError(f"{path}: {error}.", help=remedy(error)) from error
-
-
-def _size_of(path: Path) -> int:
-    files = (path, path.with_name(f"{path.name}-wal"))
-    return sum(file.stat().st_size for file in files if file.is_file())
+    except database.errors as error:
+        raise JournalError(f"{database.name}: {error}.", help=database.remedy(error)) from error

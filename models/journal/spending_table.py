@@ -8,14 +8,16 @@ was killed, or the answer was lost. Such requests may have been paid for, so the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from .journal_database import JournalConnection
-from .records import CallRecord, CallResult, Hold, Spending
+from .records import CallKind, CallRecord, CallResult, Hold, Spending
 
 _ROW: Final = (
     "INSERT INTO spending (run, kind, endpoint, model) VALUES (?, ?, ?, ?) ON CONFLICT (run, kind, endpoint, model)"
 )
+_QUARTER: Final = 900  # seconds
 _COLUMNS: Final = (
     "run, kind, endpoint, model, paid, reused, input_tokens, output_tokens, held_calls, held_input, held_output"
 )
@@ -68,12 +70,20 @@ def spent(db: JournalConnection, runs: Sequence[str] | None = None) -> list[Spen
 
 def spent_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
     """The spending of each day by model, in local time, as far as its answers and runs are still stored."""
+    # Days begin at different moments on different computers, but always with a quarter of an hour.
     rows = db.execute(
-        "SELECT date(u.used_at, 'unixepoch', 'localtime') AS day, a.kind, a.endpoint, a.model, sum(u.paid),"
-        " sum(NOT u.paid), sum(u.paid * a.input_tokens), sum(u.paid * a.output_tokens)"
-        " FROM uses u JOIN answers a ON a.id = u.answer GROUP BY 1, 2, 3, 4 ORDER BY 1"
+        f"SELECT CAST(round(u.used_at - 0.5) AS bigint) / {_QUARTER} AS quarter, a.kind, a.endpoint, a.model,"
+        " sum(u.paid), sum(1 - u.paid), sum(u.paid * a.input_tokens), sum(u.paid * a.output_tokens)"
+        " FROM uses u JOIN answers a ON a.id = u.answer GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
     ).fetchall()
-    return [(day, Spending("", *counts)) for day, *counts in rows]
+    days: dict[tuple[str, CallKind, str, str], list[int]] = {}
+    for quarter, kind, endpoint, model, *counts in rows:
+        day = f"{datetime.fromtimestamp(quarter * _QUARTER):%Y-%m-%d}"
+        before = days.setdefault((day, kind, endpoint, model), [0] * len(counts))
+        days[day, kind, endpoint, model] = [one + int(more) for one, more in zip(before, counts, strict=True)]
+    return [
+        (day, Spending("", kind, endpoint, model, *counts)) for (day, kind, endpoint, model), counts in days.items()
+    ]
 
 
 def forget(db: JournalConnection, run: str) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ...models.embeddings.protocol import EmbeddingModel
 from ...models.embeddings.reranker import Reranker
+from ..notices import NOTICE
 from ..protocols import AnswerRoles, Roles
 from .answerer import ExtractiveAnswerer
 from .chunk_readings import ChunkwiseReader
@@ -16,16 +15,6 @@ from .relevance import Relevance
 from .rewriter import ExtractiveRewriter
 from .sentence_vectors import SentenceVectors
 from .writer import ExtractiveWriter
-
-NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so sources are quoted beside your own statements and nothing "
-    "is argued; set CITELOOM_CHAT_MODEL for written prose."
-)
-
-ANSWER_NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so papers are quoted and nothing is summed up; "
-    "set CITELOOM_CHAT_MODEL for written prose."
-)
 
 
 def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:

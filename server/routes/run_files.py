@@ -16,7 +16,6 @@ from ...runs.result_files import ResultFiles, UnknownFileError
 from ...runs.result_record import StoredRecord, stored
 from ...runs.sentence_check import load_editable
 from ...stores.backends import backend_of
-from ...stores.local.edited_sentences import EditedSentences
 from ..attachments import attachment, file_records
 from ..problems import ServerError
 from ..response_models import Responses, problems
@@ -34,7 +33,7 @@ async def list_files(run_id: str, state: StateOf) -> FileList:
     """The files of a finished run; with edited sentences also those of the user's version."""
     record = await _record(run_id, state)
     versions = [await asyncio.to_thread(ResultFiles.of, record)]
-    if await asyncio.to_thread(EditedSentences(state.session.home.runs).of, record["thread_id"]):
+    if await asyncio.to_thread(backend_of(state.session.home).edited_sentences().of, record["thread_id"]):
         versions.append(await asyncio.to_thread(ResultFiles.of, record, f"{versions[0].stem}.edited"))
     return FileList.model_validate({"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")})
 

@@ -10,12 +10,12 @@ import json
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ...sqlite import RegisterFile, cites
 from ..run_records import CitingTurn, ConversationEntry, KeptTurn, UnknownConversationError
 
-_SCHEMA = """
+CONVERSATIONS_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS conversations (
     thread_id TEXT PRIMARY KEY, begun_at REAL NOT NULL, updated_at REAL NOT NULL
 );
@@ -38,7 +38,7 @@ class ConversationRegister:
     """Conversations in a SQLite file; blocking and thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        self._file = RegisterFile(path, _SCHEMA)
+        self._file = RegisterFile(path, CONVERSATIONS_SCHEMA)
 
     def begin(self, thread_id: str) -> None:
         """Register a conversation; does nothing if it exists."""

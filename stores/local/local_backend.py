@@ -7,16 +7,20 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from ...models.journal.journal import Journal
+from ...models.journal.journal_database import JournalFile
+from ..edited_sentences import EDITS_SCHEMA, EditedSentences
 from ..home import Home
 from ..home_protocols import Checkpoints
+from ..metadata_store import METADATA_REMEDY, METADATA_SCHEMA, MetadataStore
 from ..paper_change import Change
 from ..store_protocols import LibraryStores
 from .apply_changes import apply_changes
 from .catalog import Catalog
 from .checkpoints import open_checkpoints
 from .conversation_registry import ConversationRegister
-from .edited_sentences import EditedSentences
 from .figure_files import FigureFiles
+from .file_records import FileRecords
+from .file_tables import FileTables
 from .fulltext import FullText
 from .lock import WriterLock, run_lock, run_under_way
 from .run_registry import RunRegister
@@ -35,6 +39,7 @@ class LocalStores:
         self.catalog = Catalog(home.catalog, FigureFiles(home))
         self.vectors = VectorStore(home)
         self.words = FullText(home)
+        self.metadata = MetadataStore(FileTables(home.metadata, METADATA_SCHEMA, METADATA_REMEDY))
 
     def search_of(self, library: Library) -> Nearest:
         """Exact in a small scope, else oversampling and filtering."""
@@ -74,13 +79,17 @@ class LocalBackend:
         """Open the journal's file."""
         return Journal.open(self._home.journal)
 
+    def journal_database(self) -> JournalFile:
+        """The journal's file."""
+        return JournalFile(self._home.journal)
+
     def runs(self) -> RunRegister:
         """The register in the file of runs."""
         return RunRegister(self._home.runs)
 
-    def forget_edits(self, thread_id: str) -> None:
-        """Delete them from the file of runs."""
-        EditedSentences(self._home.runs).forget(thread_id)
+    def edited_sentences(self) -> EditedSentences:
+        """Those in the file of runs."""
+        return EditedSentences(FileTables(self._home.runs, EDITS_SCHEMA))
 
     def conversations(self) -> ConversationRegister:
         """The register in the file of runs."""
@@ -93,6 +102,10 @@ class LocalBackend:
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         """Open the file of checkpoints."""
         return open_checkpoints(self._home.checkpoints)
+
+    def records(self) -> FileRecords:
+        """The rows in the SQLite files."""
+        return FileRecords(self._home)
 
     def writer_lock(self) -> WriterLock:
         """A file lock."""

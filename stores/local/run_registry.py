@@ -6,12 +6,12 @@ import json
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ...sqlite import RegisterFile, cites
-from ..run_records import CitingRun, RunRecord, RunStatus, UnknownRunError
+from ..run_records import CitingRun, NewRun, RunRecord, RunStatus, UnknownRunError
 
-_SCHEMA = """
+RUNS_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
     thread_id TEXT PRIMARY KEY,
     fingerprint TEXT NOT NULL,
@@ -38,37 +38,27 @@ class RunRegister:
     """Runs in a SQLite file; blocking and thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        self._file = RegisterFile(path, _SCHEMA)
+        self._file = RegisterFile(path, RUNS_SCHEMA)
 
-    def begin(
-        self,
-        *,
-        thread_id: str,
-        fingerprint: str,
-        section: str,
-        title: str,
-        request: dict[str, Any],
-        library_version: str,
-        fresh: bool,
-    ) -> RunRecord:
+    def begin(self, run: NewRun) -> RunRecord:
         """Register a run, or return the existing one with this id."""
         now = time.time()
         with self._file.connection() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, 'running', '', ?, ?, NULL)",
                 (
-                    thread_id,
-                    fingerprint,
-                    section,
-                    title,
-                    json.dumps(request),
-                    library_version,
-                    fresh,
+                    run.thread_id,
+                    run.fingerprint,
+                    run.section,
+                    run.title,
+                    json.dumps(run.request),
+                    run.library_version,
+                    run.fresh,
                     now,
                     now,
                 ),
             )
-        return self.get(thread_id)
+        return self.get(run.thread_id)
 
     def mark(
         self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None

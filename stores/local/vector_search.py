@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ...documents import Category, chunk_id, split_chunk_id
+from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector
 from ..paper_change import PaperRecord
-from ..search_records import NearPaper, Scored, best_papers, ordered, unchanged
+from ..scoped_search import ChunkScope, ScopedSearch
+from ..search_records import Scored, ordered
 from .exact_search import Reach
 
 if TYPE_CHECKING:
@@ -92,11 +93,11 @@ class _Scope:
         return not self.wanted or self.categories[key][index] in self.wanted
 
 
-class Nearest:
+class Nearest(ScopedSearch):
     """Vector search over a library; caches the category of each chunk until the library changes."""
 
     def __init__(self, library: Library, store: VectorStore, catalog: Catalog) -> None:
-        self._library = library
+        super().__init__(library)
         self._catalog = catalog
         self._chunks = Reach(store.nearest_ids, store.get_vectors)
         self._summaries = Reach(store.nearest_summaries, store.summary_vectors)
@@ -106,42 +107,25 @@ class Nearest:
         self._read_for: Mapping[str, PaperRecord] | None = None
         self._categories: Mapping[str, bytes] = {}
 
-    def ids(
-        self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-    ) -> Scored:
-        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
-        return unchanged(self._library.records, lambda records: self._ids(records, vector, k, keys, categories))
-
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine of each of these chunks; unknown ids are skipped."""
         return self._chunks.cosines(vector, ids, self._library.records())
 
-    def papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
-        return unchanged(self._library.records, lambda records: self._papers(records, vector, k))
-
-    def _ids(
-        self,
-        records: Mapping[str, PaperRecord],
-        vector: Vector,
-        k: int,
-        keys: Collection[str] | None,
-        categories: Collection[Category] | None,
-    ) -> Scored:
+    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
+        records = scope.records
         whole, total = self._whole(records)
-        scope = whole if keys is None else _Scope(records.keys() & keys, records)
-        if categories is not None:
-            wanted = bytes(sorted(set(categories)))
-            scope = _Scope(scope.keys, records, wanted, self._categories_of(records))
-        limited = scope is not whole
-        size = scope.size() if limited else total
-        if k < 1 or not size or (categories is not None and not categories):
+        chosen = whole if scope.keys is None else _Scope(scope.keys, records)
+        if scope.categories is not None:
+            chosen = _Scope(chosen.keys, records, bytes(scope.categories), self._categories_of(records))
+        limited = chosen is not whole
+        size = chosen.size() if limited else total
+        if not size:
             return []
         if limited and size <= _EXACT_LIMIT:
-            return ordered(self._library.cosines(vector, scope.ids()).items())[:k]
+            return ordered(self._library.cosines(vector, chosen.ids()).items())[:k]
         k = min(k, size)
         asked = k if size == total else min(total, math.ceil(k * _MARGIN * total / size))
-        return self._chunks.search(vector, k, scope, asked, records, whole)
+        return self._chunks.search(vector, k, chosen, asked, records, whole)
 
     def _whole(self, records: Mapping[str, PaperRecord]) -> tuple[_Scope, int]:
         """The scope of all chunks and its size, cached while the records stay the same."""
@@ -152,20 +136,13 @@ class Nearest:
             self._last_whole = whole, total
         return whole, total
 
-    def _papers(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> list[NearPaper]:
-        k = min(k, len(records))
-        if k < 1:
-            return []
+    def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         summaries = _Keys(records)
-        near = self._summaries.search(vector, k, summaries, k, records, summaries)
-        return best_papers(records, near, self._near_passages(records, vector, k), k)
+        return self._summaries.search(vector, k, summaries, k, records, summaries)
 
-    def _near_passages(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> Scored:
-        counts = [_passage_count(record) for record in records.values()]
-        # Enough that one note with many passages cannot crowd out another paper's.
-        wanted = min(k * max(counts), sum(counts))
+    def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         passages = _Passages(records)
-        return self._passages.search(vector, wanted, passages, wanted, records, passages) if wanted else []
+        return self._passages.search(vector, k, passages, k, records, passages)
 
     def _categories_of(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
         with self._lock:

@@ -10,17 +10,20 @@ import hashlib
 import time
 from collections.abc import Collection
 from pathlib import Path
+from typing import Final
 
 from ...sqlite import RegisterFile
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS written (hash TEXT PRIMARY KEY, noted_at REAL NOT NULL) WITHOUT ROWID;"
+WRITTEN_SCHEMA: Final = (
+    "CREATE TABLE IF NOT EXISTS written (hash TEXT PRIMARY KEY, noted_at REAL NOT NULL) WITHOUT ROWID;"
+)
 
 
 class WrittenFiles:
     """The hashes in the run registry at `path`; without a path none are known. Blocking and thread-safe."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._file = None if path is None else RegisterFile(path, _SCHEMA)
+        self._file = None if path is None else RegisterFile(path, WRITTEN_SCHEMA)
 
     def note(self, contents: Collection[bytes]) -> None:
         """Store the hashes of contents that are about to be written."""

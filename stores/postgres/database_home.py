@@ -26,7 +26,7 @@ class DatabaseHome(Home):
     @classmethod
     def at(cls, url: DatabaseUrl) -> DatabaseHome:
         """The home in the database, with its folder among the user's caches."""
-        return cls(_caches() / "citeloom" / url.mark, url=url)
+        return cls(_under("XDG_CACHE_HOME", "~/.cache") / "citeloom" / url.mark, url=url)
 
     @property
     def name(self) -> DatabaseUrl:
@@ -41,6 +41,11 @@ class DatabaseHome(Home):
     @property
     def register_name(self) -> DatabaseUrl:
         """The address: the register is a table."""
+        return self.url
+
+    @property
+    def journal_name(self) -> DatabaseUrl:
+        """The address: the journal is in tables."""
         return self.url
 
     @property
@@ -85,13 +90,13 @@ class DatabaseHome(Home):
 
     @property
     def metadata(self) -> Path:
-        """A file that is never written: nothing that services say of papers is stored in a database yet."""
-        return self.root / "metadata.sqlite"
+        """None: what services said of papers is in the database."""
+        raise self._not_a_folder("a file of metadata")
 
     @property
     def added(self) -> Path:
-        """None: papers are added by identifier to a folder only."""
-        raise self._not_a_folder("a folder of added papers")
+        """Papers that were added by identifier on this computer: files of papers are not in the database."""
+        return _under("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark / "added"
 
     @property
     def papers(self) -> Path:
@@ -128,6 +133,7 @@ class DatabaseHome(Home):
         return NotAFolderError(f"{self.url}: a library in PostgreSQL has no {what.removeprefix('a ')}.")
 
 
-def _caches() -> Path:
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return named if named.is_absolute() else Path("~/.cache").expanduser()
+def _under(variable: str, default: str) -> Path:
+    """The user's folder of this kind, by the XDG base directory specification."""
+    named = Path(os.environ.get(variable, ""))
+    return named if named.is_absolute() else Path(default).expanduser()

@@ -7,13 +7,17 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from ...models.journal.journal import Journal
+from ..edited_sentences import EditedSentences
 from ..home_protocols import Checkpoints
+from ..metadata_store import MetadataStore
 from ..paper_change import Change
 from ..store_protocols import LibraryStores
 from .advisory_locks import DatabaseWriterLock, database_run_lock, held_elsewhere
 from .bm25 import PostgresWords
 from .database import Database
 from .database_home import DatabaseHome
+from .database_records import DatabaseRecords
+from .database_tables import DatabaseTables
 from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
 from .postgres_journal import LibraryJournalDatabase
@@ -32,6 +36,7 @@ class PostgresStores:
         self.catalog = PostgresCatalog(database, pool)
         self.vectors = PostgresVectors(database, pool)
         self.words = PostgresWords(database, pool)
+        self.metadata = MetadataStore(DatabaseTables(database, pool), "metadata_")
 
     def search_of(self, library: Library) -> PostgresNearest:
         """Exact in a scope of thousands, else by the index."""
@@ -67,14 +72,19 @@ class PostgresBackend:
 
     def open_journal(self) -> Journal:
         """Open the journal."""
-        return Journal.open(LibraryJournalDatabase(self._url))
+        return Journal.open(self.journal_database())
+
+    def journal_database(self) -> LibraryJournalDatabase:
+        """The journal's tables."""
+        return LibraryJournalDatabase(self._url)
 
     def runs(self) -> PostgresRuns:
         """The register of runs."""
         return PostgresRuns(self._url)
 
-    def forget_edits(self, thread_id: str) -> None:
-        """Do nothing: no edited sentences are stored in a database yet."""
+    def edited_sentences(self) -> EditedSentences:
+        """Those in a table."""
+        return EditedSentences(DatabaseTables(Database(self._url)))
 
     def conversations(self) -> PostgresConversations:
         """The register of conversations."""
@@ -89,6 +99,10 @@ class PostgresBackend:
         from .postgres_checkpoints import open_database_checkpoints
 
         return open_database_checkpoints(self._url)
+
+    def records(self) -> DatabaseRecords:
+        """The rows in the database."""
+        return DatabaseRecords(Database(self._url))
 
     def writer_lock(self) -> DatabaseWriterLock:
         """An advisory lock."""

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from ...database_url import DatabaseUrl
+from ...models.journal.journal_database import JournalConnection
 from .advisory_locks import DatabaseCallLocks
 from .database import ConnectionLostError, Database, DatabaseError
 
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ':journal', 0))"
+_TABLES: Final = "unnest('{answers,uses,spending,beginnings,contexts}'::regclass[]) AS name"
 _RECONNECTING: Final = 20.0  # seconds, in which a server that was restarted is back
 _PAUSE: Final = 0.2
 
@@ -105,6 +107,15 @@ class LibraryJournalDatabase:
     def call_locks(self) -> DatabaseCallLocks:
         """Advisory locks."""
         return DatabaseCallLocks(self._url)
+
+    def stored_bytes(self, connection: JournalConnection) -> int:
+        """The size of the tables with their indexes."""
+        (size,) = connection.execute(f"SELECT sum(pg_total_relation_size(name)) FROM {_TABLES}").fetchone()
+        return int(size)
+
+    def reclaim(self, connection: JournalConnection) -> None:
+        """Have the server use the space again; it gives back only what is at the end of a table."""
+        connection.execute("VACUUM answers, uses")
 
     def remedy(self, error: Exception) -> str:
         """The error's own remedy."""

@@ -15,6 +15,7 @@ from ..run_records import (
     CitingTurn,
     ConversationEntry,
     KeptTurn,
+    NewRun,
     RunRecord,
     RunStatus,
     UnknownConversationError,
@@ -44,20 +45,20 @@ class PostgresRuns:
         with self._database.transaction() as connection:
             return list(connection.execute(cast(Any, query), cast(Any, values)).fetchall())
 
-    def begin(
-        self,
-        *,
-        thread_id: str,
-        fingerprint: str,
-        section: str,
-        title: str,
-        request: dict[str, Any],
-        library_version: str,
-        fresh: bool,
-    ) -> RunRecord:
+    def begin(self, run: NewRun) -> RunRecord:
         """Register a run, or return the existing one with this id."""
         now = time.time()
-        row = (thread_id, fingerprint, section, storable(title), json.dumps(request), library_version, fresh, now, now)
+        row = (
+            run.thread_id,
+            run.fingerprint,
+            run.section,
+            storable(run.title),
+            json.dumps(run.request),
+            run.library_version,
+            run.fresh,
+            now,
+            now,
+        )
         with self._database.transaction() as connection:
             connection.execute(
                 "INSERT INTO runs (thread_id, fingerprint, section, title, request, library_version, fresh, status,"
@@ -65,7 +66,7 @@ class PostgresRuns:
                 " ON CONFLICT (thread_id) DO NOTHING",
                 row,
             )
-        return self.get(thread_id)
+        return self.get(run.thread_id)
 
     def mark(
         self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None

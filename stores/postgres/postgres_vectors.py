@@ -6,7 +6,7 @@ miss a few of the nearest; if it yields fewer than requested, the scope is searc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,13 +17,13 @@ from ...documents import Category, Chunk, chunk_id, split_chunk_id
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ..paper_change import PaperRecord
-from ..search_records import NearPaper, StoredChunk, best_papers, cosines, unchanged
+from ..scoped_search import ChunkScope, ScopedSearch
+from ..search_records import Scored, StoredChunk, cosines
 from .database import Database
 
 if TYPE_CHECKING:
     from ..library import Library
 
-Scored = list[tuple[str, float]]
 _CHUNK: Final = (
     "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks,"
     " c.text_hash"
@@ -172,55 +172,32 @@ class PostgresVectors:
         return [(chunk_id(key, index), float(score)) for key, index, score in rows]
 
 
-class PostgresNearest:
+class PostgresNearest(ScopedSearch):
     """Vector search over a library."""
 
     def __init__(self, library: Library, vectors: PostgresVectors) -> None:
-        self._library = library
+        super().__init__(library)
         self._vectors = vectors
-
-    def ids(
-        self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-    ) -> Scored:
-        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
-        return unchanged(self._library.records, lambda records: self._ids(records, vector, k, keys, categories))
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine of each of these chunks; unknown ids are skipped."""
         return cosines(self._vectors.get_vectors(ids), vector)
 
-    def papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
-        return unchanged(self._library.records, lambda records: self._papers(records, vector, k))
-
-    def _ids(
-        self,
-        records: Mapping[str, PaperRecord],
-        vector: Vector,
-        k: int,
-        keys: Collection[str] | None,
-        categories: Collection[Category] | None,
-    ) -> Scored:
-        wanted = None if keys is None else sorted(records.keys() & keys)
-        kinds = None if categories is None else sorted({int(category) for category in categories})
-        if k < 1 or not records or wanted == [] or kinds == []:
-            return []
-        size = sum(records[key].chunk_count for key in (records if wanted is None else wanted))
+    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
+        wanted = None if scope.keys is None else sorted(scope.keys)
+        kinds = None if scope.categories is None else [int(category) for category in scope.categories]
+        size = sum(scope.records[key].chunk_count for key in (scope.records if wanted is None else wanted))
         if size > EXACT_LIMIT:
             found = self._vectors.indexed(vector, k, wanted, kinds)
             if len(found) == k:
                 return found
         return self._vectors.exact(vector, k, wanted, kinds)
 
-    def _papers(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> list[NearPaper]:
-        k = min(k, len(records))
-        if k < 1:
-            return []
-        counts = [len(record.note.spans) if record.note else 0 for record in records.values()]
-        wanted = min(k * max(counts), sum(counts))
-        near = [(key, float(score)) for key, score in self._vectors.near_summaries(vector, k) if key in records]
-        passages = self._vectors.near_passages(vector, wanted) if wanted else []
-        return best_papers(records, near, [found for found in passages if split_chunk_id(found[0])[0] in records], k)
+    def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
+        return [(key, float(score)) for key, score in self._vectors.near_summaries(vector, k) if key in records]
+
+    def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
+        return [found for found in self._vectors.near_passages(vector, k) if split_chunk_id(found[0])[0] in records]
 
 
 def _split(ids: Iterable[str]) -> tuple[list[str], list[int]]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from tests.support.cli_process import ROOT
 
@@ -35,7 +38,7 @@ BEFORE_THE_PROMPT = """
 import json, sys
 from citeloom.commands import chat
 from citeloom.commands.shell import input as lines, background_open as opening, repl as session, resume as taking_up
-from citeloom.stores.local.conversation_registry import new_thread_id
+from citeloom.stores.run_records import new_thread_id
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 
@@ -45,3 +48,29 @@ def test_the_shell_loads_no_model_and_no_database_before_its_prompt() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     behind = {"chromadb", "langgraph", "langchain_core", "langchain_openai", "openai", "onnxruntime", "tantivy"}
     assert behind.intersection(json.loads(done.stdout)) == set()
+
+
+LISTS = """
+import json, sys
+from pathlib import Path
+sys.argv = ["cli.py", *json.loads(sys.argv[1])]
+try:
+    exec(compile(Path("cli.py").read_text(encoding="utf-8"), "cli.py", "exec"), {"__name__": "__main__"})
+except SystemExit as ended:
+    code = ended.code
+print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+
+
+@pytest.mark.parametrize("command", [["papers", "list"], ["runs", "list"], ["conversations", "list"]], ids=" ".join)
+def test_a_list_loads_no_graph_and_no_model(command: list[str], home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, json.dumps(["--home", str(home), *command])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert code in (0, None), done.stderr
+    assert {"langgraph", "langsmith", "openai", "onnxruntime", "tantivy", "chromadb"}.intersection(loaded) == set()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 import pytest
 
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.maintenance import Selection, prune, survey
 from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
 from citeloom.models.journal.spending_table import keep_sizes, kept_sizes
 from citeloom.stores.home_protocols import Backend
+from tests.support.fake_clock import FakeClock
 from tests.support.journal_calls import once
 
 RUN, OTHER = RunScope("run"), RunScope("other")
@@ -126,6 +129,42 @@ async def test_a_forgotten_run_has_spent_nothing(journal: Journal) -> None:
     assert await journal.spending(["run"]) == await journal.spending([]) == []
     assert await journal.submit(lambda db: kept_sizes(db, "run")) == {}
     assert not (await once(journal, record("a"), OTHER, Model().answer)).paid
+
+
+async def test_spending_is_counted_by_day_of_the_own_clock(backend: Backend) -> None:
+    midnight = datetime(2026, 3, 2).timestamp()
+    clock = FakeClock(midnight - 0.25)
+    with Journal.open(backend.journal_database(), clock=clock) as journal:
+        await once(journal, record("a"), RUN, Model().answer)
+        clock.now = midnight + 0.25
+        await once(journal, record("a"), OTHER, Model().answer)
+        await once(journal, record("b"), OTHER, Model().answer)
+        clock.now = midnight + 80_000
+        await once(journal, record("c"), OTHER, Model().answer)
+        days = [(day, each.paid, each.reused, each.input_tokens) for day, each in await journal.spending_by_day()]
+    assert days == [("2026-03-01", 1, 0, 10), ("2026-03-02", 2, 1, 20)]
+
+
+async def test_pruned_answers_are_gone_but_not_their_count_and_not_those_of_unfinished_runs(backend: Backend) -> None:
+    database, model, clock = backend.journal_database(), Model(), FakeClock(1_000_000.0)
+    with Journal.open(database, clock=clock) as journal:
+        for key in "abc":
+            await once(journal, record(key), RUN, model.answer)
+        await once(journal, record("d"), OTHER, model.answer)
+        await journal.reject("c", RUN)
+        kept = survey(database)
+        assert (kept.answers, kept.rejected, kept.made, kept.oldest) == (4, 1, 4, 1_000_000.0)
+        assert kept.file_bytes > 0 and [(row.model, row.answers) for row in kept.models] == [("some-model", 4)]
+        dry = prune(database, Selection(rejected=True), keep_of_runs=[], dry_run=True)
+        assert (dry.answers, dry.kept_for_runs, survey(database).answers) == (1, 0, 4)
+        gone = prune(database, Selection(older_than=1), keep_of_runs=["other"], now=1_100_000.0)
+        assert (gone.answers, gone.kept_for_runs) == (3, 1)
+        assert prune(database, Selection(older_than=1, embeddings=True), keep_of_runs=[]).answers == 0
+        assert not (await once(journal, record("d"), RUN, model.answer)).paid
+        fresh = RunScope("fresh", fresh=True)
+        assert (await once(journal, record("a"), fresh, model.answer)).paid
+        assert not (await once(journal, record("a"), fresh, model.answer)).paid
+        assert sum(row.paid for row in await journal.spending(["run"])) == 3
 
 
 async def test_no_budget_is_passed_by_several_processes_worth_of_journals(backend: Backend) -> None:

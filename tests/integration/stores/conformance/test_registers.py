@@ -9,18 +9,20 @@ import pytest
 from citeloom.runs.execution import delete_run
 from citeloom.stores.home import Home
 from citeloom.stores.home_protocols import Backend, Runs
-from citeloom.stores.run_records import UnknownConversationError, UnknownRunError
+from citeloom.stores.run_records import EditedSentence, NewRun, UnknownConversationError, UnknownRunError
 
 
 def begin(runs: Runs, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:
     runs.begin(
-        thread_id=thread_id,
-        fingerprint=fingerprint,
-        section="research",
-        title="A title with “quotes”",
-        request={"question": question, "settings": {"max_calls": 3}},
-        library_version="v1",
-        fresh=False,
+        NewRun(
+            thread_id=thread_id,
+            fingerprint=fingerprint,
+            section="research",
+            title="A title with “quotes”",
+            request={"question": question, "settings": {"max_calls": 3}},
+            library_version="v1",
+            fresh=False,
+        )
     )
 
 
@@ -105,6 +107,26 @@ async def test_a_run_can_be_deleted(home: Home, backend: Backend) -> None:
     assert deleted.title == "A title with “quotes”"
     with pytest.raises(UnknownRunError):
         backend.runs().get("research-1")
+
+
+async def test_edited_sentences_are_kept_withdrawn_and_deleted_with_their_run(home: Home, backend: Backend) -> None:
+    begin(backend.runs(), "research-1")
+    edits = backend.edited_sentences()
+    assert edits.of("research-1") == []
+    edits.keep("research-1", EditedSentence(9, "Later words."))
+    edits.keep("research-1", EditedSentence(4, "Words.", {"verdict": "supported"}))
+    edits.keep("research-1", EditedSentence(4, "Other \x00 words ✓", {"verdict": "partly"}))
+    first, second = backend.edited_sentences().of("research-1")
+    assert (first.position, first.checked, second.text, second.checked) == (
+        4,
+        {"verdict": "partly"},
+        "Later words.",
+        {},
+    )
+    assert first.text.endswith("words ✓") and first.updated_at > 0
+    assert edits.withdraw("research-1", 9) and not edits.withdraw("research-1", 9)
+    await delete_run(home, "research-1")
+    assert edits.of("research-1") == []
 
 
 def test_only_what_was_written_is_recognized(backend: Backend, tmp_path: Path) -> None:

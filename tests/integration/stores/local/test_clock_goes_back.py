@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import id as ids
 
 from citeloom.stores.local.checkpoints import open_checkpoints
 from citeloom.stores.local.run_registry import RunRegister
-from citeloom.stores.run_records import RunRecord
+from citeloom.stores.run_records import NewRun, RunRecord
 
 STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=str)
 
@@ -30,13 +30,15 @@ def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytes
 
 def _begin(register: RunRegister, name: str) -> RunRecord:
     return register.begin(
-        thread_id=name,
-        fingerprint="mark",
-        section="discussion",
-        title="a title",
-        request={"question": "about"},
-        library_version="1",
-        fresh=True,
+        NewRun(
+            thread_id=name,
+            fingerprint="mark",
+            section="discussion",
+            title="a title",
+            request={"question": "about"},
+            library_version="1",
+            fresh=True,
+        )
     )
 
 

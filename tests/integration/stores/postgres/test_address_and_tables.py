@@ -81,36 +81,17 @@ def test_a_file_in_a_folder_cannot_name_a_database(monkeypatch: pytest.MonkeyPat
 def test_what_needs_a_folder_says_so(url: str) -> None:
     home = find_home(home_of(url))
     assert isinstance(home, DatabaseHome)
-    for name in ("catalog", "chroma", "fulltext", "journal", "checkpoints", "runs", "server", "papers", "added"):
+    for name in ("catalog", "chroma", "fulltext", "journal", "checkpoints", "runs", "server", "papers", "metadata"):
         with pytest.raises(NotAFolderError, match="a library in PostgreSQL has no"):
             getattr(home, name)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["serve", "--port", "0"],
-        ["add", "10.1371/journal.pmed.0020124", "--offline"],
-        ["papers", "enrich", "--offline"],
-        ["journal", "stats"],
-    ],
-)
-def test_a_command_that_needs_a_folder_says_so_in_one_line(tmp_path: Path, url: str, command: list[str]) -> None:
+def test_the_server_says_that_it_needs_a_folder(tmp_path: Path, url: str) -> None:
     find_home(home_of(url)).prepare()
-    done = run(*command, cwd=tmp_path, settings={"HOME": url})
+    done = run("serve", "--port", "0", cwd=tmp_path, settings={"HOME": url})
     assert done.code == 2
     assert len(done.errors) == 1 and "is not available with a library in PostgreSQL yet" in done.errors[0]
     assert "--home FOLDER" in done.errors[0]
-
-
-def test_doctor_warns_that_retraction_watch_is_not_used(tmp_path: Path, url: str) -> None:
-    find_home(home_of(url)).prepare()
-    file = tmp_path / "retraction_watch.csv"
-    file.write_text("RetractionDate,RetractionNature,OriginalPaperDOI\n", encoding="utf-8")
-    done = run("doctor", cwd=tmp_path, settings={"HOME": url, "RETRACTION_WATCH": str(file)})
-    assert done.code == 0
-    warning = next(line for line in done.err.splitlines() if line.startswith("Warning:"))
-    assert "CITELOOM_RETRACTION_WATCH is not available with a library in PostgreSQL yet" in warning
 
 
 def test_a_database_without_a_library_says_so(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,6 +82,31 @@ class Computer:
                 encoding="utf-8",
             )
         )
+
+
+def test_a_paused_run_resumes_after_its_home_was_moved(url: str, tmp_path: Path) -> None:
+    """To a database and back to another folder; each part of the run is paid once, and the text is the same."""
+    with KillingServer() as server:
+        (tmp_path / "template").mkdir()
+        home = home_with_three_papers(server, tmp_path / "template")
+        undisturbed = tmp_path / "undisturbed"
+        shutil.copytree(home, undisturbed)
+        settings = settings_of(server, "k") | {"MAX_CONCURRENCY": "1"}
+        server.forget()
+        assert Computer(tmp_path / "one", settings | {"HOME": str(undisturbed)}).discussion().code == 0
+        expected, calls = (tmp_path / "one" / "out" / "discussion.md").read_bytes(), sum(server.asked.values())
+        server.forget()
+        places = [str(home), url, str(tmp_path / "back")]
+        for place, to, limit in zip(places, [*places[1:], None], ("8", "16", None), strict=True):
+            limits = {} if limit is None else {"MAX_CALLS": limit}
+            ended = Computer(tmp_path / f"computer-{limit}", settings | {"HOME": place} | limits).discussion()
+            assert ended.code == (3 if to else 0), ended.err
+            if to:
+                copied = run("library", "copy", "--to", to, "--json", cwd=tmp_path, settings=settings | {"HOME": place})
+                assert copied.code == 0, copied.err
+                assert copied.json["records"]["runs"] == 1 and copied.json["records"]["checkpoints"] > 0
+        assert sum(server.asked.values()) == calls
+    assert (tmp_path / "computer-None" / "out" / "discussion.md").read_bytes() == expected
 
 
 @pytest.mark.long

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from citeloom.citations.checks.draft_checks import check_draft
-from citeloom.citations.checks.findings import for_writer
+from citeloom.citations.checks.findings import for_reader, for_writer
 from citeloom.citations.export.files import comment
 from citeloom.citations.export.report_html import doi_html
 from citeloom.experiment import Experiment
@@ -29,6 +31,15 @@ def test_users_read_no_hint_for_the_model_who_still_gets_it(text: str) -> None:
         assert "[E1]" not in finding.message
     said = " ".join(for_writer(finding.as_dict()) for finding in found)
     assert "marker" in said or "leave it out" in said
+
+
+def test_a_reader_reads_keys_and_pages_instead_of_markers() -> None:
+    known = {"E1": replace(make_source("E1").evidence, page=4)}
+    key = known["E1"].key
+    message = for_reader('"Seeds matter [E1]." is not supported by [E1]: too few runs', known)
+    assert message == f'"Seeds matter ({key})." is not supported by {key}, page 4: too few runs'
+    assert for_reader('"Seeds matter [E99]." cites [E99], which is no evidence', known).count("[E99]") == 2
+    assert for_reader("No quotes, and [E1]", known) == f"No quotes, and {key}, page 4"
 
 
 def test_a_comparison_in_a_comment_stays_and_cannot_end_it() -> None:

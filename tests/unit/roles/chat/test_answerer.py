@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat import ChatAnswerer, ChatQuestionPlanner
+from citeloom.roles.chat.answerer import ChatAnswerer
+from citeloom.roles.chat.planners import ChatQuestionPlanner
 from citeloom.roles.chat.prompt_answer_sources import FRESH_TOKENS, present_fresh
 from citeloom.roles.chat.prompt_format import tokens_of
 from citeloom.roles.inputs import AnswerBrief, PassageSentence, Source, Turn

@@ -10,8 +10,9 @@ from langchain_core.messages import HumanMessage
 
 from citeloom.documents.figures import PaperFigure
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat import ChatReader, FigureDescriber
+from citeloom.roles.chat.figure_describer import FigureDescriber
 from citeloom.roles.chat.prompt_passages import present_windows, show_passages
+from citeloom.roles.chat.reader import ChatReader
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import Findings
 from tests.unit.roles.chat.test_fencing import ATTACK, assert_fenced

@@ -9,7 +9,7 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat import ChatReader
+from citeloom.roles.chat.reader import ChatReader
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import Findings, PassageFinding
 

@@ -1,21 +1,19 @@
 """What metadata services said of the papers, by DOI: answers, statements, retractions, and which paper has which DOI.
 
-It is a file of its own in the home. Nothing here is part of the library or its version: a paper that is removed and
+In a folder it is a file of its own. Nothing here is part of the library or its version: a paper that is removed and
 ingested again is found retracted again, and a retraction leaves paused runs as they are. An answer is committed before
 it is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, cast
 
-from ...documents import Paper
-from ...documents.publication_status import (
+from ..documents import Paper
+from ..documents.publication_status import (
     NOTICE_KINDS,
     VERSION_KINDS,
     Notice,
@@ -24,11 +22,11 @@ from ...documents.publication_status import (
     Version,
     VersionKind,
 )
-from ...sqlite import DamagedFileError, RegisterFile
-from ..metadata_records import Answer, Statement, title_mark
+from .metadata_records import Answer, Statement, title_mark
+from .register_tables import RegisterTables, TableConnection, rows_of
 
-_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
-_SCHEMA: Final = """
+METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
+METADATA_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS answers (
     service TEXT NOT NULL, request TEXT NOT NULL, status INTEGER NOT NULL, body TEXT NOT NULL,
     answered_at REAL NOT NULL, PRIMARY KEY (service, request)
@@ -52,38 +50,47 @@ CREATE TABLE IF NOT EXISTS versions (
 CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, stamp TEXT NOT NULL) WITHOUT ROWID;
 """
 _AT_ONCE: Final = 500  # parameters of one statement
+_LONGEST: Final = 200  # characters of a key, of which PostgreSQL indexes some 2,700 bytes
 
 
 class MetadataStore:
-    """The metadata in the file at `path`, created with the first entry; blocking and thread-safe.
+    """The metadata in `tables`, whose names begin with `prefix`; blocking and thread-safe.
 
-    All methods raise `DamagedFileError` for a file that cannot be read.
+    All methods raise `DamagedFileError` for an entry that cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._opened: RegisterFile | None = None
+    def __init__(self, tables: RegisterTables, prefix: str = "") -> None:
+        self._tables = tables
+        self._prefix = prefix
+
+    def is_empty(self) -> bool:
+        """Whether nothing was ever stored, as far as that is known without reading."""
+        return not self._tables.exist()
 
     def answer(self, service: str, request: str) -> Answer | None:
         """The stored answer to a request; None if there is none."""
-        rows = self._rows(
-            "SELECT status, body, answered_at FROM answers WHERE service = ? AND request = ?", (service, request)
-        )
+        query = f"SELECT status, body, answered_at FROM {self._prefix}answers WHERE service = ? AND request = ?"
+        rows = self._rows(query, (service, _key(request)))
         if not rows:
             return None
         return Answer(int(rows[0]["status"]), self._value(rows[0]["body"]), float(rows[0]["answered_at"]))
 
     def keep_answer(self, service: str, request: str, answer: Answer) -> None:
         """Commit an answer; it replaces an earlier one to the same request."""
-        row = (service, request, answer.status, json.dumps(answer.body), answer.answered_at)
-        with self._writing() as db:
-            db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)", row)
+        row = (service, _key(request), answer.status, json.dumps(answer.body), answer.answered_at)
+        with self._tables.transaction() as db:
+            db.execute(
+                f"INSERT INTO {self._prefix}answers VALUES (?, ?, ?, ?, ?) ON CONFLICT (service, request)"
+                " DO UPDATE SET status = excluded.status, body = excluded.body, answered_at = excluded.answered_at",
+                row,
+            )
 
     def keep_identity(self, paper: Paper, doi: str, similarity: float, service: str, now: float) -> None:
         """Commit the DOI that was found for a paper without one."""
-        row = (title_mark(paper), paper.key, paper.year or 0, doi, similarity, service, now)
-        with self._writing() as db:
-            db.execute("INSERT OR REPLACE INTO identities VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        row = (_key(title_mark(paper)), paper.key, paper.year or 0, doi, similarity, service, now)
+        with self._tables.transaction() as db:
+            db.execute(f"DELETE FROM {self._prefix}identities WHERE title = ? AND key = ?", row[:2])
+            db.execute(f"INSERT INTO {self._prefix}identities VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def dois(self, papers: Iterable[Paper]) -> dict[str, str]:
         """The DOIs of these papers by key: their own, else the one found for the same title and first author.
@@ -91,13 +98,14 @@ class MetadataStore:
         A found DOI still counts after the paper got another key, but not for a paper of another year.
         """
         listed = list(papers)
-        wanted = {title_mark(paper) for paper in listed if not paper.doi}
-        found: dict[str, list[sqlite3.Row]] = {}
-        for row in self._each("SELECT title, key, year, doi FROM identities WHERE title IN ({})", sorted(wanted)):
+        wanted = {_key(title_mark(paper)) for paper in listed if not paper.doi}
+        found: dict[str, list[dict[str, Any]]] = {}
+        query = f"SELECT title, key, year, doi FROM {self._prefix}identities WHERE title IN ({{}}) ORDER BY key"
+        for row in self._each(query, sorted(wanted)):
             found.setdefault(row["title"], []).append(row)
         dois: dict[str, str] = {}
         for paper in listed:
-            rows = found.get(title_mark(paper), []) if not paper.doi else []
+            rows = found.get(_key(title_mark(paper)), []) if not paper.doi else []
             same = [row for row in rows if row["key"] == paper.key] or [
                 row for row in rows if row["year"] == (paper.year or 0)
             ]
@@ -115,26 +123,30 @@ class MetadataStore:
         now: float,
     ) -> None:
         """Commit what a service said of a paper; an earlier statement stays, and so does every notice."""
-        with self._writing() as db:
-            rows = db.execute(
-                "SELECT field, value FROM statements WHERE doi = ? AND service = ? ORDER BY said_at", (doi, service)
+        with self._tables.transaction() as db:
+            before = dict(
+                db.execute(
+                    f"SELECT field, value FROM {self._prefix}statements WHERE doi = ? AND service = ? ORDER BY said_at",
+                    (doi, service),
+                ).fetchall()
             )
-            before = {row["field"]: row["value"] for row in rows}
             new = {field: json.dumps(value) for field, value in said.items()}
             db.executemany(
-                "INSERT OR REPLACE INTO statements VALUES (?, ?, ?, ?, ?)",
+                f"INSERT INTO {self._prefix}statements VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (doi, field, service, said_at) DO UPDATE SET value = excluded.value",
                 [(doi, field, service, now, value) for field, value in new.items() if before.get(field) != value],
             )
-            _insert_notices(db, [(doi, notice) for notice in notices])
+            self._insert_notices(db, [(doi, notice) for notice in notices])
             db.executemany(
-                "INSERT OR IGNORE INTO versions VALUES (?, ?, ?, ?)",
+                f"INSERT INTO {self._prefix}versions VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 [(doi, version.kind, version.doi, version.source) for version in versions],
             )
 
     def statements(self, doi: str) -> list[Statement]:
         """The latest statement of every service on every field, by field and service."""
         rows = self._rows(
-            "SELECT field, service, value, said_at FROM statements WHERE doi = ? ORDER BY field, service, said_at",
+            f"SELECT field, service, value, said_at FROM {self._prefix}statements WHERE doi = ?"
+            " ORDER BY field, service, said_at",
             (doi,),
         )
         latest = {(row["field"], row["service"]): row for row in rows}
@@ -148,13 +160,15 @@ class MetadataStore:
         dois = self.dois(papers)
         wanted = sorted(set(dois.values()))
         notices: dict[str, list[Notice]] = {}
-        for row in self._each("SELECT * FROM notices WHERE doi IN ({})", wanted):
+        query = f"SELECT * FROM {self._prefix}notices WHERE doi IN ({{}}) ORDER BY doi, kind, source, notice, date"
+        for row in self._each(query, wanted):
             if row["kind"] in NOTICE_KINDS:
                 kind = cast(NoticeKind, row["kind"])
                 notice = Notice(kind, row["source"], row["notice"], row["date"], row["reason"])
                 notices.setdefault(row["doi"], []).append(notice)
         versions: dict[str, list[Version]] = {}
-        for row in self._each("SELECT * FROM versions WHERE doi IN ({})", wanted):
+        query = f"SELECT * FROM {self._prefix}versions WHERE doi IN ({{}}) ORDER BY doi, kind, other, source"
+        for row in self._each(query, wanted):
             if row["kind"] in VERSION_KINDS:
                 version = Version(cast(VersionKind, row["kind"]), row["other"], row["source"])
                 versions.setdefault(row["doi"], []).append(version)
@@ -166,40 +180,37 @@ class MetadataStore:
 
     def file_stamp(self, name: str) -> str:
         """The stamp of the file that was imported under this name; empty if there was none."""
-        rows = self._rows("SELECT stamp FROM files WHERE name = ?", (name,))
+        rows = self._rows(f"SELECT stamp FROM {self._prefix}files WHERE name = ?", (name,))
         return str(rows[0]["stamp"]) if rows else ""
 
     def replace_notices(self, source: str, notices: Iterable[tuple[str, Notice]], stamp: str) -> None:
         """Replace all notices of a source by those of its new file, in one transaction."""
-        with self._writing() as db:
-            db.execute("DELETE FROM notices WHERE source = ?", (source,))
-            _insert_notices(db, notices)
-            db.execute("INSERT OR REPLACE INTO files VALUES (?, ?)", (source, stamp))
+        with self._tables.transaction() as db:
+            db.execute(f"DELETE FROM {self._prefix}notices WHERE source = ?", (source,))
+            self._insert_notices(db, notices)
+            db.execute(
+                f"INSERT INTO {self._prefix}files VALUES (?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET stamp = excluded.stamp",
+                (source, stamp),
+            )
 
-    def _file(self) -> RegisterFile:
-        if self._opened is None:
-            self._opened = RegisterFile(self._path, _SCHEMA, _REMEDY)
-        return self._opened
+    def _insert_notices(self, db: TableConnection, notices: Iterable[tuple[str, Notice]]) -> None:
+        db.executemany(
+            f"INSERT INTO {self._prefix}notices VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (doi, kind, source, notice, date) DO UPDATE SET reason = excluded.reason",
+            ((doi, notice.kind, notice.source, notice.doi, notice.date, notice.reason) for doi, notice in notices),
+        )
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._file().connection() as db:
-            yield db
-
-    def _rows(self, query: str, parameters: Sequence[Any]) -> list[sqlite3.Row]:
-        """The rows of a query, all of whose text columns hold text; none while there is no file."""
-        if not self._path.is_file():
-            return []
-        with self._file().connection() as db:
-            rows = db.execute(query, parameters).fetchall()
+    def _rows(self, query: str, parameters: Sequence[Any]) -> list[dict[str, Any]]:
+        """The rows of a query, all of whose text columns hold text."""
+        rows = rows_of(self._tables, query, parameters)
         for row in rows:
-            for name in row.keys():  # noqa: SIM118 - a row iterates over its values
-                wanted = (int, float) if name in _NUMBERS else str
-                if not isinstance(row[name], wanted):
-                    raise DamagedFileError(f"{self._path}: {name} of an entry cannot be read.", help=_REMEDY)
+            for name, value in row.items():
+                if not isinstance(value, (int, float) if name in _NUMBERS else str):
+                    raise self._tables.damaged(f"{name} of an entry cannot be read.")
         return rows
 
-    def _each(self, query: str, values: Sequence[str]) -> Iterator[sqlite3.Row]:
+    def _each(self, query: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
         for start in range(0, len(values), _AT_ONCE):
             part = values[start : start + _AT_ONCE]
             yield from self._rows(query.format(", ".join("?" * len(part))), part)
@@ -208,14 +219,14 @@ class MetadataStore:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise DamagedFileError(f"{self._path}: an answer cannot be read ({error}).", help=_REMEDY) from error
+            raise self._tables.damaged(f"an answer cannot be read ({error}).") from error
 
 
 _NUMBERS: Final = frozenset({"status", "year", "answered_at", "similarity", "decided_at", "said_at"})
 
 
-def _insert_notices(db: sqlite3.Connection, notices: Iterable[tuple[str, Notice]]) -> None:
-    db.executemany(
-        "INSERT OR REPLACE INTO notices VALUES (?, ?, ?, ?, ?, ?)",
-        ((doi, notice.kind, notice.source, notice.doi, notice.date, notice.reason) for doi, notice in notices),
-    )
+def _key(text: str) -> str:
+    """The text as a key: a long one ends in a hash."""
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - 64]}{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"

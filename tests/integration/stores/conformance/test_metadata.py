@@ -1,32 +1,50 @@
-"""What services said of papers is kept by DOI, with who said it and when."""
+"""What services said of papers is kept by DOI, with who said it and when, on every backend."""
 
 from __future__ import annotations
 
-import sqlite3
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from citeloom.documents import Paper
-from citeloom.documents.publication_status import Notice
-from citeloom.sqlite import DamagedFileError
-from citeloom.stores.local.metadata_store import MetadataStore
+from citeloom.documents.publication_status import Notice, Version
+from citeloom.stores.library import Library
 from citeloom.stores.metadata_records import Answer
+from citeloom.stores.metadata_store import MetadataStore
 
 PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)
 RETRACTION = Notice("retraction", "Crossref", "10.5555/notice", "2024-06-04")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> MetadataStore:
-    return MetadataStore(tmp_path / "metadata.sqlite")
+def store(library: Library) -> MetadataStore:
+    return library.metadata
 
 
-def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
-    assert store.answer("Crossref", "/works/x") is None and store.statuses([PAPER]) == {}
-    assert not list(tmp_path.iterdir())
+def test_an_answer_replaces_the_earlier_one(store: MetadataStore, open_library: Callable[[], Library]) -> None:
+    assert store.answer("Crossref", "/x") is None
+    store.keep_answer("Crossref", "/x", Answer(404, None, 1.0))
+    store.keep_answer("Crossref", "/x", Answer(200, {"title": ["Looms \x00 \ud800 ✓"]}, 2.0))
+    store.keep_answer("Crossref", "/" + "long" * 9_000, Answer(200, {"n": 1}, 2.0))
+    again = open_library().metadata
+    assert again.answer("Crossref", "/x") == Answer(200, {"title": ["Looms \x00 \ud800 ✓"]}, 2.0)
+    assert again.answer("Crossref", "/" + "long" * 9_000) == Answer(200, {"n": 1}, 2.0)
+    assert again.answer("Crossref", "/" + "long" * 8_999) is again.answer("OpenAlex", "/x") is None
+
+
+def test_odd_characters_in_notices_are_stored(store: MetadataStore) -> None:
+    store.replace_notices("Retraction Watch", [("10.5555/x", replace(RETRACTION, reason="Err\x00or"))], "one")
+    (notice,) = store.statuses([replace(PAPER, doi="10.5555/x")])["ada2020"].notices
+    assert notice.reason.startswith("Err") and notice.reason.endswith("or")
+
+
+def test_other_versions_are_kept_once(store: MetadataStore) -> None:
+    version = Version("preprint", "10.5555/preprint", "Crossref")
+    store.keep_work("10.5555/x", "Crossref", {}, [], [version], 1.0)
+    store.keep_work("10.5555/x", "Crossref", {}, [], [version], 2.0)
+    assert store.statuses([replace(PAPER, doi="10.5555/x")])["ada2020"].versions == (version,)
 
 
 def test_a_found_doi_follows_the_paper_but_not_another_of_its_title(store: MetadataStore) -> None:
@@ -47,14 +65,12 @@ def test_a_corrected_year_keeps_the_doi_of_its_key(store: MetadataStore) -> None
     assert store.dois([replace(PAPER, year=2021)]) == {"ada2020": "10.5555/article"}
 
 
-def test_earlier_statements_and_notices_stay(store: MetadataStore, tmp_path: Path) -> None:
+def test_earlier_statements_and_notices_stay(store: MetadataStore) -> None:
     store.keep_work("10.5555/x", "Crossref", {"citations": 5, "volume": "1"}, [RETRACTION], [], 1.0)
     store.keep_work("10.5555/x", "Crossref", {"citations": 5, "volume": "1"}, [], [], 2.0)
     store.keep_work("10.5555/x", "Crossref", {"citations": 9, "volume": "1"}, [], [], 3.0)
     latest = {item.field: (item.value, item.said_at) for item in store.statements("10.5555/x")}
     assert latest == {"citations": (9, 3.0), "volume": ("1", 1.0)}
-    with sqlite3.connect(tmp_path / "metadata.sqlite") as db:
-        assert db.execute("SELECT count(*) FROM statements").fetchone() == (3,)
     assert store.statuses([replace(PAPER, doi="10.5555/x")])["ada2020"].retracted
 
 
@@ -88,21 +104,3 @@ def test_many_papers_and_many_threads(store: MetadataStore) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda n: store.keep_answer("Crossref", f"/{n}", Answer(200, {"n": n}, 1.0)), range(40)))
     assert [store.answer("Crossref", f"/{n}").body for n in range(40)] == [{"n": n} for n in range(40)]  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE answers SET body = '{half'",
-        "UPDATE answers SET body = x'00ff'",
-        "UPDATE answers SET answered_at = 'yesterday'",
-        "CREATE TRIGGER evil AFTER INSERT ON answers BEGIN SELECT 1; END",
-    ],
-)
-def test_damage_is_named_with_its_remedy(store: MetadataStore, tmp_path: Path, damage: str) -> None:
-    store.keep_answer("Crossref", "/x", Answer(200, {}, 1.0))
-    with sqlite3.connect(tmp_path / "metadata.sqlite") as db:
-        db.execute(damage)
-    with pytest.raises(DamagedFileError) as raised:
-        MetadataStore(tmp_path / "metadata.sqlite").answer("Crossref", "/x")
-    assert "metadata.sqlite" in raised.value.message and "papers enrich" in raised.value.help

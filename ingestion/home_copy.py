@@ -1,0 +1,194 @@
+"""Copies a home to another one, in a folder or in PostgreSQL: its library, and everything that runs have left in it.
+
+Runs with their results and edits, conversations, checkpoints of unfinished runs, the journal with its budgets, what
+services said of papers, and the hashes of written files: an unfinished run resumes there, and no answered call is paid
+again. Rows that are there already are skipped, so a copy that was interrupted continues where it stopped. At the end
+every row and every checkpoint is compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from ..stores.backends import backend_of
+from ..stores.home_protocols import Backend, Checkpoints
+from ..stores.home_tables import HOME_TABLES, HomeTable
+from ..stores.library import Library
+from .doctor import some
+from .library_copy import CopyError, CopyReport, copy_library, require_no_foreign_papers
+
+_ROWS_PER_COMMIT: Final = 500
+_BYTES_PER_COMMIT: Final = 4_000_000
+Marks = Mapping[tuple[Any, ...], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class HomeCopyReport:
+    """What was copied; `records` counts the rows of each table that are now there, whether copied now or before."""
+
+    papers: CopyReport
+    records: dict[str, int]
+    checkpoints: int
+
+
+async def copy_home(
+    source: Library, target: Library, on_progress: Callable[[str], None] = lambda _: None
+) -> HomeCopyReport:
+    """Copy all that a home holds and check the copy.
+
+    Raises `CopyError` if the target holds anything that the source does not, if a run is in progress, and if the copy
+    differs.
+    """
+    copied = _HomeCopy(source, target, on_progress)
+    require_no_foreign_papers(source, target)
+    await asyncio.to_thread(copied.require_room)
+    papers = await copy_library(source, target, lambda key: on_progress(f"copied {key}"))
+    async with backend_of(source.home).open_checkpoints() as mine, backend_of(target.home).open_checkpoints() as theirs:
+        checkpoints = await copied.checkpoints(mine, theirs)
+        records = {table.name: await asyncio.to_thread(copied.table, table) for table in HOME_TABLES}
+        if await _checkpoint_marks(mine) != checkpoints:
+            raise copied.changed()
+    return HomeCopyReport(papers, records, len(checkpoints))
+
+
+class _HomeCopy:
+    """One copy of what a home holds besides its library."""
+
+    def __init__(self, source: Library, target: Library, on_progress: Callable[[str], None]) -> None:
+        self._names = source.home.name, target.home.name
+        self._source: Backend = backend_of(source.home)
+        self._target: Backend = backend_of(target.home)
+        self._on_progress = on_progress
+
+    def require_room(self) -> None:
+        """Raise `CopyError` for a run in progress, and for a target with rows that the source does not have."""
+        unfinished = [run.thread_id for run in self._source.runs().all() if run.status != "finished"]
+        if busy := [run for run in unfinished if self._source.run_under_way(run)]:
+            raise CopyError(f"{self._names[0]}: {some(busy)} is in progress.", help="Copy when it has ended.")
+        for table in HOME_TABLES:
+            theirs = self._marks(self._target, table)
+            if theirs:
+                self._require_known(table.name, theirs, self._marks(self._source, table))
+
+    def table(self, table: HomeTable) -> int:
+        """Copy the rows of a table and compare them; returns how many there are."""
+        there = self._marks(self._target, table)
+        records = self._target.records()
+        copied = 0
+        for batch in _batches(row for row in self._source.records().rows(table) if not _is_in(there, table, row)):
+            records.put(table, batch)
+            copied += len(batch)
+        if copied:
+            self._on_progress(f"copied {table.name}: {copied}")
+        mine, theirs = self._marks(self._source, table), self._marks(self._target, table)
+        if mine != theirs:
+            self._require_known(table.name, theirs, mine)
+            raise self.changed()
+        return len(theirs)
+
+    async def checkpoints(self, mine: Checkpoints, theirs: Checkpoints) -> Marks:
+        """Copy the checkpoints and compare them; returns a mark of each."""
+        wanted, there = await _checkpoint_marks(mine), await _checkpoint_marks(theirs)
+        self._require_known("checkpoints", there, wanted)
+        for place in sorted(place for place, mark in wanted.items() if there.get(place) != mark):
+            await _copy_checkpoint(_saver(mine), _saver(theirs), place)
+        if await _checkpoint_marks(theirs) != wanted:
+            raise self.changed()
+        return wanted
+
+    def changed(self) -> CopyError:
+        """The error for a source that was written to meanwhile."""
+        return CopyError(f"{self._names[0]}: changed during the copy.", help="Run the same command again.")
+
+    def _require_known(self, what: str, theirs: Marks, mine: Marks) -> None:
+        if foreign := [key for key in theirs if key not in mine]:
+            shown = some(":".join(map(str, key)) for key in foreign)
+            raise CopyError(
+                f"{self._names[1]}: holds {what} that {self._names[0]} does not: {shown}.",
+                help="Copy into an empty home, or only the papers (--papers-only).",
+            )
+
+    def _marks(self, backend: Backend, table: HomeTable) -> Marks:
+        return {key: mark for row in backend.records().rows(table) for key, mark in [_mark(table, row)]}
+
+
+def _is_in(there: Marks, table: HomeTable, row: tuple[Any, ...]) -> bool:
+    key, mark = _mark(table, row)
+    return there.get(key) == mark
+
+
+def _mark(table: HomeTable, row: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes]:
+    """The key of a row and a hash of all of it, the same on every backend."""
+    comparable = tuple(_comparable(value) for value in row)
+    return table.key_of(comparable), hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
+
+
+def _comparable(value: Any) -> Any:
+    """The value as PostgreSQL stores it: text without NUL characters and half surrogates."""
+    if isinstance(value, str):
+        return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    return value
+
+
+def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    batch: list[tuple[Any, ...]] = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
+        if len(batch) >= _ROWS_PER_COMMIT or size >= _BYTES_PER_COMMIT:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _saver(checkpoints: Checkpoints) -> BaseCheckpointSaver[str]:
+    return cast("BaseCheckpointSaver[str]", checkpoints)
+
+
+async def _checkpoint_marks(checkpoints: Checkpoints) -> Marks:
+    """A hash of each checkpoint, by thread, namespace and id; pending writes are in a table of their own."""
+    places = [_place(found.config) async for found in _saver(checkpoints).alist(None)]
+    return {place: await _checkpoint_mark(_saver(checkpoints), place) for place in places}
+
+
+async def _checkpoint_mark(saver: BaseCheckpointSaver[str], place: tuple[str, ...]) -> bytes:
+    found = await saver.aget_tuple(_config(*place))
+    content = None if found is None else (found.checkpoint, found.metadata, found.parent_config)
+    return hashlib.blake2b(repr(_ordered(content)).encode("utf-8", "replace"), digest_size=16).digest()
+
+
+async def _copy_checkpoint(mine: BaseCheckpointSaver[str], theirs: BaseCheckpointSaver[str], place: Any) -> None:
+    found = await mine.aget_tuple(_config(*place))
+    if found is not None:
+        thread, namespace, _ = place
+        parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
+        config = _config(thread, namespace, parent)
+        await theirs.aput(config, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
+
+
+def _config(thread: str, namespace: str, checkpoint: str | None) -> RunnableConfig:
+    named = {} if checkpoint is None else {"checkpoint_id": checkpoint}
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, **named}}
+
+
+def _place(config: RunnableConfig) -> tuple[str, str, str]:
+    named = config["configurable"]
+    return named["thread_id"], named["checkpoint_ns"], named["checkpoint_id"]
+
+
+def _ordered(value: Any) -> Any:
+    """The value with its dictionaries in order: PostgreSQL stores parts of a checkpoint as JSON, in its own order."""
+    if isinstance(value, Mapping):
+        return sorted((str(key), _ordered(item)) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return [_ordered(item) for item in value]
+    return value

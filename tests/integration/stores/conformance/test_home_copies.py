@@ -1,0 +1,216 @@
+"""Everything that a home holds is copied to another one, compared, and never mixed with other content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+
+from citeloom.documents import Paper
+from citeloom.documents.publication_status import Notice
+from citeloom.ingestion import home_copy
+from citeloom.ingestion.home_copy import copy_home
+from citeloom.ingestion.ingest import ingest
+from citeloom.ingestion.library_copy import CopyError
+from citeloom.models.journal.budget import Budget, BudgetLimits
+from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
+from citeloom.stores.backends import backend_of
+from citeloom.stores.home import Home
+from citeloom.stores.home_tables import HOME_TABLES
+from citeloom.stores.library import Library
+from citeloom.stores.metadata_records import Answer
+from citeloom.stores.run_records import EditedSentence, NewRun
+from tests.support.journal_calls import once
+from tests.support.library_fixtures import papers
+from tests.support.word_embedding import WordEmbedding
+
+__all__ = ["papers"]
+PAPER = Paper("ada2020", "Looms", ("Ada Lovelace",), 2020, doi="10.5555/x")
+STATE: dict[str, Any] = {"need": "looms", "scores": [0.1, 2], "found": {"b": 1, "a": None}, "text": "naïve ✓"}
+
+
+async def pay() -> CallResult:
+    return CallResult('"answer"', 10, 5)
+
+
+async def fail() -> CallResult:
+    raise AssertionError("an answered call was made again")
+
+
+def record(key: str) -> CallRecord:
+    return CallRecord(key, "chat", "http://host/v1", "some-model")
+
+
+def begin(home: Home, thread_id: str) -> None:
+    request = {"question": "Why?", "title": "50% of “looms”"}
+    backend_of(home).runs().begin(
+        NewRun(
+            thread_id=thread_id,
+            fingerprint="f",
+            section="research",
+            title="A title",
+            request=request,
+            library_version="v1",
+            fresh=False,
+        )
+    )
+
+
+async def fill(home: Home, library: Library) -> None:
+    """Leave something of every kind in a home."""
+    backend = backend_of(home)
+    for thread_id in ("research-2", "research-1"):
+        begin(home, thread_id)
+    backend.runs().mark("research-2", "finished", result={"text": "So.", "citations": [{"key": "ada2020"}]})
+    backend.edited_sentences().keep("research-2", EditedSentence(4, "Words\x00 of mine.", {"verdict": "supported"}))
+    backend.conversations().begin("chat-1")
+    backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", {"citations": [], "text": "So."})
+    backend.written_files().note([b"ours"])
+    with backend.open_journal() as journal:
+        for number in range(5):
+            await once(journal, record(f"k{number}"), RunScope("research-2"), pay)
+        await once(journal, record("k0"), RunScope("research-1", fresh=True), pay)
+        async with Budget(BudgetLimits(calls=9), {}, journal, "research-1").reserved(
+            Hold("research-1", record("lost"), 1, 10, 5)
+        ):
+            pass  # in flight when the home was left
+    library.metadata.keep_answer("Crossref", "/works/x", Answer(200, {"title": "Looms"}, 1.0))
+    library.metadata.keep_identity(replace(PAPER, doi=""), "10.5555/x", 0.97, "Crossref", 2.0)
+    library.metadata.keep_work("10.5555/x", "Crossref", {"citations": 5}, [Notice("retraction", "Crossref")], [], 1.0)
+    library.metadata.replace_notices("Retraction Watch", [], "stamp")
+    async with backend.open_checkpoints() as saver:
+        config: Any = {"configurable": {"thread_id": "research-1", "checkpoint_ns": ""}}
+        for step in range(3):
+            values = {**STATE, "step": step}
+            versions = dict.fromkeys(values, f"{step + 1:032}.5")
+            checkpoint = {**empty_checkpoint(), "channel_values": values, "channel_versions": versions}
+            config = await saver.aput(config, checkpoint, {"step": step, "source": "loop"}, versions)  # type: ignore[attr-defined]
+        await saver.aput_writes(config, [("need", {"of": 1}), ("need", "two")], "task", "~path")  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+async def source(papers: Path, tmp_path: Path) -> Library:
+    """A library in a folder, with something of every kind in its home."""
+    library = Library.open(Home(tmp_path / "source"), WordEmbedding())
+    await ingest(library, [papers])
+    await fill(library.home, library)
+    return library
+
+
+@pytest.fixture
+def opened(source: Library, open_library: Callable[[], Library]) -> Iterator[tuple[Library, Library]]:
+    yield source, open_library()
+    source.close()
+
+
+async def test_nothing_is_lost_there_and_back(opened: tuple[Library, Library], tmp_path: Path) -> None:
+    source, target = opened
+    report = await copy_home(source, target)
+    back = Library.open(Home(tmp_path / "back"), WordEmbedding())
+    again = await copy_home(target, back)
+    assert report.papers.copied == again.papers.copied == 2
+    assert report.records == again.records and report.checkpoints == again.checkpoints == 3
+    empty = {name for name, count in report.records.items() if not count}
+    assert empty <= {"contexts", "metadata_versions"}, "every other table has rows to compare"
+    for copy in (target, back):
+        await same_as_filled(copy)
+    back.close()
+
+
+async def same_as_filled(library: Library) -> None:
+    backend = backend_of(library.home)
+    finished, unfinished = backend.runs().get("research-2"), backend.runs().get("research-1")
+    assert (finished.status, unfinished.status) == ("finished", "running")
+    assert finished.result == {"text": "So.", "citations": [{"key": "ada2020"}]}
+    assert unfinished.request["title"] == "50% of “looms”"
+    latest = backend.runs().latest("f")
+    assert latest is not None and latest.thread_id == "research-1", "the order in which they began"
+    (edit,) = backend.edited_sentences().of("research-2")
+    assert edit.text.endswith("of mine.") and edit.checked == {"verdict": "supported"}
+    (turn,) = backend.conversations().turns("chat-1")
+    assert (turn.asked, turn.answered) == ("Why?", False)
+    with backend.open_journal() as journal:
+        for number in range(5):
+            assert not (await once(journal, record(f"k{number}"), RunScope("another"), fail)).paid
+        spent = {row.run: (row.paid, row.held_calls) for row in await journal.spending(["research-1", "research-2"])}
+        assert spent == {"research-1": (1, 1), "research-2": (5, 0)}
+        assert (await once(journal, record("new"), RunScope("another"), pay)).paid, "new answers get ids of their own"
+        await journal.forget("another")
+    assert library.metadata.answer("Crossref", "/works/x") == Answer(200, {"title": "Looms"}, 1.0)
+    assert library.metadata.statuses([PAPER])["ada2020"].retracted
+    async with backend.open_checkpoints() as saver:
+        found = await saver.aget_tuple({"configurable": {"thread_id": "research-1", "checkpoint_ns": ""}})  # type: ignore[attr-defined]
+        assert found.checkpoint["channel_values"] == {**STATE, "step": 2}
+        assert found.metadata["step"] == 2 and found.parent_config is not None
+        written = [(channel, value) for _, channel, value in found.pending_writes]
+        assert written == [("need", {"of": 1}), ("need", "two")]
+
+
+@pytest.mark.parametrize("table", ["answers", "runs", "metadata_notices", "checkpoint_writes"])
+async def test_an_interrupted_copy_continues(
+    opened: tuple[Library, Library], monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    source, target = opened
+    monkeypatch.setattr(home_copy, "_ROWS_PER_COMMIT", 1)
+    records = type(backend_of(target.home).records())
+    put, interrupted = records.put, []
+
+    def interrupt(self: Any, of: Any, rows: Any) -> None:
+        if of.name == table and (interrupted or table != "answers"):
+            raise InterruptedError(table)
+        interrupted.append(of.name)
+        put(self, of, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "put", interrupt)
+        with pytest.raises(InterruptedError, match=table):
+            await copy_home(source, target)
+    done: list[str] = []
+    await copy_home(source, target, done.append)
+    assert not [line for line in done if line.startswith("copied answers") and line.endswith(" 6")]
+    await same_as_filled(target)
+
+
+async def test_another_copy_takes_what_is_new(opened: tuple[Library, Library]) -> None:
+    source, target = opened
+    await copy_home(source, target)
+    backend_of(source.home).runs().mark("research-1", "finished", result={"text": "Done."})
+    done: list[str] = []
+    await copy_home(source, target, done.append)
+    assert done == ["copied runs: 1"]
+    assert backend_of(target.home).runs().get("research-1").result == {"text": "Done."}
+
+
+async def test_homes_are_never_mixed(opened: tuple[Library, Library]) -> None:
+    source, target = opened
+    begin(target.home, "research-9")
+    with pytest.raises(CopyError, match=r"holds runs that .* does not: research-9") as refused:
+        await copy_home(source, target)
+    assert "--papers-only" in refused.value.help
+    assert target.papers() == [] and len(backend_of(target.home).runs().all()) == 1
+
+
+async def test_a_run_in_progress_is_not_copied(opened: tuple[Library, Library]) -> None:
+    source, target = opened
+    async with backend_of(source.home).run_lock("research-1"):
+        with pytest.raises(CopyError, match="research-1 is in progress"):
+            await copy_home(source, target)
+    assert target.papers() == []
+
+
+def test_every_table_of_a_home_is_copied(home: Home) -> None:
+    """A table that a later version adds must be copied too, or named here as one of the library's own."""
+    if not hasattr(home, "url"):
+        pytest.skip("the tables of files are those of the database")
+    import psycopg
+
+    library = "facts revision papers sections figures images chunks passages postings word_totals schema_versions"
+    checkpoints = "checkpoints checkpoint_blobs checkpoint_migrations"
+    with psycopg.connect(home.url.secret) as connection:
+        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+        found = {name for (name,) in connection.execute(query)}
+    assert found - set(f"{library} {checkpoints}".split()) == {table.name for table in HOME_TABLES}

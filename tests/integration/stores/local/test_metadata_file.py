@@ -1,0 +1,44 @@
+"""The file with what services said of papers: made with the first entry, and checked when it is read."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from citeloom.documents import Paper
+from citeloom.sqlite import DamagedFileError
+from citeloom.stores.local.file_tables import FileTables
+from citeloom.stores.metadata_records import Answer
+from citeloom.stores.metadata_store import METADATA_REMEDY, METADATA_SCHEMA, MetadataStore
+
+PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MetadataStore:
+    return MetadataStore(FileTables(tmp_path / "metadata.sqlite", METADATA_SCHEMA, METADATA_REMEDY))
+
+
+def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
+    assert store.answer("Crossref", "/works/x") is None and store.statuses([PAPER]) == {}
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE answers SET body = '{half'",
+        "UPDATE answers SET body = x'00ff'",
+        "UPDATE answers SET answered_at = 'yesterday'",
+        "CREATE TRIGGER evil AFTER INSERT ON answers BEGIN SELECT 1; END",
+    ],
+)
+def test_damage_is_named_with_its_remedy(store: MetadataStore, tmp_path: Path, damage: str) -> None:
+    store.keep_answer("Crossref", "/x", Answer(200, {}, 1.0))
+    with sqlite3.connect(tmp_path / "metadata.sqlite") as db:
+        db.execute(damage)
+    with pytest.raises(DamagedFileError) as raised:
+        store.answer("Crossref", "/x")
+    assert "metadata.sqlite" in raised.value.message and "papers enrich" in raised.value.help
