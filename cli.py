@@ -16,8 +16,10 @@ try:
         chat,
         contradictions,
         conversations,
+        describe,
         doctor,
         enrich,
+        figures,
         library,
         library_copy_command,
         mcp,
@@ -62,7 +64,9 @@ app = typer.Typer(
     "to resume; 4 done, but some inputs were refused, nothing could be judged, or a check failed.",
 )
 library.register(app)
+figures.register()
 enrich.register(app)
+describe.register(app)
 add.register(app)
 sync.register(app)
 library_copy_command.register(app)

@@ -55,7 +55,7 @@ CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 PdfReader = Literal["pdf-oxide", "opendataloader"]
 OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
-RoleName = Literal["agent", "reader", "writer", "judge", "summarizer"]
+RoleName = Literal["agent", "reader", "writer", "judge", "summarizer", "vision"]
 
 EXTRACTIVE = "extractive"
 LOCAL_EMBEDDING = "local"
@@ -109,6 +109,12 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     summarizer_model: str | None = Field(None, description="Overrides chat_model for paper summaries.")
     summarizer_base_url: str | None = Field(None, description="Overrides chat_base_url for paper summaries.")
     summarizer_api_key: ApiKey | None = Field(None, description="Overrides chat_api_key for paper summaries.")
+
+    vision_model: str | None = Field(
+        None, min_length=1, description="Model that describes the figures of papers; not set: none are described."
+    )
+    vision_base_url: str | None = Field(None, description="Overrides chat_base_url for describing figures.")
+    vision_api_key: ApiKey | None = Field(None, description="Overrides chat_api_key for describing figures.")
 
     embedding_model: str = Field(
         LOCAL_EMBEDDING,
@@ -218,6 +224,11 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     _set: dict[str, str] = PrivateAttr(default_factory=dict)
     _own: dict[str, str] = PrivateAttr(default_factory=dict)
     _vouched: frozenset[str] = PrivateAttr(default=frozenset())
+
+    @property
+    def describes_figures(self) -> bool:
+        """Whether a vision model is configured."""
+        return self.vision_model not in (None, EXTRACTIVE)
 
     @classmethod
     def settings_customise_sources(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -16,6 +17,7 @@ from ..ingestion.pdf_subprocess import PdfReading
 from ..key_trust import is_own
 from ..stores.home import find_home
 from ..stores.local.read_only_copy import readable_home
+from ..tools.figure_records import listed_figures
 from ..tools.paper_search import year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import Scope, require_words
@@ -32,10 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "acontradictions",
+    "adescribe_figures",
+    "afigures",
     "aingest",
     "aopen_library",
     "asearch",
     "contradictions",
+    "describe_figures",
+    "figures",
     "ingest",
     "open_library",
     "search",
@@ -202,6 +208,46 @@ async def acontradictions(
     return await find_contradictions(ContradictionRequest(topic.strip(), one_or_more(papers), pairs), library)
 
 
+@library_first
+async def afigures(library: Session, key: str, *, images: bool = False) -> list[dict[str, Any]]:
+    """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
+
+    Args:
+        library: an open library.
+        key: the paper's citation key.
+        images: also return the `image` of each as bytes, PNG or JPEG, None where there is none.
+
+    Raises `InputError` for an unknown key.
+    """
+    records = await asyncio.to_thread(listed_figures, library.library, key)
+    if images:
+        found = await asyncio.to_thread(library.library.figures, key)
+        for record, figure in zip(records, found, strict=True):
+            record["image"] = await asyncio.to_thread(library.library.figure_image, figure)
+    return records
+
+
+@library_first
+async def adescribe_figures(
+    library: Session, papers: Sequence[str] | str = (), *, refresh: bool = False
+) -> dict[str, Any]:
+    """Have the configured vision model describe figures; returns the JSON of `papers describe --json`.
+
+    Args:
+        library: an open library.
+        papers: keys, all papers if omitted.
+        refresh: also figures that have a description, by another model or prompt.
+
+    Raises `ConfigurationError` without a vision model, `InputError` for an unknown key, and `PausedError`; finished
+    descriptions are kept, and repeating the call continues.
+    """
+    from ..graph.figure_descriptions import describe_papers
+
+    require_writable(library)
+    run = f"describe-{secrets.token_hex(6)}"
+    return (await describe_papers(library, run, one_or_more(papers) or None, refresh=refresh)).as_dict()
+
+
 def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
     """First and last year; raises `ArgumentError` for anything else."""
     if years is not None and not (
@@ -238,3 +284,5 @@ def _documents(given: Sequence[Given]) -> list[Document]:
 ingest = library_first(blocking(aingest))
 search = library_first(blocking(asearch))
 contradictions = library_first(blocking(acontradictions))
+figures = library_first(blocking(afigures))
+describe_figures = library_first(blocking(adescribe_figures))

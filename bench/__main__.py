@@ -23,6 +23,7 @@ from bench import (
     coverage,
     endpoint_ingest,
     evidence,
+    figures,
     first_token,
     ingest,
     journal,
@@ -43,7 +44,7 @@ from citeloom.stores.home import Home
 
 PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
-    *("server", "pdf", "embedder", "retrieval", "checks", "cases", "matching"),
+    *("server", "pdf", "embedder", "retrieval", "checks", "cases", "matching", "figures"),
 )
 ASKED_FOR = ("coverage", "judge", "questions", "rerank", "scans")  # take minutes, so only on request
 
@@ -101,6 +102,9 @@ def main() -> None:
     if "matching" in parts:
         _log("matching: papers and near misses ...")
         paper_matching.measure()
+    if "figures" in parts:
+        _log("figures: captions, tables and cells of PDFs ...")
+        figures.measure()
     _log(f"{time.perf_counter() - began:.0f} s in total; load at the end: {_load()}")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
 GROUPS = 4  # ingested and embedded alternately
 FEWEST, MOST = 12_000, 50_000  # characters of a paper: neither letters nor books, so that groups are similar
 
@@ -24,16 +25,15 @@ class Material:
 
 def material() -> Material:
     """Eight real papers from CITELOOM_SHARED, or from ../shared; the samples when there are none."""
-    shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
     papers = [
-        path for path in sorted((shared / "corpus" / "papers").glob("*.md")) if FEWEST < path.stat().st_size < MOST
+        path for path in sorted((SHARED / "corpus" / "papers").glob("*.md")) if FEWEST < path.stat().st_size < MOST
     ]
-    pdfs = tuple(sorted((shared / "corpus" / "pdfs").glob("*.pdf")))
-    experiments = sorted((shared / "experiments").glob("*.json"))
+    pdfs = tuple(sorted((SHARED / "corpus" / "pdfs").glob("*.pdf")))
+    experiments = sorted((SHARED / "experiments").glob("*.json"))
     if len(papers) >= 2 * GROUPS and experiments:
         chosen = papers[:: len(papers) // (2 * GROUPS)][: 2 * GROUPS]
         note = f"{len(chosen)} real papers of the corpus"
-        return Material(_grouped(chosen), shared / "corpus" / "library.bib", experiments[0], note, pdfs)
+        return Material(_grouped(chosen), SHARED / "corpus" / "library.bib", experiments[0], note, pdfs)
     samples = ROOT / "examples" / "library"
     note = "the sample papers of examples/library, since there are no real ones (set CITELOOM_SHARED)"
     groups = _grouped(sorted(samples.glob("*.md")))

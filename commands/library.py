@@ -9,13 +9,22 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import DONE_WITH_REFUSALS
+from ..errors import DONE_WITH_REFUSALS, CiteloomError, PausedError
 from ..models.concurrency import run_async
 from ..plurals import counted
 from .escaping import one_line
 from .layout import table
-from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_session, resolve
-from .output import ingest_progress, result, result_json, warnings_and_refusals
+from .options import (
+    HomeOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    command_here,
+    command_session,
+    resolve,
+)
+from .output import ingest_progress, name_refused_figures, notice, result, result_json, warnings_and_refusals
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and remove papers.")
 
@@ -48,6 +57,13 @@ def ingest(
         bool,
         typer.Option("--summarize", help="Summarize each new paper with the summarizer model (costs calls)."),
     ] = False,
+    describe: Annotated[
+        bool,
+        typer.Option(
+            "--describe/--no-describe",
+            help="Have the vision model, if one is configured, describe the figures of new papers (costs calls).",
+        ),
+    ] = True,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -62,12 +78,14 @@ def ingest(
     KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
     --ocr reads scanned pages by tesseract, in the languages of CITELOOM_OCR_LANGUAGES; what it read is marked so.
     The limits count the requests of this ingest, embeddings among it; given again, the command starts counting again.
+    With CITELOOM_VISION_MODEL, figures are described once the papers are ready; what cannot be described is named, and
+    'papers describe' continues.
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
     limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    switches = {"prune": prune, "summarize": summarize, "follow_links": follow_links, "ocr": ocr}
-    record = run_async(_ingest(paths, bib, home, limits, **switches))
+    switches = {"prune": prune, "summarize": summarize, "follow_links": follow_links, "ocr": ocr, "describe": describe}
+    record, stopped = run_async(_ingest(paths, bib, home, limits, **switches))
     if as_json:
         result_json(record)
     else:
@@ -76,8 +94,13 @@ def ingest(
             f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
             f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
         )
-    if record["refused"]:
-        raise typer.Exit(DONE_WITH_REFUSALS)
+        if "figures" in record:
+            result(f"{counted(record['figures']['described'], 'figure')} described.")
+    if stopped is not None:
+        notice(f"The papers are ingested, but not all figures are described: {stopped}")
+        notice(f"Continue with: {command_here('papers describe')}")
+    if record["refused"] or stopped is not None or record.get("figures", {}).get("refused"):
+        raise typer.Exit(stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS)
 
 
 async def _ingest(
@@ -90,7 +113,10 @@ async def _ingest(
     summarize: bool,
     follow_links: bool,
     ocr: bool,
-) -> dict[str, Any]:
+    describe: bool,
+) -> tuple[dict[str, Any], CiteloomError | None]:
+    """The report, and what kept figures from being described."""
+    from ..graph.figure_descriptions import describe_papers
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_papers
     from ..ingestion.pdf_subprocess import PdfReading
@@ -113,8 +139,16 @@ async def _ingest(
                 pdf=PdfReading.of(settings, ocr=ocr),
                 follow_links=follow_links,
             )
-    warnings_and_refusals(report)
-    return report.as_dict()
+            record = report.as_dict()
+            warnings_and_refusals(report)
+            if not (describe and settings.describes_figures):
+                return record, None
+            try:
+                figures = await describe_papers(session, run, [*report.added, *report.updated], on_event=show)
+            except CiteloomError as error:
+                return record, error
+    name_refused_figures(figures)
+    return {**record, "figures": figures.as_dict()}, None
 
 
 @papers_app.command("list")
@@ -156,6 +190,7 @@ def show_paper(
     Example: citeloom papers show smith2024quantum --text
     """
     from ..metadata.enriching import stored_metadata
+    from ..tools.figure_records import counted_kinds
     from ..tools.outline import indexed_text, outline
     from ..tools.paper_records import paper_details
     from .paper_view import paper_lines, text_lines
@@ -176,6 +211,7 @@ def show_paper(
                 library.note(key),
                 outline(library, key),
                 stored_metadata(session.metadata, paper),
+                counted_kinds([figure.kind for figure in library.figures(key)]),
             )
         for line in shown:
             result(line)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..documents import Paper
 from ..documents.zotero_link import zotero_link
+from ..program import command
 from ..tools.context_windows import Passage
 from ..tools.outline import OutlinedSection
 from .escaping import one_line
@@ -17,9 +18,14 @@ if TYPE_CHECKING:
 
 
 def paper_lines(
-    paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], known: StoredMetadata | None = None
+    paper: Paper,
+    summary: str,
+    note: str,
+    sections: Sequence[OutlinedSection],
+    known: StoredMetadata | None = None,
+    figures: str = "",
 ) -> Iterator[str]:
-    """Metadata, what services said of it, summary, the user's note, and the section tree."""
+    """Metadata, what services said of it, how many figures it has, summary, the user's note, and the section tree."""
     if known and known.status.label:
         yield f"{known.status.label.upper()}\n"
     yield one_line(f"{paper.key}: {paper.title}")
@@ -30,6 +36,8 @@ def paper_lines(
         yield f"Zotero: {link.select}"
     if paper.ocr_pages:
         yield f"Read by OCR: {shown_pages(paper.ocr_pages)}"
+    if figures:
+        yield one_line(f"It has {figures}: {command('papers figures')} {paper.key}")
     if known:
         found = [f"doi: {known.doi} (found by title)"] if known.doi and not paper.doi else []
         yield from [*found, *known_lines(known)]

@@ -23,7 +23,7 @@ _LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
 
 
 def show_passages(records: Sequence[dict[str, Any]]) -> None:
-    """Passages with key, page, section, score and the matching sentence."""
+    """Passages with key, page, section, score and the matching sentence, led by the figure or table that it is in."""
     title = counted(len(records), "passage")
     rows = [
         [
@@ -32,12 +32,28 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
             f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
             one_line(record["section"]),
             f"{record['score']:.2f}",
-            marked(record, shown(record["sentence"])),
+            " ".join(
+                [
+                    marked(record, f"{_figure(record)}{shown(record['sentence'])}"),
+                    *map(_described, record["described_figures"]),
+                ]
+            ),
         ]
         for number, record in enumerate(records, start=1)
     ]
     table(title, ["", "key", "page", "section", "score", "sentence"], rows, prose=["section", "sentence"])
     show_notices(records)
+
+
+def _described(figure: dict[str, str]) -> str:
+    """A model's description of a figure, which may be why its passage was found."""
+    return one_line(f"({figure['figure']}, as {figure['described_by']} describes it: {shown(figure['description'])})")
+
+
+def _figure(record: dict[str, Any]) -> str:
+    """The figure or table that a passage is, unless its words begin with that."""
+    name = record["figure"]["name"] if record.get("figure") else ""
+    return f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
 
 
 def show_papers(record: dict[str, Any], page: int) -> None:

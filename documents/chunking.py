@@ -2,22 +2,26 @@
 
 Every chunk is a slice of the paper's text. Chunks of a section are about equally long, overlap by whole sentences and
 never cross into the next section; formulas, code and tables stay whole unless they are much longer than a chunk, and
-are then split at line ends, since the embedding reads only 512 tokens.
+are then split at line ends, since the embedding reads only 512 tokens. A table's caption stays with its rows.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ..text.sentences import sentence_spans
+from .figure_search import find_figures
+from .figures import Span
 from .markdown import Block, ParsedPaper
 from .types import Chunk, Section, chunk_id
 
 # Chunks of another version are recomputed when their paper is ingested.
-CHUNKING_VERSION = "2"
+CHUNKING_VERSION = "3"
 
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|$)")
@@ -67,7 +71,8 @@ def chunk_paper(
         overlap: approximate number of tokens shared by neighbouring chunks of a section.
     """
     text = paper.text
-    runs = [(section, run) for section in paper.sections if section.searchable for run in _runs(paper, section)]
+    tables = [each.figure.span for each in find_figures(paper) if each.figure.body and each.figure.span]
+    runs = [(section, run) for section in paper.sections if section.searchable for run in _runs(paper, section, tables)]
     counts = iter(count_tokens([text[part.start : part.end] for _, run in runs for part in run]))
     chunks: list[Chunk] = []
     for section, run in runs:
@@ -99,21 +104,34 @@ def _chunk(key: str, index: int, paper: ParsedPaper, section: Section, start: in
     )
 
 
-def _runs(paper: ParsedPaper, section: Section) -> Iterator[list[_Part]]:
+def _runs(paper: ParsedPaper, section: Section, tables: Sequence[Span]) -> Iterator[list[_Part]]:
     """Runs of adjacent blocks of a section, separated by hidden content, which is in no chunk."""
-    run: list[_Part] = []
-    before: Block | None = None
+    run: list[Block] = []
     for block in paper.blocks_of(section):
         # Rules and link definitions between blocks are not part of the paper's text either.
-        separated = before is not None and not _GAP.fullmatch(paper.text, before.end, block.start)
-        if before is not None and (separated or block.kind == "hidden"):
-            yield run
-            run, before = [], None
+        separated = run and not _GAP.fullmatch(paper.text, run[-1].end, block.start)
+        if run and (separated or block.kind == "hidden"):
+            yield list(_parts_of(paper.text, run, tables))
+            run = []
         if block.kind != "hidden":
-            run.extend(_parts(paper.text, block))
-            before = block
-    if before is not None:
-        yield run
+            run.append(block)
+    if run:
+        yield list(_parts_of(paper.text, run, tables))
+
+
+def _parts_of(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterator[_Part]:
+    """The parts of adjacent blocks; a table and its caption are one part. `tables` are in order."""
+
+    def table_of(block: Block) -> Span | None:
+        place = bisect_right(tables, block.start, key=lambda span: span[0]) - 1
+        return tables[place] if place >= 0 and block.start < tables[place][1] else None
+
+    for table, grouped in groupby(run, key=table_of):
+        blocks = list(grouped)
+        if table is not None:
+            yield _Part(blocks[0].start, blocks[-1].end, is_sentence=False)
+        else:
+            yield from (part for block in blocks for part in _parts(text, block))
 
 
 def _parts(text: str, block: Block) -> Iterator[_Part]:

@@ -34,6 +34,7 @@ _BOX = re.compile(r"</?(?:div|section|span)\b[^<>]*>")
 _ESCAPED_BRACKETS = re.compile(r"(?<!\\)\\\[([^\[\]\n]*?)\\\](?![(:\[])")
 _ESCAPED_SIGN = re.compile(r"(?<!\\)\\(?=[<>](?:[\s\d=.]|$))(?<=.\\)")
 _VERBATIM = re.compile(r"(`+[^`]*`+|(?<!\\)\$\$?(?:[^$\\]|\\.)*\$\$?)")  # code and formulas
+_TABLE_CAPTIONS: Final = Path(__file__).with_name("table_captions.lua")
 _SECONDS = 120.0
 _MEGABYTES = 3000
 # pandoc needs up to a hundred times the size of a text in memory; most of an archive is images.
@@ -51,6 +52,7 @@ def as_markdown(path: Path) -> str:
     kind = FORMATS[path.suffix.lower()]
     _require_whole(path, kind)
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
+    options += ["--lua-filter", str(_TABLE_CAPTIONS)]
     try:
         made = pandoc([*options, "--strip-comments", "--", str(path.resolve())], seconds=_SECONDS, megabytes=_MEGABYTES)
     except PandocLimitError as error:

@@ -13,6 +13,7 @@ from ..plurals import counted
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.search_records import FullTextError, VectorStoreError
+from .describing import figure_counts
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5
@@ -51,6 +52,7 @@ def examine(library: Library) -> list[Problem]:
     readable = vectors_finding(library)
     findings += [readable] if readable.level == "problem" else _compare_stores(library)
     findings.append(fulltext_finding(library))
+    findings.append(figures_finding(library))
     gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
     if gone:
         message = f"files are missing for: {some(gone)}"
@@ -67,6 +69,7 @@ def _compare_stores(library: Library) -> list[Problem]:
             found.miscounted,
         ),
         ("vectors", "chunks, summaries or notes without a vector in", found.missing),
+        ("figures", "images are missing or damaged of", found.unillustrated),
     )
     findings = [
         Problem("problem", topic, f"{message}: {some(sorted(keys))}", _REINDEX)
@@ -107,12 +110,32 @@ def fulltext_finding(library: Library) -> Problem:
     return Problem("problem", "full text", f"differs for: {some(sorted(differing))}", _REPAIR)
 
 
+def figures_finding(library: Library) -> Problem:
+    """Count figures and tables, and name the papers whose figures were never read."""
+    unread = [key for key, record in library.records().items() if not record.figures_version]
+    if unread:
+        message = f"figures and tables were never read of: {some(unread)}"
+        return Problem(
+            "notice", "figures", message, "Ingest their files again; what is unchanged is not embedded again."
+        )
+    counts = library.catalog.figures.counts().values()
+    figures, tables = sum(count for count, _ in counts), sum(count for _, count in counts)
+    held = f"{counted(figures, 'figure')} and {counted(tables, 'table')}"
+    images, described = figure_counts(library)
+    if not images:
+        return Problem("fine", "figures", held)
+    remedy = "" if described == images else "With CITELOOM_VISION_MODEL, 'papers describe' describes the others."
+    held = f"{held}; {described} of {counted(images, 'image')} described by a vision model"
+    return Problem("fine", "figures", held, remedy)
+
+
 @dataclass(frozen=True, slots=True)
 class Differences:
     """Differences between catalog and vector store.
 
     `missing` are papers that lack vectors; `miscounted` those whose listed chunks differ from their chunk count or that
-    have no sections; the orphans are records without a paper; `strays` are keys found only in parts of the catalog.
+    have no sections; `unillustrated` lack images; the orphans are records without a paper, images among them; `strays`
+    are keys found only in parts of the catalog.
     """
 
     missing: frozenset[str]
@@ -121,17 +144,20 @@ class Differences:
     orphan_summaries: frozenset[str]
     orphan_passages: frozenset[str]
     strays: frozenset[str]
+    unillustrated: frozenset[str]
+    orphan_images: frozenset[str]
 
     @property
     def lacking(self) -> frozenset[str]:
         """Papers that have to be reindexed."""
-        return self.missing | self.miscounted
+        return self.missing | self.miscounted | self.unillustrated
 
     @property
     def orphans(self) -> frozenset[str]:
         """All records without a paper, by descriptive name."""
         notes = {f"note {name}" for name in self.orphan_passages}
-        return self.orphan_chunks | self.orphan_summaries | notes | {f"catalog {key}" for key in self.strays}
+        rest = {f"catalog {key}" for key in self.strays} | {f"image {name}" for name in self.orphan_images}
+        return self.orphan_chunks | self.orphan_summaries | notes | rest
 
 
 def differences(library: Library) -> Differences:
@@ -157,6 +183,8 @@ def differences(library: Library) -> Differences:
         frozenset(summaries - ready - in_progress),
         frozenset(name for name in passages - noted if _key(name) not in in_progress),
         frozenset(library.catalog.strays()),
+        frozenset(library.catalog.figures.incomplete()),
+        frozenset(library.catalog.figures.stray_images()),
     )
 
 

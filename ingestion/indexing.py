@@ -8,15 +8,18 @@ are applied when the library is next opened.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
+from ..documents.subprocesses import in_thread
 from ..documents.types import Paper
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change
 from ..stores.vector_cache import VectorCache
 from .events import Embedded, IngestEvent, Staged, Stored
+from .figure_subprocess import read_figures
 from .plan import PaperPlan, with_vectors
 
 Summarize = Callable[[Paper, str], Awaitable[str]]
@@ -24,6 +27,7 @@ OnEvent = Callable[[IngestEvent], None]
 Result = TypeVar("Result")
 
 _CONCURRENT_GROUPS = 2  # groups of papers embedded concurrently, so that the last chunks of one leave no core idle
+_CONCURRENT_READERS = min(4, os.cpu_count() or 1)  # processes that read images
 _QUEUE_SIZE = 32  # papers
 _CHUNKS_PER_WRITE = 2_000  # chunks: one page of Chroma
 
@@ -36,6 +40,7 @@ class Indexing:
         self._cache = cache
         self._summarize = summarize
         self._emit = emit
+        self._readers = asyncio.Semaphore(_CONCURRENT_READERS)
 
     async def run(self, plans: Sequence[PaperPlan]) -> None:
         """Index all papers; on the first error nothing new is started, and embedded papers are still written."""
@@ -60,7 +65,8 @@ class Indexing:
 
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
-            for change in await self._embed([await self._summarized(plan) for plan in group]):
+            plans = await asyncio.gather(*(self._illustrated(plan) for plan in group))
+            for change in await self._embed([await self._summarized(plan) for plan in plans]):
                 await queue.put(change)
 
     async def _write_batches(self, queue: asyncio.Queue[Change | None]) -> None:
@@ -77,6 +83,13 @@ class Indexing:
             await write(self._library, batch, self._emit)
             if change is not None:
                 change = await queue.get()
+
+    async def _illustrated(self, plan: PaperPlan) -> PaperPlan:
+        """The plan with the images of its figures, read again from its file; descriptions of equal images are kept."""
+        async with self._readers:
+            read = await in_thread(read_figures, plan.file, plan.text, plan.found)
+        before = await asyncio.to_thread(self._library.catalog.figures.of, plan.record.paper.key)
+        return plan.with_figures(read, before)
 
     async def _summarized(self, plan: PaperPlan) -> PaperPlan:
         if self._summarize is None or not plan.wants_summary:

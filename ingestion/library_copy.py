@@ -82,9 +82,11 @@ def change_of(library: Library, key: str) -> Change:
     summaries = library.store.summary_vectors([key])
     places = [chunk_id(key, place) for place in range(len(record.note.spans))] if record.note else []
     notes = library.store.note_vectors(places)
-    if len(stored) < len(ids) or key not in summaries or len(notes) < len(places):
+    figures = library.figures(key)
+    images = {figure.image_hash: library.figure_image(figure) or b"" for figure in figures if figure.image_hash}
+    if len(stored) < len(ids) or key not in summaries or len(notes) < len(places) or not all(images.values()):
         raise CopyError(
-            f"{library.home.name}: texts or vectors of {key} are missing.",
+            f"{library.home.name}: texts, vectors or images of {key} are missing.",
             help="Run '{citeloom} doctor --repair' there.",
         )
     rows = [stored[name].vector for name in ids]
@@ -96,6 +98,8 @@ def change_of(library: Library, key: str) -> Change:
         vectors=np.stack([row for row in rows if row is not None]) if rows else np.zeros((0, 0), np.float32),
         summary_vector=summaries[key],
         note_vectors=np.stack([notes[place] for place in places]) if places else np.zeros((0, 0), np.float32),
+        figures=figures,
+        images=images,
     )
 
 
@@ -104,11 +108,13 @@ def _is_there(source: Library, target: Library, key: str) -> bool:
 
 
 def _differs(source: Library, target: Library, key: str) -> bool:
-    """Whether sections, texts, words or vectors of a paper differ."""
+    """Whether sections, figures, texts, words or vectors of a paper differ."""
     ids = [chunk_id(key, index) for index in range(source.chunk_count(key))]
     mine, theirs = source.store.get_chunks(ids, vectors=True), target.store.get_chunks(ids, vectors=True)
     return (
         source.catalog.sections(key) != target.catalog.sections(key)
+        or source.figures(key) != target.figures(key)
+        or any(figure.image_hash and target.figure_image(figure) is None for figure in target.figures(key))
         or {name: stored.chunk for name, stored in mine.items()}
         != {name: stored.chunk for name, stored in theirs.items()}
         or source.fulltext.entries([key]) != target.fulltext.entries([key])

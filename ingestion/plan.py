@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import starmap
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,8 @@ import numpy as np
 from ..documents import Chunk, Paper, chunk_id, text_hash
 from ..documents.bibliography import Refusal
 from ..documents.chunking import CHUNKING_VERSION, chunk_paper
+from ..documents.figure_search import FoundFigure, find_figures
+from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.notes import Note, make_note
 from ..documents.paper_metadata import extractive_summary
 from ..documents.types import Section
@@ -22,6 +24,7 @@ from ..stores.library import Library
 from ..stores.paper_change import Change, PaperRecord
 from ..stores.vector_cache import VectorCache
 from .events import IngestReport
+from .figure_subprocess import ReadFigures
 from .langchain_documents import SourcePaper
 from .sources import Sources
 
@@ -30,7 +33,10 @@ Outcome = Literal["added", "updated", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class PaperPlan:
-    """A new or changed paper; `known` are the vectors that already exist, by text hash."""
+    """A new or changed paper; `known` are the vectors that already exist, by text hash.
+
+    `file` is None for a paper that is on no disk; its `figures` have no images before `with_figures`.
+    """
 
     record: PaperRecord
     text: str
@@ -38,6 +44,9 @@ class PaperPlan:
     chunks: tuple[Chunk, ...]
     known: Mapping[str, Vector]
     wants_summary: bool
+    file: Path | None = None
+    found: tuple[FoundFigure, ...] = ()
+    figures: ReadFigures = field(default_factory=ReadFigures)
 
     def missing_texts(self) -> dict[str, str]:
         """The texts without a vector, by hash; the summary and the note last."""
@@ -49,6 +58,17 @@ class PaperPlan:
     def missing_chunks(self) -> int:
         """The number of distinct chunk texts without a vector."""
         return len({text_hash(chunk.text) for chunk in self.chunks} - self.known.keys())
+
+    def with_figures(self, read: ReadFigures, before: Sequence[PaperFigure]) -> PaperPlan:
+        """The plan with the images of its figures; descriptions of the same images are kept."""
+        known = {figure.image_hash: figure for figure in before if figure.image_hash and figure.description}
+        figures = tuple(
+            figure.described_as(known[figure.image_hash]).leading_to(self.chunks)
+            if figure.image_hash in known
+            else figure
+            for figure in read.figures
+        )
+        return replace(self, figures=replace(read, figures=figures))
 
     def summarized(self, summary: str) -> PaperPlan:
         """The plan with a summary written by a model; an empty summary changes nothing."""
@@ -164,7 +184,10 @@ def _paper_plan(
     if not chunks:
         return None
     record = replace(record, chunk_count=len(chunks))
-    return PaperPlan(record, source.parsed.text, source.parsed.sections, tuple(chunks), {}, wants_summary)
+    file = source.path if source.folder is not None else None
+    found = tuple(find_figures(source.parsed))
+    parsed = source.parsed
+    return PaperPlan(record, parsed.text, parsed.sections, tuple(chunks), {}, wants_summary, file, found)
 
 
 def _record(
@@ -179,6 +202,7 @@ def _record(
         summary=paper.abstract or extractive_summary(source.parsed),
         summary_kind="abstract" if paper.abstract else "extractive",
         chunk_count=old.chunk_count if old else 0,
+        figures_version=FIGURES_VERSION,
     )
     if source.note:
         record = replace(record, note=_note(source.note, old, record.chunking, count_tokens, chunking[0]))
@@ -195,9 +219,10 @@ def _note(text: str, old: PaperRecord | None, chunking: str, count_tokens: Calla
 
 
 def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
-    """Whether the text of the paper, its summary and its note are unchanged."""
+    """Whether the text of the paper, its summary and its note are unchanged, and its figures were read."""
     same_paper = old.paper.content_hash == new.paper.content_hash and old.chunking == new.chunking
-    return same_paper and (old.summary, old.note) == (new.summary, new.note)
+    rest = (old.summary, old.note, old.figures_version)
+    return same_paper and rest == (new.summary, new.note, new.figures_version)
 
 
 def _passages(record: PaperRecord) -> tuple[str, ...]:
@@ -261,5 +286,6 @@ def with_vectors(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
     matrix = np.stack([vectors[text_hash(chunk.text)] for chunk in plan.chunks])
     summary = vectors[text_hash(plan.record.summary)]
     change = Change(plan.record.paper.key, plan.record, plan.sections, plan.chunks, matrix, summary)
+    change = replace(change, figures=plan.figures.figures, images=plan.figures.images)
     passages = [vectors[text_hash(text)] for text in _passages(plan.record)]
     return replace(change, note_vectors=np.stack(passages)) if passages else change

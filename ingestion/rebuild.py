@@ -96,7 +96,7 @@ def _library_sources(
             found.append(replace(read_again(paper, kept, pdf), note=note))
         except SourceRefusedError as error:
             if paper.key in incomplete:
-                refused.append(Refusal(paper.source, f"{error}, and passages of {paper.key} are missing; ingest it"))
+                refused.append(Refusal(paper.source, f"{error}, and parts of {paper.key} are missing; ingest it"))
             else:
                 warnings.append(f"{paper.key}: its file {error} ({paper.source}); it is left unchanged.")
     return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())

@@ -25,6 +25,7 @@ from .routes import (
     events,
     ingests,
     lookups,
+    paper_figures,
     paper_files,
     papers,
     plots,
@@ -90,7 +91,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         lookups,
         status,
     )
-    for module in (*api, paper_files, papers):
+    for module in (*api, paper_figures, paper_files, papers):
         app.include_router(module.router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)

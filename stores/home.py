@@ -108,6 +108,11 @@ class Home:
         return self.root / "converted"
 
     @property
+    def figures(self) -> Path:
+        """Folder with the images of the papers' figures; a private copy reads those of its original."""
+        return (self.copy_of or self.root) / "figures"
+
+    @property
     def locks(self) -> Path:
         """Folder with the lock files."""
         return self.root / "locks"

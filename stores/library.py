@@ -12,10 +12,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
+from ..documents.figures import PaperFigure
 from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
 from .backends import backend_of
+from .described_figures import DescribedFigures
 from .home import Home
 from .paper_change import Change, PaperRecord
 from .search_records import FullTextError, NearPaper, TextScope, VectorStoreError, keys_within, unchanged
@@ -39,6 +41,7 @@ class Library:
         self.fulltext = stores.words
         self.metadata = stores.metadata
         self._nearest = stores.search_of(self)
+        self.described = DescribedFigures(self)
         self._lock = threading.RLock()
         self._token: tuple[int, int] | None = None
         self._records: Mapping[str, PaperRecord] = {}
@@ -146,6 +149,7 @@ class Library:
             noted = (record.note.text,) if record.note else ()
             parts = (key, record.paper.content_hash, record.metadata_hash, record.chunking, *noted)
             digest.update("\0".join(parts).encode() + b"\1")
+        digest.update(self.described.fingerprint())
         return digest.hexdigest()[:16]
 
     def papers(self) -> list[Paper]:
@@ -173,6 +177,15 @@ class Library:
         """The user's note on a paper, empty if there is none; never evidence. Raises `UnknownPaperError`."""
         note = self._record(key).note
         return note.text if note else ""
+
+    def figures(self, key: str) -> tuple[PaperFigure, ...]:
+        """The figures and tables of a paper, none if they were never read; raises `UnknownPaperError`."""
+        self._record(key)
+        return self.catalog.figures.of(key)
+
+    def figure_image(self, figure: PaperFigure) -> bytes | None:
+        """The image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
+        return self.catalog.figures.image(figure.image_hash) if figure.image_hash else None
 
     def sections(self, key: str) -> list[Section]:
         """All sections of a paper, searchable or not; raises `UnknownPaperError`."""
@@ -251,13 +264,15 @@ class Library:
     ) -> list[tuple[str, float]]:
         """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
 
+        A chunk is as near as its text, or as a description of a figure whose caption it holds.
         `years` are the first and last year, inclusive; `venue` is a part of its name; None sets no limit.
         """
-        return self._nearest.ids(vector, k, keys_within(self.records(), keys, years, venue), categories)
+        within = keys_within(self.records(), keys, years, venue)
+        return self.described.near(self._nearest.ids(vector, k, within, categories), vector, k, within, categories)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
-        return self._nearest.cosines(vector, ids)
+        return self.described.nearest(self._nearest.cosines(vector, ids), vector)
 
     def matching(
         self,
@@ -289,7 +304,8 @@ class Library:
             found = self.fulltext.search(terms, asked, scope)
             present = self._present(identifier for identifier, _ in found)
             if len(present) >= k or len(found) < asked:
-                return [(identifier, score) for identifier, score in found if identifier in present][:k]
+                known = [(identifier, score) for identifier, score in found if identifier in present][:k]
+                return self.described.matching(known, terms, k, scope)
             asked *= 2  # hits of papers that another process is writing must not displace ready ones
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:

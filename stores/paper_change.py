@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id
+from ..documents.figures import PaperFigure, figure_records, figures_of
 from ..documents.notes import Note
 from ..models.embeddings.protocol import Vector, Vectors
 
@@ -18,7 +20,10 @@ _CHUNK_FIELDS = tuple(item.name for item in fields(Chunk))
 
 @dataclass(frozen=True, slots=True)
 class PaperRecord:
-    """A paper in the catalog, with the user's note on it; an ingest compares the hashes to see what has changed."""
+    """A paper in the catalog, with the user's note on it; an ingest compares the hashes to see what has changed.
+
+    `figures_version` is that of the figures read from it, empty if they were never read.
+    """
 
     paper: Paper
     metadata_hash: str
@@ -27,6 +32,7 @@ class PaperRecord:
     summary_kind: SummaryKind
     chunk_count: int
     note: Note | None = None
+    figures_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class Change:
     """Everything that the stores need to add a paper; `record` None removes it.
 
     `vectors` are [n, d], one per chunk, `summary_vector` is [d], `note_vectors` are one per passage of the note.
+    `images` are those of the figures, by hash; a staged change no longer has them, since they are stored at once.
     """
 
     key: str
@@ -59,6 +66,8 @@ class Change:
     vectors: Vectors
     summary_vector: Vector
     note_vectors: Vectors = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    figures: tuple[PaperFigure, ...] = ()
+    images: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def passages(self) -> tuple[str, ...]:
@@ -78,6 +87,7 @@ def as_row(change: Change) -> tuple[str, str, bytes]:
         "sections": [asdict(section) for section in change.sections],
         # Not `asdict`: it copies every value, which would double the time of this function.
         "chunks": [{name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in change.chunks],
+        "figures": figure_records(change.figures),
     }
     rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
     matrix = np.vstack(rows) if change.record else change.vectors
@@ -96,7 +106,8 @@ def from_row(key: str, text: str, numbers: bytes) -> Change:
     count = len(chunks)
     passages = len(record.note.spans) if record.note else 0
     matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(count + 1 + passages, -1)
-    return Change(key, record, sections, chunks, matrix[:count], matrix[count], matrix[count + 1 :])
+    figures = figures_of(body.get("figures", ()))
+    return Change(key, record, sections, chunks, matrix[:count], matrix[count], matrix[count + 1 :], figures)
 
 
 def _chunk(item: dict[str, Any]) -> Chunk:
@@ -109,6 +120,12 @@ def paper_of(record: dict[str, Any]) -> Paper:
     """A paper from its JSON."""
     lists = ("authors", "family_names", "ocr_pages")  # papers of older versions have no pages read by OCR
     return Paper(**{**record, **{name: tuple(record.get(name, ())) for name in lists}})
+
+
+def record_of(row: Sequence[Any]) -> PaperRecord:
+    """A record from a catalog's row: its fields in order, the paper and the note as JSON."""
+    paper, *plain, note, figures_version = row
+    return PaperRecord(*(paper_of(json.loads(paper)), *plain, note_of(note), figures_version))
 
 
 def note_of(value: str | dict[str, Any] | None) -> Note | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..documents import Category, Chunk, Section
+from ..documents.figures import PaperFigure
 from ..models.embeddings.protocol import Vector
 from .metadata_store import MetadataStore
 from .paper_change import Change, ChunkRow, PaperRecord
@@ -20,8 +21,43 @@ if TYPE_CHECKING:
     from .library import Library
 
 
+class Figures(Protocol):
+    """Figures and tables of papers with their images; they are written and removed with the change of their paper."""
+
+    def of(self, key: str) -> tuple[PaperFigure, ...]:
+        """The figures and tables of a paper, in reading order; none for an unknown key."""
+        ...
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """How many figures and tables each paper has, if they were read."""
+        ...
+
+    def image(self, name: str) -> bytes | None:
+        """The image with this hash; None if it is missing or damaged."""
+        ...
+
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
+        ...
+
+    def described(self) -> dict[str, tuple[PaperFigure, ...]]:
+        """The figures with a description, by paper."""
+        ...
+
+    def incomplete(self) -> set[str]:
+        """Keys of papers with an image that is missing or damaged."""
+        ...
+
+    def stray_images(self) -> set[str]:
+        """Names of stored images that belong to no paper."""
+        ...
+
+
 class PaperCatalog(Protocol):
     """Which papers exist, their structure, and unfinished changes; readers see complete papers only."""
+
+    @property
+    def figures(self) -> Figures: ...
 
     def state_token(self) -> tuple[int, int]:
         """Changes whenever the catalog does; the first part only when another connection changed it."""
@@ -78,11 +114,11 @@ class PaperCatalog(Protocol):
         ...
 
     def strays(self) -> set[str]:
-        """Keys that have chunks, sections or notes but no paper."""
+        """Keys that have chunks, sections, notes or figures but no paper."""
         ...
 
     def drop_strays(self) -> None:
-        """Delete chunks, sections and notes that belong to no paper."""
+        """Delete chunks, sections, notes, figures and images that belong to no paper."""
         ...
 
     def close(self) -> None:

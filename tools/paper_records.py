@@ -11,6 +11,7 @@ from ..documents.zotero_link import NO_LINK, zotero_link
 from ..metadata.enriching import stored_metadata
 from ..stores.library import Library
 from .context_windows import Passage
+from .figure_records import listed_figures
 from .outline import OutlinedSection, indexed_text, outline
 from .paper_search import statuses_of
 
@@ -39,7 +40,8 @@ def paper_details(library: Library, key: str, *, text: bool = False) -> dict[str
     paper, summary, note = library.paper(key), library.summary(key), library.note(key)
     passages = indexed_text(library, key) if text else None
     known = stored_metadata(library.metadata, paper)
-    return {**_paper_record(paper, summary, note, outline(library, key), passages), "metadata": known.as_dict()}
+    record = _paper_record(paper, summary, note, outline(library, key), passages)
+    return {**record, "figures": listed_figures(library, key), "metadata": known.as_dict()}
 
 
 def text_records(passages: Sequence[Passage]) -> list[dict[str, Any]]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from .dehyphenation import damaged_words, joined, with_words
 from .pages import Page, Table, TextRun
+from .painted_cells import grid_table
 from .table_detection import take_tables, take_wide_tables
 
 _WORD_GAP = 0.16  # times the letter size: less is not a word gap
 _COLUMN_GAP = 0.7  # times the letter size: less does not separate columns
 _COLUMN = 0.25  # of the page width: the minimum length of a column's line
-_BOLD = 1.165  # approximate width relative to plain letters
 _SMALL = 0.85  # times the letter size: smaller runs may be superscript or subscript
 _MARGIN = 0.1  # of the page height: the margins with running heads and page numbers
 ON_PAGES = 3  # a line at the top of this many pages is a running head
@@ -56,8 +56,9 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
 
 
 def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
-    rows = _rows([run for run in page.runs if not any(table.holds(run) for table in page.tables)])
-    tables = [_table_line(number, table) for table in page.tables]
+    ruled = [*page.tables, *(grid_table(grid, page.runs, lost) for grid in page.grids)]
+    rows = _rows([run for run in page.runs if not any(table.holds(run) for table in ruled)])
+    tables = [_table_line(number, table) for table in ruled]
     gutter = _gutter(page, rows)
     if gutter is None:
         rows, found = take_tables(rows)
@@ -165,7 +166,7 @@ def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:
     text = ""
     for before, run in zip((None, *runs), runs, strict=False):
         weight[run.size] += len(run.text.strip())
-        text = run.text if before is None else joined(text, run.text, _gap(before, run), lost)
+        text = run.text if before is None else joined(text, run.text, before.gap_to(run), lost)
     size = weight.most_common(1)[0][0]
     letters = [run for run in runs if any(character.isalnum() for character in run.text)]
     bold = bool(letters) and all(run.bold for run in letters)
@@ -174,12 +175,6 @@ def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:
     code = bool(letters) and all(run.mono for run in letters)
     words = re.sub(r"\s+", " ", text).strip()
     return Line(number, runs[0].x, low, right, round(size, 1), bold, words, code=code)
-
-
-def _gap(before: TextRun, run: TextRun) -> float:
-    """The space between two runs in letter sizes, corrected for the width of bold letters."""
-    gap = (run.x - before.right) / run.size
-    return gap / _BOLD if before.bold and run.bold else gap
 
 
 def _at_edge(page: Page, line: Line) -> bool:

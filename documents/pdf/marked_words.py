@@ -36,7 +36,7 @@ def marked_boxes(letters: Sequence[Letter], words: str) -> list[Box]:
     page = "".join(plain for plain, _ in folded)
     quote = "".join(_plain(words))
     places = [folded[index][1] for start, end in _spans(page, quote) for index in range(start, end)]
-    return _lines([letters[place] for place in dict.fromkeys(places)])
+    return line_boxes([letters[place] for place in dict.fromkeys(places)])
 
 
 def _plain(text: str) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _spans(page: str, quote: str) -> list[tuple[int, int]]:
     return [(block.a, block.a + block.size) for block in long]
 
 
-def _lines(letters: Sequence[Letter]) -> list[Box]:
+def line_boxes(letters: Sequence[Letter]) -> list[Box]:
     """The boxes of neighbouring letters as one box."""
     boxes: list[Box] = []
     for letter in letters:

@@ -50,10 +50,8 @@ def main() -> None:
 
 def page_image(path: Path, number: int, width: int, words: str = "") -> bytes:
     """The page with this number, from 1, as a PNG that is `width` pixels wide; raises `PageRefusedError`."""
-    try:
-        import pypdfium2
-    except ImportError as error:
-        raise PageRefusedError("page images need pypdfium2: pip install 'citeloom[server]'") from error
+    import pypdfium2
+
     try:
         data = read_regular(path, MAX_BYTES)
     except FileRefusedError as error:

@@ -14,7 +14,8 @@ from .dehyphenation import lost_ligatures
 from .lines import read_lines
 from .metadata import document_title
 from .ocr import Ocr, ScannedPages, read_scanned
-from .pages import FEW_LETTERS, Page, read_page
+from .page_reading import read_page
+from .pages import FEW_LETTERS, Page
 from .structure import PdfText, structure
 
 _TAIL = 2048  # bytes at the end that must contain the end mark

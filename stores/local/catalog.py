@@ -16,47 +16,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...documents import Category, Section, chunk_id, text_hash
+from ...documents import Category, Section, chunk_id
 from ...errors import InputError
 from ...sqlite import DamagedFileError, naming_damage, require_plain_schema, write_ahead
-from ..paper_change import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, paper_of
-
-SCHEMA_VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS papers (
-    key TEXT PRIMARY KEY, state TEXT NOT NULL CHECK (state IN ('indexing', 'ready')), record TEXT NOT NULL,
-    content_hash TEXT NOT NULL, metadata_hash TEXT NOT NULL, chunking TEXT NOT NULL,
-    summary TEXT NOT NULL, summary_kind TEXT NOT NULL, chunk_count INTEGER NOT NULL, year INTEGER
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sections (
-    key TEXT NOT NULL, idx INTEGER NOT NULL, title TEXT NOT NULL, parent TEXT NOT NULL,
-    level INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
-    searchable INTEGER NOT NULL,
-    PRIMARY KEY (key, idx)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS chunks (
-    key TEXT NOT NULL, idx INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL,
-    stop INTEGER NOT NULL, tokens INTEGER NOT NULL, text_hash TEXT NOT NULL, PRIMARY KEY (key, idx)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS chunks_by_text ON chunks (text_hash);
-CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS staged (
-    key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
-) WITHOUT ROWID;
-"""
+from ..paper_change import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, record_of
+from .catalog_figures import CatalogFigures, delete_figures
+from .catalog_tables import SCHEMA, SCHEMA_VERSION, insert_paper
+from .figure_files import FigureFiles
 
 _REMEDY = "Move it away and ingest the papers again."
-_PARTS = ("chunks", "sections", "notes")  # tables whose rows belong to a row of `papers`
+_PARTS = ("chunks", "sections", "notes", "figures")  # tables whose rows belong to a row of `papers`
 _STRAY = "key NOT IN (SELECT key FROM papers)"
 
 
 class Catalog:
     """The catalog's SQLite file: one connection, guarded by a lock, so that threads can share it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, images: FigureFiles) -> None:
         """Open or create the file; raises `InputError` if it is not a catalog or a newer Citeloom created it."""
+        self.figures = CatalogFigures(self._rows, self._transaction, images)
         self._lock = threading.RLock()
         self._path = path
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
@@ -64,7 +42,7 @@ class Catalog:
             write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=FULL")
             require_plain_schema(self._db, path, _REMEDY)
-            self._db.executescript(_SCHEMA)
+            self._db.executescript(SCHEMA)
             self._require_known_version()
         except (sqlite3.DatabaseError, ValueError) as error:
             self._db.close()
@@ -122,11 +100,11 @@ class Catalog:
     def records(self) -> dict[str, PaperRecord]:
         """All ready papers by key, sorted by key."""
         rows = self._rows(
-            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note"
-            " FROM papers LEFT JOIN notes USING (key) WHERE state = 'ready' ORDER BY key"
+            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, coalesce(version, '')"
+            " FROM papers LEFT JOIN notes USING (key) LEFT JOIN figures USING (key) WHERE state = 'ready' ORDER BY key"
         )
         try:
-            found = [PaperRecord(paper_of(json.loads(row[0])), *(*row[1:-1], note_of(row[-1]))) for row in rows]
+            found = [record_of(row) for row in rows]
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise DamagedFileError(
@@ -207,6 +185,7 @@ class Catalog:
     def stage(self, changes: Iterable[Change]) -> None:
         """Persist changes in full; from here on they will be applied, even after a crash."""
         rows = [(change, as_row(change)) for change in changes]
+        self.figures.put(change for change, _ in rows)
         with self._transaction() as db:
             for change, row in rows:
                 db.execute("INSERT OR REPLACE INTO staged VALUES (?, ?, ?)", row)
@@ -241,15 +220,16 @@ class Catalog:
         return {row[0] for row in rows}
 
     def strays(self) -> set[str]:
-        """Keys that have chunks, sections or notes but no paper."""
+        """Keys that have chunks, sections, notes or figures but no paper."""
         query = " UNION ".join(f"SELECT key FROM {table} WHERE {_STRAY}" for table in _PARTS)
         return {row[0] for row in self._rows(query)}
 
     def drop_strays(self) -> None:
-        """Delete chunks, sections and notes that belong to no paper."""
+        """Delete chunks, sections, notes, figures and images that belong to no paper."""
         with self._transaction() as db:
             for table in _PARTS:
                 db.execute(f"DELETE FROM {table} WHERE {_STRAY}")
+        self.figures.drop(self.figures.stray_images())
 
     def noted_count(self, key: str) -> int:
         """How many passages the note on a paper has, ready or not."""
@@ -259,40 +239,12 @@ class Catalog:
 
     def commit(self, changes: Iterable[Change]) -> None:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""
+        before: set[str] = set()
         with self._transaction() as db:
             for change in changes:
+                before |= delete_figures(db, change.key)
                 for table in ("papers", "sections", "chunks", "notes", "staged"):
                     db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
                 if change.record is not None:
-                    _insert(db, change, change.record)
-
-
-def _insert(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
-    key, paper = change.key, record.paper
-    if record.note is not None:
-        db.execute("INSERT INTO notes VALUES (?, ?)", (key, json.dumps(asdict(record.note))))
-    db.execute(
-        "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            key,
-            json.dumps(asdict(paper)),
-            paper.content_hash,
-            record.metadata_hash,
-            record.chunking,
-            record.summary,
-            record.summary_kind,
-            len(change.chunks),
-            paper.year,
-        ),
-    )
-    db.executemany(
-        "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (key, s.index, s.title, s.parent, s.level, int(s.category), s.start, s.end, s.searchable)
-            for s in change.sections
-        ],
-    )
-    db.executemany(
-        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(key, c.index, int(c.category), c.start, c.end, c.tokens, text_hash(c.text)) for c in change.chunks],
-    )
+                    insert_paper(db, change, change.record)
+        self.figures.drop(before)

@@ -18,6 +18,7 @@ from .apply_changes import apply_changes
 from .catalog import Catalog
 from .checkpoints import open_checkpoints
 from .conversation_registry import ConversationRegister
+from .figure_files import FigureFiles
 from .file_records import FileRecords
 from .file_tables import FileTables
 from .fulltext import FullText
@@ -35,7 +36,7 @@ class LocalStores:
     """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
 
     def __init__(self, home: Home) -> None:
-        self.catalog = Catalog(home.catalog)
+        self.catalog = Catalog(home.catalog, FigureFiles(home))
         self.vectors = VectorStore(home)
         self.words = FullText(home)
         self.metadata = MetadataStore(FileTables(home.metadata, METADATA_SCHEMA, METADATA_REMEDY))
@@ -72,7 +73,7 @@ class LocalBackend:
 
     def open_catalog(self) -> Catalog:
         """Open the catalog's file."""
-        return Catalog(self._home.catalog)
+        return Catalog(self._home.catalog, FigureFiles(self._home))
 
     def open_journal(self) -> Journal:
         """Open the journal's file."""

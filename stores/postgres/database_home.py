@@ -64,6 +64,11 @@ class DatabaseHome(Home):
         raise self._not_a_folder("a file of the catalog")
 
     @property
+    def figures(self) -> Path:
+        """None: images are in the database."""
+        raise self._not_a_folder("a folder of figures")
+
+    @property
     def journal(self) -> Path:
         """None: the journal is in the database."""
         raise self._not_a_folder("a file of the journal")

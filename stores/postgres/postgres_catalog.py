@@ -16,12 +16,13 @@ from ...documents import Category, Chunk, Section, chunk_id, text_hash
 from ...errors import InputError
 from ...plurals import counted
 from ...sqlite import DamagedFileError
-from ..paper_change import Change, ChunkRow, PaperRecord, note_of, paper_of
+from ..paper_change import Change, ChunkRow, PaperRecord, record_of
 from .bm25 import write_postings
 from .database import Database, storable
+from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
 from .postgres_vectors import EXACT_LIMIT
 
-_ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _SECTIONS: Final = "key, idx, title, parent, level, category, start, stop, searchable"
 _CHUNKS: Final = (
     "key, idx, text, section, parent, category, level, page, start, stop, tokens, page_breaks, text_hash, embedding"
@@ -38,6 +39,7 @@ class PostgresCatalog:
     def __init__(self, database: Database, pool: Any) -> None:
         self._database = database
         self._pool = pool
+        self.figures = PostgresFigures(database, pool)
 
     def close(self) -> None:
         """Close the connections."""
@@ -72,10 +74,11 @@ class PostgresCatalog:
     def records(self) -> dict[str, PaperRecord]:
         """All papers by key, sorted by key."""
         rows = self._rows(
-            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note FROM papers ORDER BY key"
+            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, figures_version"
+            " FROM papers ORDER BY key"
         )
         try:
-            found = [PaperRecord(paper_of(json.loads(row[0])), *(*row[1:-1], note_of(row[-1]))) for row in rows]
+            found = [record_of(row) for row in rows]
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise DamagedFileError(
@@ -151,7 +154,9 @@ class PostgresCatalog:
         changes = list(changes)
         with self._connection() as connection, connection.transaction():
             _revise(connection)  # also makes other writers wait
-            connection.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key for change in changes],))
+            keys = [change.key for change in changes]
+            images = images_of(connection, keys)
+            connection.execute("DELETE FROM papers WHERE key = ANY(%s)", (keys,))
             put = [(change, change.record) for change in changes if change.record is not None]
             cursor = connection.cursor()
             cursor.executemany(_ROW, [_paper_row(change, record) for change, record in put])
@@ -165,6 +170,8 @@ class PostgresCatalog:
                 [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)],
             )
             write_postings(cursor, {change.key: change.chunks for change, _ in put})
+            write_figures(cursor, [change for change, _ in put])
+            drop_images(connection, images)
             for dimension in {len(change.summary_vector) for change, _ in put}:
                 _index(connection, dimension, self._database)
 
@@ -203,7 +210,8 @@ def _paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
     paper = record.paper
     note = json.dumps(asdict(record.note)) if record.note is not None else None
     head = (change.key, json.dumps(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
-    return (*head, storable(record.summary), record.summary_kind, len(change.chunks), note, change.summary_vector)
+    rest = (record.summary_kind, len(change.chunks), note, change.summary_vector, record.figures_version)
+    return (*head, storable(record.summary), *rest)
 
 
 def _section_rows(change: Change) -> list[tuple[object, ...]]:

@@ -17,13 +17,14 @@ class Line:
     painted: bool = True
 
 
-def write_pdf(path: Path, lines: Sequence[Line]) -> None:
-    """Write the page, its first line at the top."""
-    drawn = "\n".join(
+def write_pdf(path: Path, lines: Sequence[Line], drawing: str = "") -> None:
+    """Write the page, its first line at the top (at y = 760, each 16 below the one before), over a drawing."""
+    letters = "\n".join(
         f"BT /F1 {line.size} Tf {line.grey:g} g {0 if line.painted else 3} Tr 60 {760 - 16 * number} Td "
         f"({_escaped(line.text)}) Tj ET"
         for number, line in enumerate(lines)
-    ).encode("ascii")
+    )
+    drawn = f"{drawing}\n{letters}".encode("ascii")
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",

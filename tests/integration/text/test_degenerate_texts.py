@@ -113,6 +113,8 @@ ELSEWHERE = {
     "stores/postgres/migrations.py": "reads names of its own SQL files",
     "citations/export/report_model.py": "replaces single line breaks of passages",
     "documents/pandoc.py": "reads names of variables of the environment",
+    "documents/figures.py": "reads the name of a stored image",
+    "documents/image_extraction.py": "reads in a process of its own, with limits; elsewhere the scheme of an address",
     "documents/blocks.py": "reached through parse_markdown",
     "graph/conversation_graph.py": "reads a question, of 4,000 characters at most",
     "models/journal/serialization.py": "reads what is committed to the journal",

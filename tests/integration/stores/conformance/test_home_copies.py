@@ -208,7 +208,7 @@ def test_every_table_of_a_home_is_copied(home: Home) -> None:
         pytest.skip("the tables of files are those of the database")
     import psycopg
 
-    library = "facts revision papers sections chunks passages postings word_totals schema_versions"
+    library = "facts revision papers sections figures images chunks passages postings word_totals schema_versions"
     checkpoints = "checkpoints checkpoint_blobs checkpoint_migrations"
     with psycopg.connect(home.url.secret) as connection:
         query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"

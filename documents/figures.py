@@ -1,0 +1,134 @@
+"""The figures and tables of a paper: label, caption, where it stands, and the hash of the image."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from .types import Chunk
+
+FigureKind = Literal["figure", "table"]
+Span = tuple[int, int]
+
+# Figures of another version are read again when their paper is ingested.
+FIGURES_VERSION: Final = "1"
+# The only types that are stored; an SVG could carry scripts.
+IMAGE_TYPES: Final[Mapping[bytes, str]] = MappingProxyType({b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"})
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFigure:
+    """A figure or table; `number` counts them from 0 in reading order.
+
+    `label` is "Figure 2" as printed, empty without one. `caption`, with its label, is `text[start:end]` of the paper if
+    it stands there as such. `body` is the span of a table's rows in that text. `page` is None for a source without
+    pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why.
+
+    `description` is what the vision model `described_by` says, never the paper's words; `vector` is its embedding,
+    and `described_chunk` the index of the chunk that it leads a search to.
+    """
+
+    number: int
+    kind: FigureKind
+    label: str
+    caption: str
+    page: int | None = None
+    start: int | None = None
+    end: int | None = None
+    body: Span | None = None
+    image_hash: str | None = None
+    media_type: str = ""
+    width: int = 0
+    height: int = 0
+    no_image: str = ""
+    description: str = ""
+    described_by: str = ""
+    vector: str = ""
+    described_chunk: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The label, or the kind and place in the paper: "figure without a number (3)"."""
+        return self.label or f"{self.kind} without a number ({self.number + 1})"
+
+    @property
+    def span(self) -> Span | None:
+        """The part of the paper's text with caption and rows; None if neither stands there."""
+        caption = () if self.start is None or self.end is None else (self.start, self.end)
+        ends = (*caption, *(self.body or ()))
+        return (min(ends), max(ends)) if ends else None
+
+    def described_as(self, other: PaperFigure) -> PaperFigure:
+        """The figure with the description of another one that has the same image."""
+        return replace(
+            self,
+            description=other.description,
+            described_by=other.described_by,
+            vector=other.vector,
+            described_chunk=other.described_chunk,
+        )
+
+    def leading_to(self, chunks: Sequence[Chunk]) -> PaperFigure:
+        """The figure with the chunk of its caption, else the first one on its page, among the paper's chunks."""
+        span = self.span
+        if span is not None:
+            # Chunks overlap: the one with most of the caption, the first of equals.
+            held = [(min(chunk.end, span[1]) - max(chunk.start, span[0]), -chunk.index) for chunk in chunks]
+            most, index = max(held, default=(0, 0))
+            return replace(self, described_chunk=-index if most > 0 else None)
+        on_page = (chunk.index for chunk in chunks if self.page is not None and _is_on(chunk, self.page))
+        return replace(self, described_chunk=next(on_page, None))
+
+
+def redescribed(figures: Sequence[PaperFigure], by: Sequence[PaperFigure]) -> tuple[PaperFigure, ...]:
+    """The figures with the descriptions of those in `by` that have their number and image."""
+    known = {(figure.number, figure.image_hash): figure for figure in by}
+    return tuple(
+        figure.described_as(known[place]) if (place := (figure.number, figure.image_hash)) in known else figure
+        for figure in figures
+    )
+
+
+def image_hash(content: bytes) -> str:
+    """The name under which an image is stored."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_image_hash(name: str) -> bool:
+    """Whether it can be the name of a stored image."""
+    return _HASH.fullmatch(name) is not None
+
+
+def image_type(content: bytes) -> str:
+    """The media type of an image by its first bytes; empty for a type that is never stored."""
+    return next((kind for magic, kind in IMAGE_TYPES.items() if content.startswith(magic)), "")
+
+
+def figure_records(figures: Sequence[PaperFigure]) -> list[dict[str, Any]]:
+    """Figures as plain data."""
+    return [asdict(figure) for figure in figures]
+
+
+def figures_of(records: Sequence[Mapping[str, Any]]) -> tuple[PaperFigure, ...]:
+    """Figures from plain data; raises TypeError, ValueError or KeyError for anything else."""
+    return tuple(_figure(record) for record in records)
+
+
+def _is_on(chunk: Chunk, page: int) -> bool:
+    last = chunk.page_at(len(chunk.text))
+    return chunk.page is not None and last is not None and chunk.page <= page <= last
+
+
+def _figure(record: Mapping[str, Any]) -> PaperFigure:
+    body = record.get("body")
+    figure = PaperFigure(**{**record, "body": (int(body[0]), int(body[1])) if body else None})
+    if figure.image_hash is not None and not is_image_hash(figure.image_hash):
+        raise ValueError(f"not the hash of an image: {figure.image_hash!r:.80}")
+    if figure.media_type not in {"", *IMAGE_TYPES.values()}:
+        raise ValueError(f"not the type of a stored image: {figure.media_type!r:.80}")
+    return figure

@@ -1,0 +1,205 @@
+"""Finds the part of a page that a caption belongs to: a drawing above or below it, or the rules of a table.
+
+Drawings are what the page paints besides letters: images, forms, paths. A figure reaches from its caption to the
+running text on the other side of them. Boxes are (left, bottom, right, top) in points; y grows upwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from ..figures import FigureKind
+from .marked_words import Box
+
+_TWO_COLUMNS: Final = 0.35  # of the lines: if fewer cross the middle, the page has two columns
+_LINES_ENOUGH: Final = 16
+_WIDE: Final = 0.6  # of the column: the minimum width of a line of running text
+_SPACING: Final = 2.2  # times the height of a line: lines further apart are not one paragraph
+_WHOLE_PAGE: Final = 0.85  # of the page: a larger drawing is its background
+_LEAST: Final = 40.0  # smaller drawings are decoration
+_RULE: Final = 3.0  # the maximum height of a rule
+_LEAST_RULE: Final = 60.0
+_TO_RULE: Final = 45.0  # from the caption to the first rule of its table
+_SAME_EDGE: Final = 6.0
+_LEAST_TABLE: Final = 30.0
+_GROWTH: Final = 200  # steps in which a grid of cells is followed
+_LABELS: Final = 30.0  # from a drawing to letters that belong to it
+
+
+@dataclass(frozen=True, slots=True)
+class PageLayout:
+    """Where a page has drawings, lines of letters and captions."""
+
+    width: float
+    height: float
+    drawings: tuple[Box, ...]
+    lines: tuple[Box, ...]
+    captions: tuple[Box, ...]
+
+
+def region_of(caption: Box, kind: FigureKind, page: PageLayout) -> Box | None:
+    """The box of the figure or table with this caption; None if none is drawn next to it."""
+    left, right = _column(caption, page)
+    drawings = [box for box in page.drawings if not _fills(box, page)]
+    sides = [(caption[3], _ceiling(caption, left, right, page)), (_floor(caption, left, right, page), caption[1])]
+    if kind == "table":
+        near = [box for side in _unbounded(caption, page) if (box := _ruled(caption, side, drawings))]
+        if near:
+            return min(near, key=lambda box: min(abs(box[1] - caption[3]), abs(caption[1] - box[3])))
+    for low, high in sides:
+        found = _drawn((left, low, right, high), drawings, page)
+        if found:
+            return found
+    return None
+
+
+def _column(caption: Box, page: PageLayout) -> tuple[float, float]:
+    """The left and right edge of the column in which a caption stands."""
+    middle = page.width / 2
+    crossing = sum(line[0] < middle < line[2] for line in page.lines)
+    one_column = len(page.lines) < _LINES_ENOUGH or crossing > _TWO_COLUMNS * len(page.lines)
+    if one_column or caption[0] < middle - _SAME_EDGE < middle + _SAME_EDGE < caption[2]:
+        return 0.0, page.width
+    return (0.0, middle) if caption[2] <= middle + _SAME_EDGE else (middle, page.width)
+
+
+def _fills(box: Box, page: PageLayout) -> bool:
+    return (box[2] - box[0]) * (box[3] - box[1]) > _WHOLE_PAGE * page.width * page.height
+
+
+def _running_text(left: float, right: float, page: PageLayout) -> list[Box]:
+    """The lines of paragraphs in a column: as wide as it is, with another such line next to them."""
+    inside = [line for line in page.lines if line[0] < right and line[2] > left and not _drawn_on(line, page)]
+    width = max((line[2] for line in inside), default=0.0) - min((line[0] for line in inside), default=0.0)
+    wide = sorted((line for line in inside if line[2] - line[0] > _WIDE * width), key=lambda line: -line[1])
+    near = [_follows(above, below) for above, below in pairwise(wide)]
+    text = [line for line, up, down in zip(wide, [False, *near], [*near, False], strict=True) if up or down]
+    # The last line of a paragraph may be short.
+    return text + [line for line in inside if any(_follows(above, line) and _aligned(above, line) for above in text)]
+
+
+def _follows(above: Box, below: Box) -> bool:
+    return 0 < above[1] - below[1] < _SPACING * max(above[3] - above[1], below[3] - below[1])
+
+
+def _aligned(above: Box, below: Box) -> bool:
+    return abs(above[0] - below[0]) < _SAME_EDGE
+
+
+def _drawn_on(line: Box, page: PageLayout) -> bool:
+    """Whether letters are part of a drawing."""
+    return any(
+        box[2] - box[0] > _LEAST and box[3] - box[1] > _LEAST and not _fills(box, page) and _inside(line, box)
+        for box in page.drawings
+    )
+
+
+def _inside(line: Box, box: Box) -> bool:
+    across, down = (line[0] + line[2]) / 2, (line[1] + line[3]) / 2
+    return box[0] <= across <= box[2] and box[1] <= down <= box[3]
+
+
+def _ceiling(caption: Box, left: float, right: float, page: PageLayout) -> float:
+    """Where running text or another caption begins above a caption."""
+    above = (box[1] for box in _bounds(caption, left, right, page) if box[1] >= caption[3] - 1)
+    return min(above, default=page.height)
+
+
+def _floor(caption: Box, left: float, right: float, page: PageLayout) -> float:
+    below = (box[3] for box in _bounds(caption, left, right, page) if box[3] <= caption[1] + 1)
+    return max(below, default=0.0)
+
+
+def _bounds(caption: Box, left: float, right: float, page: PageLayout) -> list[Box]:
+    others = [box for box in page.captions if box != caption and box[0] < right and box[2] > left]
+    return [*others, *_running_text(left, right, page)]
+
+
+def _drawn(area: Box, drawings: Iterable[Box], page: PageLayout) -> Box | None:
+    """What is drawn in an area, with the letters that belong to it."""
+    inside = [_clipped(box, area) for box in drawings if _overlaps(box, area)]
+    if not inside:
+        return None
+    drawn = _union(inside)
+    if drawn[2] - drawn[0] < _LEAST or drawn[3] - drawn[1] < _LEAST:
+        return None
+    reach = (drawn[0] - _LABELS, drawn[1] - _LABELS, drawn[2] + _LABELS, drawn[3] + _LABELS)
+    letters = [_clipped(line, area) for line in page.lines if _overlaps(line, reach) and _overlaps(line, area)]
+    return _union([drawn, *letters])
+
+
+def _unbounded(caption: Box, page: PageLayout) -> list[tuple[float, float]]:
+    """Above and below a caption up to the next one: lines of a table may be as wide as running text."""
+    beside = [box for box in page.captions if box != caption and box[0] < caption[2] and box[2] > caption[0]]
+    above = min((box[1] for box in beside if box[1] >= caption[3] - 1), default=page.height)
+    below = max((box[3] for box in beside if box[3] <= caption[1] + 1), default=0.0)
+    return [(caption[3] - 1, above), (below, caption[1] + 1)]
+
+
+def _ruled(caption: Box, side: tuple[float, float], drawings: Sequence[Box]) -> Box | None:
+    """The box between the first and last of the rules that are as wide as the one next to a caption."""
+    low, high = side
+    rules = [box for box in _rules(drawings) if low <= box[1] and box[3] <= high]
+    near = [box for box in rules if box[0] < caption[2] and box[2] > caption[0] and _distance(box, caption) <= _TO_RULE]
+    if not near:
+        return None
+    first = min(near, key=lambda box: (round(_distance(box, caption)), box[0] - box[2]))
+    alike = [box for box in rules if abs(box[0] - first[0]) <= _SAME_EDGE and abs(box[2] - first[2]) <= _SAME_EDGE]
+    whole = _grid(first, drawings) or _union(alike)
+    return whole if whole[3] - whole[1] > _LEAST_TABLE else None
+
+
+def _grid(rule: Box, drawings: Sequence[Box]) -> Box | None:
+    """The box of all cells that touch each other, beginning with those at a rule; None for a table without cells."""
+    cells = [box for box in drawings if box[3] - box[1] > _RULE]
+    grown: Box | None = None
+    for _ in range(_GROWTH):
+        reach = _grown(grown or rule)
+        touching = [box for box in cells if _overlaps(box, reach)]
+        if not touching or _union(touching) == grown:
+            break
+        grown = _union(touching if grown is None else [grown, *touching])
+    return grown
+
+
+def _grown(box: Box) -> Box:
+    return box[0] - _RULE, box[1] - _RULE, box[2] + _RULE, box[3] + _RULE
+
+
+def _rules(drawings: Sequence[Box]) -> list[Box]:
+    """Horizontal rules, those of neighbouring cells joined; the edges of a cell are rules as well."""
+    edges: list[Box] = []
+    for left, bottom, right, top in drawings:
+        edges += [(left, bottom, right, top)] if top - bottom <= _RULE else [(left, y, right, y) for y in (bottom, top)]
+    joined: list[Box] = []
+    for edge in sorted(edges, key=lambda box: (round(box[1]), box[0])):
+        last = joined[-1] if joined else None
+        if last and abs(edge[1] - last[1]) <= _RULE and edge[0] - last[2] <= _RULE:
+            joined[-1] = _union([last, edge])
+        else:
+            joined.append(edge)
+    return [box for box in joined if box[2] - box[0] >= _LEAST_RULE]
+
+
+def _distance(box: Box, caption: Box) -> float:
+    return max(box[1] - caption[3], caption[1] - box[3])
+
+
+def _overlaps(box: Box, area: Box) -> bool:
+    return box[0] < area[2] and box[2] > area[0] and box[1] < area[3] and box[3] > area[1]
+
+
+def _clipped(box: Box, area: Box) -> Box:
+    return max(box[0], area[0]), max(box[1], area[1]), min(box[2], area[2]), min(box[3], area[3])
+
+
+def _union(boxes: Sequence[Box]) -> Box:
+    return (
+        min(box[0] for box in boxes),
+        min(box[1] for box in boxes),
+        max(box[2] for box in boxes),
+        max(box[3] for box in boxes),
+    )

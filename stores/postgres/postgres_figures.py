@@ -1,0 +1,104 @@
+"""Figures of papers and their images in PostgreSQL, written in the transaction of their paper."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from ...documents.figures import PaperFigure, figures_of, redescribed
+from ..paper_change import Change
+from .database import Database
+
+
+class PostgresFigures:
+    """Figures and images of a library; thread-safe."""
+
+    def __init__(self, database: Database, pool: Any) -> None:
+        self._database = database
+        self._pool = pool
+
+    @contextmanager
+    def _connection(self) -> Any:
+        with self._database.named_errors(), self._pool.connection() as connection:
+            yield connection
+
+    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        with self._connection() as connection:
+            return list(connection.execute(query, values).fetchall())
+
+    def of(self, key: str) -> tuple[PaperFigure, ...]:
+        """The figures and tables of a paper, in reading order."""
+        rows = self._rows("SELECT record FROM figures WHERE key = %s ORDER BY idx", (key,))
+        return figures_of([json.loads(record) for (record,) in rows])
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """How many figures and tables each paper has, if they were read."""
+        rows = self._rows(
+            "SELECT p.key, count(*) FILTER (WHERE kind = 'figure'), count(*) FILTER (WHERE kind = 'table')"
+            " FROM papers p LEFT JOIN figures USING (key) WHERE figures_version <> '' GROUP BY p.key ORDER BY p.key"
+        )
+        return {key: (figures, tables) for key, figures, tables in rows}
+
+    def image(self, name: str) -> bytes | None:
+        """The image with this hash."""
+        rows = self._rows("SELECT content FROM images WHERE hash = %s", (name,))
+        return bytes(rows[0][0]) if rows else None
+
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
+        with self._connection() as connection, connection.transaction():
+            connection.execute("UPDATE revision SET number = number + 1")
+            query = "SELECT record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
+            rows = connection.execute(query, (key, [figure.number for figure in figures])).fetchall()
+            for item in redescribed(figures_of([json.loads(record) for (record,) in rows]), figures):
+                connection.execute(
+                    "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
+                    (json.dumps(asdict(item)), key, item.number),
+                )
+
+    def described(self) -> dict[str, tuple[PaperFigure, ...]]:
+        """The figures with a description, by paper."""
+        rows = self._rows("SELECT key, record FROM figures WHERE record::json->>'description' <> '' ORDER BY key, idx")
+        found: dict[str, tuple[PaperFigure, ...]] = {}
+        for key, record in rows:
+            found[key] = (*found.get(key, ()), *figures_of([json.loads(record)]))
+        return found
+
+    def incomplete(self) -> set[str]:
+        """None: foreign keys keep the images of figures."""
+        return set()
+
+    def stray_images(self) -> set[str]:
+        """None: an image is deleted with its last figure."""
+        return set()
+
+
+def images_of(connection: Any, keys: Sequence[str]) -> list[str]:
+    """The images of these papers, before they are changed."""
+    rows = connection.execute("SELECT image FROM figures WHERE key = ANY(%s) AND image IS NOT NULL", (list(keys),))
+    return sorted({name for (name,) in rows.fetchall()})
+
+
+def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
+    """Write figures and images of papers that were just inserted."""
+    images = {name: content for change in changes for name, content in change.images.items()}
+    cursor.executemany("INSERT INTO images VALUES (%s, %s) ON CONFLICT DO NOTHING", list(images.items()))
+    cursor.executemany(
+        "INSERT INTO figures (key, idx, kind, record, image) VALUES (%s, %s, %s, %s, %s)",
+        [
+            (change.key, figure.number, figure.kind, json.dumps(asdict(figure)), figure.image_hash)
+            for change in changes
+            for figure in change.figures
+        ],
+    )
+
+
+def drop_images(connection: Any, names: Sequence[str]) -> None:
+    """Delete those of the images that no figure has any longer."""
+    connection.execute(
+        "DELETE FROM images WHERE hash = ANY(%s) AND NOT EXISTS (SELECT 1 FROM figures WHERE image = images.hash)",
+        (list(names),),
+    )

@@ -1,0 +1,112 @@
+"""Figures and images are written, read, shared and removed in the same way on every backend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
+from citeloom.ingestion.doctor import examine
+from citeloom.ingestion.library_copy import change_of
+from citeloom.stores.backends import backend_of
+from citeloom.stores.home import Home
+from citeloom.stores.library import Library, UnknownPaperError
+from citeloom.stores.paper_change import Change, removal
+
+from .test_library_stores import LOOM, paper, put
+
+PNG = b"\x89PNG of a loom"
+JPEG = b"\xff\xd8\xff of a seed"
+FIGURE = PaperFigure(
+    0, "figure", "Figure 1", "Figure 1: A loom (“threads”).", 2, 10, 30, None, image_hash(PNG), "image/png", 640, 480
+)
+TABLE = PaperFigure(1, "table", "Table 1", "Table 1: Speeds.", 3, 40, 55, (57, 90))
+
+
+def illustrated(key: str, *figures: PaperFigure, images: tuple[bytes, ...] = ()) -> Change:
+    change = paper(key, LOOM)
+    assert change.record is not None
+    return replace(
+        change,
+        record=replace(change.record, figures_version=FIGURES_VERSION),
+        figures=figures,
+        images={image_hash(content): content for content in images},
+    )
+
+
+def test_figures_are_read_back_with_their_images(library: Library) -> None:
+    put(library, illustrated("loom2020", FIGURE, TABLE, images=(PNG,)), paper("old2019", LOOM))
+    assert library.figures("loom2020") == (FIGURE, TABLE)
+    assert library.figures("old2019") == ()
+    assert library.figure_image(FIGURE) == PNG
+    assert library.figure_image(TABLE) is None
+    assert library.catalog.figures.counts() == {"loom2020": (1, 1)}
+    assert library.records()["loom2020"].figures_version == FIGURES_VERSION
+    assert library.records()["old2019"].figures_version == ""
+    with pytest.raises(UnknownPaperError):
+        library.figures("loom2021")
+
+
+def test_an_image_is_deleted_with_the_last_paper_that_has_it(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, images=(PNG,)), illustrated("b", FIGURE, images=(PNG,)))
+    put(library, removal("a"))
+    assert library.figure_image(FIGURE) == PNG
+    put(library, removal("b"))
+    assert library.figure_image(FIGURE) is None
+    assert library.catalog.figures.stray_images() == set()
+
+
+def test_another_image_replaces_the_one_before(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, images=(PNG,)))
+    other = replace(FIGURE, image_hash=image_hash(JPEG), media_type="image/jpeg")
+    put(library, illustrated("a", other, images=(JPEG,)))
+    assert library.figures("a") == (other,)
+    assert (library.figure_image(other), library.figure_image(FIGURE)) == (JPEG, None)
+
+
+def test_a_change_that_keeps_an_image_need_not_bring_it_again(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, images=(PNG,)))
+    put(library, illustrated("a", FIGURE, TABLE))
+    assert library.figure_image(library.figures("a")[0]) == PNG
+
+
+def test_a_description_is_stored_beside_the_caption(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)), illustrated("b", FIGURE, images=(PNG,)))
+    described = replace(FIGURE, description="A wooden loom.", described_by="see-1", vector="AAAA", described_chunk=0)
+    library.catalog.figures.describe("a", [described])
+    assert library.figures("a") == (described, TABLE)
+    assert library.catalog.figures.described() == {"a": (described,)}
+
+
+def test_a_description_of_a_figure_that_has_changed_since_is_not_stored(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, images=(PNG,)))
+    described = replace(FIGURE, description="A wooden loom.", described_by="see-1")
+    for stale in (replace(described, image_hash=image_hash(JPEG)), replace(described, number=7)):
+        library.catalog.figures.describe("a", [stale])
+    library.catalog.figures.describe("unknown", [described])
+    assert library.figures("a") == (FIGURE,)
+    assert library.catalog.figures.described() == {}
+
+
+def test_a_copied_change_has_figures_and_images(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)))
+    change = change_of(library, "a")
+    assert change.figures == (FIGURE, TABLE)
+    assert change.images == {FIGURE.image_hash: PNG}
+
+
+def test_the_catalog_alone_has_figures_too(library: Library, home: Home) -> None:
+    put(library, illustrated("a", FIGURE, images=(PNG,)))
+    catalog = backend_of(home).open_catalog()
+    try:
+        assert catalog.figures.of("a") == (FIGURE,)
+        assert catalog.figures.image(image_hash(PNG)) == PNG
+        assert catalog.figures.image("../catalog.sqlite") is None
+    finally:
+        catalog.close()
+
+
+def test_doctor_finds_nothing_wrong_with_figures(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, images=(PNG,)))
+    assert [finding for finding in examine(library) if finding.level == "problem"] == []

@@ -1,0 +1,71 @@
+"""What is stored of an image: its pixels, within limits."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import pytest
+from PIL import Image
+
+from citeloom.documents.image_decoding import ImageRefusedError, decoded
+
+
+def written(kind: str, size: tuple[int, int] = (300, 200), mode: str = "RGB") -> bytes:
+    file = io.BytesIO()
+    Image.new(mode, size, "red" if mode == "RGB" else None).save(file, kind)
+    return file.getvalue()
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A PNG that declares a size and holds hardly a byte."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP"])
+def test_raster_images_become_png_or_jpeg(kind: str) -> None:
+    image = decoded(written(kind))
+    assert (image.media_type, image.width, image.height) == ("image/png", 300, 200)
+    assert Image.open(io.BytesIO(image.content)).size == (300, 200)
+
+
+def test_equal_pixels_become_equal_bytes_without_what_was_behind_them() -> None:
+    plain = written("PNG")
+    assert decoded(plain + b"<script>alert(1)</script>").content == decoded(plain).content
+
+
+def test_a_large_image_becomes_smaller() -> None:
+    image = decoded(written("PNG", (5000, 1000)))
+    assert (image.width, image.height) == (2000, 400)
+
+
+def test_transparency_becomes_white() -> None:
+    image = Image.open(io.BytesIO(decoded(written("PNG", mode="RGBA")).content))
+    assert image.mode == "RGB"
+    assert image.getpixel((5, 5)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "is empty"),
+        (b"no image at all", "is not an image"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "is a drawing in a format"),
+        (b"\n<?xml version='1.0'?><svg/>", "is a drawing in a format"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0", "is a drawing in a format"),
+        (written("PNG")[:60], "is damaged"),
+        (png_of(100_000, 100_000), "too large"),
+        (png_of(20_000, 6_000), "too large"),
+        (png_of(0, 10), "is not an image|is damaged"),
+        (written("PNG", (8, 300)), "has only 8 x 300 pixels"),
+    ],
+)
+def test_what_is_refused_says_why(data: bytes, reason: str) -> None:
+    with pytest.raises(ImageRefusedError, match=reason):
+        decoded(data)
