@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 import threading
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +37,7 @@ _PAPERS_PER_COMMIT: Final = 50
 _TRIES: Final = 5  # for a search during which writers commit
 # A row for each term and field with all its papers in scope; how many hold it counts those out of scope as well. The
 # revision says whether what is known of the papers is still true.
-_SEARCH: Final = """
+SEARCH: Final = """
 SELECT revision.number, field, held, papers, sizes, entries FROM revision LEFT JOIN (
     SELECT field, sum(octet_length(entries)) AS held, string_agg(int4send(paper), '') FILTER (WHERE inside) AS papers,
         string_agg(int4send(octet_length(entries)), '') FILTER (WHERE inside) AS sizes,
@@ -52,20 +54,31 @@ _PAPERS: Final = (
 )
 
 
+_TOTALS: Final = (
+    "INSERT INTO word_totals (key, hashes, categories, text_terms, section_terms) VALUES (%s, %s, %s, %s, %s)"
+    " RETURNING paper"
+)
+
+
 class _Papers:
-    """The papers of the library at a revision, in the order of the ids of their chunks."""
+    """The papers of the library at a revision. Its chunks are numbered in the order of their ids."""
 
     def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
         held = [row for row in rows if row[1] is not None]
         self.revision: int = rows[0][0]
-        self.keys: list[str] = [row[1] for row in held]
         self.numbers = {row[1]: int(row[2]) for row in held}
-        self.rank = np.zeros(max(self.numbers.values(), default=0) + 1, np.int64)
-        self.rank[list(self.numbers.values())] = np.arange(len(held))
         self.categories = np.frombuffer(b"".join(row[3] for row in held), np.uint8)
-        self.starts = np.cumsum([0, *(len(row[3]) for row in held)])
+        self._keys: list[str] = [row[1] for row in held]
+        self._firsts = list(accumulate((len(row[3]) for row in held), initial=0))
+        self.first_chunk = np.zeros(max(self.numbers.values(), default=0) + 1, np.int64)
+        self.first_chunk[list(self.numbers.values())] = self._firsts[:-1]
         chunks = max(1, len(self.categories))
         self.means = {_TEXT: sum(row[4] for row in held) / chunks, _SECTION: sum(row[5] for row in held) / chunks}
+
+    def id_of(self, chunk: int) -> str:
+        """The id of a chunk."""
+        paper = bisect_right(self._firsts, chunk) - 1
+        return chunk_id(self._keys[paper], chunk - self._firsts[paper])
 
     def weight(self, field: int, holding: int) -> float:
         """The weight of a term in a field that this many chunks hold."""
@@ -138,15 +151,14 @@ class PostgresWords:
         papers = self._papers or self._read_papers()
         for _ in range(_TRIES):
             numbers = _numbers_of(scope, papers)
-            rows = self._rows(_SEARCH, {"terms": wanted, "papers": numbers})
+            rows = self._rows(SEARCH, {"terms": wanted, "papers": numbers})
             if rows[0][0] == papers.revision:
                 break
             papers = self._read_papers()
         else:
             raise DatabaseError(f"{self._database.url}: changes without pause.", help="Run the same command again.")
-        places, scores = _scored([row for row in rows if row[3]], papers)
-        keep = _in_scope(places, scope, papers)
-        return _best(places[keep], scores[keep], papers, k)
+        scores = _scored([row for row in rows if row[3]], papers)
+        return _best(scores, _in_scope(np.flatnonzero(scores), scope, papers), papers, k)
 
     def _read_papers(self) -> _Papers:
         self._papers = _Papers(self._rows(_PAPERS))
@@ -172,49 +184,41 @@ def _numbers_of(scope: TextScope, papers: _Papers) -> list[int] | None:
     return None if keys is None else [papers.numbers[key] for key in sorted(papers.numbers.keys() & keys)]
 
 
-def _scored(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The chunks that hold a term and their BM25. A chunk is one number: the rank of its paper, and its place there."""
-    sizes = [len(row[5]) // _ENTRY.itemsize for row in rows]
+def _scored(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.float64]:
+    """The BM25 of every chunk of the library, 0 where it holds no term."""
     entries = np.frombuffer(b"".join(row[5] for row in rows), _ENTRY)
-    ranks = papers.rank[np.frombuffer(b"".join(row[3] for row in rows), _NUMBER)]
-    each = np.frombuffer(b"".join(row[4] for row in rows), _NUMBER) // _ENTRY.itemsize
-    weight = np.repeat([papers.weight(row[1], int(row[2]) // _ENTRY.itemsize) for row in rows], sizes)
-    slope = np.repeat([_K1 * _B / papers.means[row[1]] for row in rows], sizes)
+    firsts = papers.first_chunk[np.frombuffer(b"".join(row[3] for row in rows), _NUMBER)]
+    of_paper = np.frombuffer(b"".join(row[4] for row in rows), _NUMBER) // _ENTRY.itemsize
+    of_term = [len(row[5]) // _ENTRY.itemsize for row in rows]
+    weight = np.repeat([papers.weight(row[1], int(row[2]) // _ENTRY.itemsize) for row in rows], of_term)
+    slope = np.repeat([_K1 * _B / papers.means[row[1]] for row in rows], of_term)
     count = entries["count"].astype(np.float64)
     gains = weight * count / (count + _K1 * (1 - _B) + slope * entries["length"])
-    places, inverse = np.unique((np.repeat(ranks, each) << 32) + entries["place"], return_inverse=True)
-    return places, np.bincount(inverse, gains, len(places)).astype(np.float64)
+    chunks = np.repeat(firsts, of_paper) + entries["place"]
+    return np.bincount(chunks, gains, len(papers.categories)).astype(np.float64)
 
 
-def _in_scope(places: NDArray[np.int64], scope: TextScope, papers: _Papers) -> NDArray[np.bool_]:
-    """Which of the chunks are in scope, as far as that was not asked of the server."""
-    keep = np.ones(len(places), np.bool_)
+def _in_scope(chunks: NDArray[np.int64], scope: TextScope, papers: _Papers) -> NDArray[np.int64]:
+    """Those of the chunks that are in scope, as far as that was not asked of the server."""
     if scope.categories is not None:
         wanted = [int(category) for category in scope.categories]
-        keep &= np.isin(papers.categories[papers.starts[places >> 32] + (places & _PLACE)], wanted)
+        chunks = chunks[np.isin(papers.categories[chunks], wanted)]
     if scope.ids is not None:
         ids = set(scope.ids)
-        keep &= np.fromiter((_id(place, papers) in ids for place in places.tolist()), np.bool_, len(places))
-    return keep
+        inside = (papers.id_of(chunk) in ids for chunk in chunks.tolist())
+        chunks = chunks[np.fromiter(inside, np.bool_, len(chunks))]
+    return chunks
 
 
-def _best(places: NDArray[np.int64], scores: NDArray[np.float64], papers: _Papers, k: int) -> list[tuple[str, float]]:
-    """The best chunks, ties by id. Scores are rounded: their last digits depend on the order of the sum."""
-    rounded = np.round(scores, 9)
+def _best(scores: NDArray[np.float64], chunks: NDArray[np.int64], papers: _Papers, k: int) -> list[tuple[str, float]]:
+    """The best of these chunks, ties by id. Scores are rounded: their last digits depend on the order of the sum."""
+    rounded = np.round(scores[chunks], 9)
     if len(rounded) > k:  # sort only what can be among the best
-        least = np.partition(rounded, len(rounded) - k)[len(rounded) - k]
-        places, rounded = places[rounded >= least], rounded[rounded >= least]
-    best = np.lexsort((places, -rounded))[:k]
-    return [
-        (_id(place, papers), score) for place, score in zip(places[best].tolist(), rounded[best].tolist(), strict=True)
-    ]
-
-
-_PLACE: Final = 2**32 - 1
-
-
-def _id(place: int, papers: _Papers) -> str:
-    return chunk_id(papers.keys[place >> 32], place & _PLACE)
+        among = rounded >= np.partition(rounded, len(rounded) - k)[len(rounded) - k]
+        chunks, rounded = chunks[among], rounded[among]
+    best = np.lexsort((chunks, -rounded))[:k]
+    found = zip(chunks[best].tolist(), rounded[best].tolist(), strict=True)
+    return [(papers.id_of(chunk), score) for chunk, score in found]
 
 
 _analyzer: Any = None
@@ -233,19 +237,29 @@ def analyze(text: str) -> list[str]:
 
 def write_postings(cursor: Any, papers: Mapping[str, Sequence[Chunk]]) -> None:
     """Write the words of papers that have none yet."""
+    copy_postings(cursor, [rows_of(key, chunks) for key, chunks in papers.items()])
+
+
+PostingRow = tuple[str, int, bytes]
+
+
+def rows_of(key: str, chunks: Sequence[Chunk]) -> tuple[tuple[object, ...], list[PostingRow]]:
+    """What is stored of a paper's words: its row in `word_totals`, and its terms with field and entries."""
+    lengths = {_TEXT: 0, _SECTION: 0}
+    found = _postings(chunks, lengths)
+    hashes = [text_hash(chunk.text) for chunk in chunks]
+    kinds = bytes(int(chunk.category) for chunk in chunks)
+    entries = [(term, field, np.array(each, _ENTRY).tobytes()) for (term, field), each in found.items()]
+    return (key, hashes, kinds, lengths[_TEXT], lengths[_SECTION]), entries
+
+
+def copy_postings(cursor: Any, papers: Sequence[tuple[tuple[object, ...], list[PostingRow]]]) -> None:
+    """Write the rows of papers, in the order in which they are searched."""
     written = []
-    for key, chunks in papers.items():
-        lengths = {_TEXT: 0, _SECTION: 0}
-        found = _postings(chunks, lengths)
-        hashes = [text_hash(chunk.text) for chunk in chunks]
-        kinds = bytes(int(chunk.category) for chunk in chunks)
-        cursor.execute(
-            "INSERT INTO word_totals (key, hashes, categories, text_terms, section_terms) VALUES (%s, %s, %s, %s, %s)"
-            " RETURNING paper",
-            (key, hashes, kinds, lengths[_TEXT], lengths[_SECTION]),
-        )
+    for totals, entries in papers:
+        cursor.execute(_TOTALS, totals)
         (paper,) = cursor.fetchone()
-        written += [(term, field, paper, np.array(each, _ENTRY).tobytes()) for (term, field), each in found.items()]
+        written += [(term, field, paper, packed) for term, field, packed in entries]
     with cursor.copy("COPY postings FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(_POSTING_TYPES)
         for row in sorted(written):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 class PostgresStores:
     """Catalog, vectors and words in one database, with a common pool of connections."""
 
+    one_state = True
+
     def __init__(self, database: Database) -> None:
         pool = database.pool()
         self.catalog = PostgresCatalog(database, pool)

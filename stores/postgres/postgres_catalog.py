@@ -21,8 +21,9 @@ from .bm25 import write_postings
 from .database import Database, storable
 from .postgres_vectors import EXACT_LIMIT
 
-_ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _SECTIONS: Final = "key, idx, title, parent, level, category, start, stop, searchable"
+SECTION_ROW: Final = f"INSERT INTO sections ({_SECTIONS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _CHUNKS: Final = (
     "key, idx, text, section, parent, category, level, page, start, stop, tokens, page_breaks, text_hash, embedding"
 )
@@ -121,13 +122,13 @@ class PostgresCatalog:
         """Update the metadata of papers whose text and summary stay the same."""
         rows = [(json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
         with self._connection() as connection, connection.transaction():
-            _revise(connection)
+            revise(connection)
             connection.cursor().executemany("UPDATE papers SET record = %s, metadata_hash = %s WHERE key = %s", rows)
 
     def mark_stale(self, keys: Iterable[str]) -> None:
         """Have the next ingest reindex these papers even if their text is unchanged."""
         with self._connection() as connection, connection.transaction():
-            _revise(connection)
+            revise(connection)
             connection.execute("UPDATE papers SET chunking = 'stale' WHERE key = ANY(%s)", (list(keys),))
 
     def miscounted(self) -> set[str]:
@@ -150,16 +151,13 @@ class PostgresCatalog:
         """Write changes to catalog, texts, vectors and words in one transaction."""
         changes = list(changes)
         with self._connection() as connection, connection.transaction():
-            _revise(connection)  # also makes other writers wait
+            revise(connection)
             connection.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key for change in changes],))
             put = [(change, change.record) for change in changes if change.record is not None]
             cursor = connection.cursor()
-            cursor.executemany(_ROW, [_paper_row(change, record) for change, record in put])
-            cursor.executemany(
-                f"INSERT INTO sections ({_SECTIONS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
-                [row for change, _ in put for row in _section_rows(change)],
-            )
-            _copy_chunks(cursor, [change for change, _ in put])
+            cursor.executemany(ROW, [paper_row(change, record) for change, record in put])
+            cursor.executemany(SECTION_ROW, [row for change, _ in put for row in section_rows(change)])
+            copy_rows(cursor, (row for change, _ in put for row in chunk_rows_of(change)))
             cursor.executemany(
                 "INSERT INTO passages VALUES (%s, %s, %s)",
                 [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)],
@@ -182,7 +180,8 @@ class PostgresCatalog:
         return [(True, "database", versions), (bool(valid[0][0]), "index", message)]
 
 
-def _revise(connection: Any) -> None:
+def revise(connection: Any) -> None:
+    """Count a change of the library, which also makes other writers wait."""
     connection.execute("UPDATE revision SET number = number + 1")
 
 
@@ -199,14 +198,16 @@ def _index(connection: Any, dimension: int, database: Database) -> None:
         connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 
 
-def _paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
+def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
+    """The row of a paper."""
     paper = record.paper
     note = json.dumps(asdict(record.note)) if record.note is not None else None
     head = (change.key, json.dumps(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
     return (*head, storable(record.summary), record.summary_kind, len(change.chunks), note, change.summary_vector)
 
 
-def _section_rows(change: Change) -> list[tuple[object, ...]]:
+def section_rows(change: Change) -> list[tuple[object, ...]]:
+    """The rows of a paper's sections."""
     return [
         (
             change.key,
@@ -223,12 +224,17 @@ def _section_rows(change: Change) -> list[tuple[object, ...]]:
     ]
 
 
-def _copy_chunks(cursor: Any, changes: Sequence[Change]) -> None:
+def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
+    """Write the rows of chunks."""
     with cursor.copy(f"COPY chunks ({_CHUNKS}) FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(_CHUNK_TYPES)
-        for change in changes:
-            for chunk, vector in zip(change.chunks, change.vectors, strict=True):
-                copy.write_row((*_chunk_row(chunk), vector))
+        for row in rows:
+            copy.write_row(row)
+
+
+def chunk_rows_of(change: Change) -> list[tuple[object, ...]]:
+    """The rows of a paper's chunks."""
+    return [(*_chunk_row(chunk), vector) for chunk, vector in zip(change.chunks, change.vectors, strict=True)]
 
 
 def _chunk_row(chunk: Chunk) -> tuple[object, ...]:

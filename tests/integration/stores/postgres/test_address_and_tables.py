@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -101,6 +102,24 @@ def test_a_database_without_a_library_says_so(url: str) -> None:
         home.require_library()
     home.prepare()
     assert home.exists()
+
+
+def test_a_library_in_another_schema_of_the_search_path_is_another_library(url: str) -> None:
+    find_home(home_of(url)).prepare()
+    with psycopg.connect(url, autocommit=True) as connection:
+        (outer,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
+        inner = f"{outer}_Inner"
+        connection.execute(f'CREATE SCHEMA "{inner}"')
+        try:
+            own = f'{url.partition("options=")[0]}options={quote(f"""-csearch_path="{inner}",{outer},public""")}'
+            home = find_home(home_of(own))
+            assert not home.exists()
+            home.prepare()
+            query = "SELECT count(*) FROM pg_tables WHERE schemaname = %s"
+            counts = [connection.execute(query, (name,)).fetchone() for name in (inner, outer)]
+            assert counts[0] == counts[1]
+        finally:
+            connection.execute(f'DROP SCHEMA "{inner}" CASCADE')
 
 
 def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
