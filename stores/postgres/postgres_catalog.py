@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from ...documents import Category, Chunk, Section, chunk_id, text_hash
 from ...errors import InputError
-from ...plurals import counted
 from ...sqlite import DamagedFileError
 from ..paper_change import Change, ChunkRow, PaperRecord, note_of, paper_of
 from .bm25 import write_postings
@@ -29,7 +28,7 @@ _CHUNKS: Final = (
 )
 _CHUNK_TYPES: Final = "text int4 text text text int2 int4 int4 int4 int4 int4 int4[] text vector".split()
 # pgvector's HNSW index takes vectors of up to 2,000 numbers, and halves of up to 4,000.
-_INDEXABLE: Final = 2000
+INDEXABLE: Final = 2000
 INDEX: Final = "chunks_by_vector"
 
 
@@ -49,17 +48,18 @@ class PostgresCatalog:
         with self._database.named_errors(), self._pool.connection() as connection:
             yield connection
 
-    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
         with self._connection() as connection:
             return list(connection.execute(query, values).fetchall())
 
     def state_token(self) -> tuple[int, int]:
         """The number of the library's revision: it changes with every change of papers."""
-        return int(self._rows("SELECT number FROM revision")[0][0]), 0
+        return int(self.rows("SELECT number FROM revision")[0][0]), 0
 
     def meta(self, name: str) -> str | None:
         """A fact about the library as a whole, such as the embedding model."""
-        rows = self._rows("SELECT value FROM facts WHERE name = %s", (name,))
+        rows = self.rows("SELECT value FROM facts WHERE name = %s", (name,))
         return str(rows[0][0]) if rows else None
 
     def set_meta(self, name: str, value: str) -> None:
@@ -72,7 +72,7 @@ class PostgresCatalog:
 
     def records(self) -> dict[str, PaperRecord]:
         """All papers by key, sorted by key."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note FROM papers ORDER BY key"
         )
         try:
@@ -94,7 +94,7 @@ class PostgresCatalog:
 
     def sections(self, key: str) -> list[Section]:
         """The section tree of a paper, in reading order."""
-        rows = self._rows(f"SELECT {_SECTIONS} FROM sections WHERE key = %s ORDER BY idx", (key,))
+        rows = self.rows(f"SELECT {_SECTIONS} FROM sections WHERE key = %s ORDER BY idx", (key,))
         return [
             Section(index, title, parent, level, Category(category), start, stop, searchable)
             for _, index, title, parent, level, category, start, stop, searchable in rows
@@ -105,7 +105,7 @@ class PostgresCatalog:
     ) -> list[ChunkRow]:
         """The chunks within a scope, sorted by key and index; None sets no limit."""
         chosen = [int(category) for category in categories] if categories is not None else None
-        rows = self._rows(
+        rows = self.rows(
             "SELECT key, idx, category, tokens, text_hash FROM chunks"
             " WHERE (%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))"
             " AND (%(categories)s::int[] IS NULL OR category = ANY(%(categories)s)) ORDER BY key, idx",
@@ -115,7 +115,7 @@ class PostgresCatalog:
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
         """For each of these text hashes found in a paper, the id of a chunk with that text."""
-        rows = self._rows("SELECT text_hash, key, idx FROM chunks WHERE text_hash = ANY(%s)", (sorted(set(hashes)),))
+        rows = self.rows("SELECT text_hash, key, idx FROM chunks WHERE text_hash = ANY(%s)", (sorted(set(hashes)),))
         return {text: chunk_id(key, index) for text, key, index in rows}
 
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
@@ -133,7 +133,7 @@ class PostgresCatalog:
 
     def miscounted(self) -> set[str]:
         """Keys of papers whose listed chunks differ from their chunk count, or that have no sections."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT key FROM papers WHERE chunk_count <> (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
             " OR chunk_count <> (SELECT coalesce(max(idx) + 1, 0) FROM chunks WHERE chunks.key = papers.key)"
             " OR NOT EXISTS (SELECT 1 FROM sections WHERE sections.key = papers.key)"
@@ -166,19 +166,6 @@ class PostgresCatalog:
             for dimension in {len(change.summary_vector) for change, _ in put}:
                 _index(connection, dimension, self._database)
 
-    def state(self) -> list[tuple[bool, str, str]]:
-        """Versions of the server, of pgvector and of the tables, and whether the index of vectors is valid."""
-        server, vectors, tables, total = self._rows(
-            "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
-            " (SELECT max(number) FROM schema_versions), (SELECT coalesce(sum(chunk_count), 0) FROM papers)"
-        )[0]
-        versions = f"PostgreSQL {server.split()[0]}, pgvector {vectors}, tables of version {tables}"
-        valid = self._rows("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (INDEX,))
-        if not valid:
-            return [(True, "database", versions), (True, "index", f"none; exact search of {counted(total, 'chunk')}")]
-        message = "vectors are indexed (HNSW)" if valid[0][0] else f"{INDEX} is not valid: REINDEX INDEX {INDEX}"
-        return [(True, "database", versions), (bool(valid[0][0]), "index", message)]
-
 
 def revise(connection: Any) -> None:
     """Count a change of the library, which also makes other writers wait."""
@@ -193,7 +180,7 @@ def _index(connection: Any, dimension: int, database: Database) -> None:
     elif int(known[0]) != dimension:
         raise InputError(f"{database.url}: holds vectors of {known[0]} numbers, but these have {dimension}.")
     (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
-    if total > EXACT_LIMIT and dimension <= _INDEXABLE:
+    if total > EXACT_LIMIT and dimension <= INDEXABLE:
         expression = f"(embedding::vector({dimension})) vector_cosine_ops"
         connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 

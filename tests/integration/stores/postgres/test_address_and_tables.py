@@ -131,21 +131,6 @@ def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
         home.prepare()
 
 
-def test_tables_are_brought_up_to_date_from_each_earlier_version(url: str) -> None:
-    address = home_of(url)
-    assert isinstance(address, DatabaseUrl)
-    for version in range(1, max(migrations.migrations()) + 1):
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("DROP SCHEMA IF EXISTS earlier CASCADE")
-            connection.execute("CREATE SCHEMA earlier")
-            connection.execute("SET search_path = earlier, public")
-            migrations.migrate(connection, address, to=version)
-            assert migrations.version_of(connection) == version
-            migrations.migrate(connection, address)
-            assert migrations.version_of(connection) == max(migrations.migrations())
-            connection.execute("DROP SCHEMA earlier CASCADE")
-
-
 def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
     script = (
         "import sys\nfrom citeloom.database_url import home_of\nfrom citeloom.stores.home import find_home\n"
