@@ -153,18 +153,19 @@ class PostgresCatalog:
         with self._connection() as connection, connection.transaction():
             revise(connection)
             connection.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key for change in changes],))
-            put = [(change, change.record) for change in changes if change.record is not None]
-            cursor = connection.cursor()
-            cursor.executemany(ROW, [paper_row(change, record) for change, record in put])
-            cursor.executemany(SECTION_ROW, [row for change, _ in put for row in section_rows(change)])
-            copy_rows(cursor, (row for change, _ in put for row in chunk_rows_of(change)))
-            cursor.executemany(
-                "INSERT INTO passages VALUES (%s, %s, %s)",
-                [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)],
-            )
-            write_postings(cursor, {change.key: change.chunks for change, _ in put})
-            for dimension in {len(change.summary_vector) for change, _ in put}:
-                _index(connection, dimension, self._database)
+            if put := [(change, change.record) for change in changes if change.record is not None]:
+                self._put(connection, put)
+
+    def _put(self, connection: Any, put: Sequence[tuple[Change, PaperRecord]]) -> None:
+        cursor = connection.cursor()
+        cursor.executemany(ROW, [paper_row(change, record) for change, record in put])
+        cursor.executemany(SECTION_ROW, [row for change, _ in put for row in section_rows(change)])
+        copy_rows(cursor, (row for change, _ in put for row in chunk_rows_of(change)))
+        if passages := [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)]:
+            cursor.executemany("INSERT INTO passages VALUES (%s, %s, %s)", passages)
+        write_postings(cursor, {change.key: change.chunks for change, _ in put})
+        for dimension in {len(change.summary_vector) for change, _ in put}:
+            _index(connection, dimension, self._database)
 
 
 def revise(connection: Any) -> None:

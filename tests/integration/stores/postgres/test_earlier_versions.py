@@ -128,3 +128,9 @@ async def test_a_backup_restores_everything(url: str, postgres: str, papers: Pat
 def run(*command: Any) -> None:
     done = subprocess.run(list(map(str, command)), env=os.environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_each_number_names_one_migration() -> None:
+    """Two branches that add the same number would leave one of them out."""
+    files = sorted(file.name for file in Path(migrations.__file__).parent.glob("*.sql"))
+    assert [name[:4] for name in files] == [f"{number:04}" for number in migrations.migrations()]
