@@ -46,7 +46,8 @@ PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
     *("server", "pdf", "embedder", "retrieval", "checks", "cases", "matching", "figures"),
 )
-ASKED_FOR = ("coverage", "judge", "questions", "rerank", "scans")  # take minutes, so only on request
+# These take minutes, or a server, so only on request.
+ASKED_FOR = ("coverage", "judge", "questions", "rerank", "scans", "stores")
 
 
 def main() -> None:
@@ -118,6 +119,11 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "journal" in parts:
         _log("journal: overhead per call ...")
         rows += await journal.measure(rounds)
+    if "stores" in parts:
+        from bench import stores  # needs the extra engines
+
+        _log("stores: a library in PostgreSQL, against the bare driver ...")
+        rows += await stores.measure(rounds)
     if "endpoint" in parts:
         _log("endpoint: ingest with immediate vectors ...")
         rows += await endpoint_ingest.measure(chosen, max(1, rounds // 3))
