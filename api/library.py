@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from ..config import RetrievalMode, Settings, load_settings
 from ..database_url import home_of
 from ..errors import ConfigurationError
-from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session, create_session
 from ..ingestion.ingest import ingest as ingest_papers
 from ..key_trust import is_own
@@ -241,6 +240,8 @@ async def adescribe_figures(
     Raises `ConfigurationError` without a vision model, `InputError` for an unknown key, and `PausedError`; finished
     descriptions are kept, and repeating the call continues.
     """
+    from ..graph.figure_descriptions import describe_papers
+
     require_writable(library)
     run = f"describe-{secrets.token_hex(6)}"
     return (await describe_papers(library, run, one_or_more(papers) or None, refresh=refresh)).as_dict()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..documents.bibliography import Refusal
 from ..documents.subprocesses import in_thread
+from ..errors import CiteloomError
+from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session
 from ..ingestion.conversion_cache import ConvertedFiles
 from ..ingestion.events import IngestEvent, IngestReport
@@ -85,7 +87,21 @@ async def _ingest(
     with bill_to(upload_id, session.budget(upload_id)):
         chunking = (settings.chunk_tokens, settings.chunk_overlap)
         report = await ingest_sources(session.library, sources, on_event=show, chunking=chunking)
-    return replace(report, unchanged=(*report.unchanged, *known))
+    undescribed = await _undescribed(upload_id, session, [*report.added, *report.updated], show)
+    return replace(report, unchanged=(*report.unchanged, *known), warnings=(*report.warnings, *undescribed))
+
+
+async def _undescribed(
+    upload_id: str, session: Session, keys: Sequence[str], show: Callable[[IngestEvent], None]
+) -> list[str]:
+    """Describe the figures of new papers if a vision model is configured; one line on each that it did not."""
+    if not session.settings.describes_figures or not keys:
+        return []
+    try:
+        report = await describe_papers(session, upload_id, keys, on_event=show)
+    except CiteloomError as error:
+        return [f"Not all figures are described: {error}"]
+    return [f"{item.key}, {item.figure} is not described: {item.reason}." for item in report.refused]
 
 
 def _new(sources: Sources, library: Library, *, replaces: bool) -> tuple[Sources, list[str]]:

@@ -63,6 +63,7 @@ function listen(id) {
       if (texts) progress.value = embedded / texts;
     },
     stored: ({ key }) => say(`Added ${key}`),
+    described: ({ done, total }) => say(`Described ${done} of ${total} ${total === 1 ? "figure" : "figures"}`),
     done: ({ result }) => over(() => finished(result)),
     error: (problem) => over(() => failed(problem)),
     stopped: () => over(() => failed(new Problem({ detail: "Stopped.", help: "Papers that were finished stay in the library." }))),

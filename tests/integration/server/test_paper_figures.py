@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,8 +18,9 @@ from citeloom.server.agent_tools import AgentLibrary
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.illustrated_home import colour_of, illustrate
+from tests.support.openai_server import FakeOpenAI, Status
 from tests.support.served_app import Served, served_app
-from tests.support.vision_answers import png
+from tests.support.vision_answers import FakeVision, png
 
 KEY = "obrien2019seeds"
 SAID = "<script>alert(1)</script> A chart \u202eof runs."
@@ -95,3 +97,29 @@ def test_an_agent_lists_figures(served: Served) -> None:
     found = served.run(library.list_figures(FigureQuery(key=KEY), report))
     assert [item.name for item in found.figures] == ["Figure 1", "Figure 2", "Figure 3"]
     assert found.figures[0].described_by == "see-1"
+
+
+LOOM = """# Looms
+
+## Abstract
+
+We weave. Looms hold threads under tension, and weights keep the warp straight while the weaver works.
+
+![Figure 1: The frame, a loom with warp weights.](data:image/png;base64,%s)
+"""
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_figures_of_an_upload_are_described_once_its_papers_are_there(home: Path, works: bool) -> None:
+    content = (LOOM % base64.b64encode(png(colour_of(1))).decode()).encode()
+    vision = FakeVision(usual="A purple zeppelin.") if works else lambda _: Status(401, "wrong key")
+    with FakeOpenAI(behaviour=vision) as eye:
+        settings = {"vision_model": "see-1", "vision_base_url": eye.base_url}
+        with served_app(home, settings) as server:
+            sent = server.api.post("/papers", files=[("files", ("loom2020.md", content))])
+            events = server.events(f"/ingests/{sent.json()['id']}/events")
+            (figure,) = server.api.get("/papers/loom2020/figures").json()["figures"]
+    assert events[-1].name == "done" and events[-1].data["result"]["added"] == ["loom2020"]
+    assert ("described" in [event.name for event in events]) is works
+    assert figure["description"] == ("A purple zeppelin." if works else "")
+    assert any("wrong key" in line for line in events[-1].data["result"]["warnings"]) is not works
