@@ -16,6 +16,7 @@ try:
         chat,
         contradictions,
         conversations,
+        describe,
         doctor,
         enrich,
         figures,
@@ -27,6 +28,7 @@ try:
         search,
         sections,
         serve,
+        sync,
         usage,
         verify,
     )
@@ -64,7 +66,9 @@ app = typer.Typer(
 library.register(app)
 figures.register()
 enrich.register(app)
+describe.register(app)
 add.register(app)
+sync.register(app)
 library_copy_command.register(app)
 search.register(app)
 contradictions.register(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -12,6 +13,7 @@ from ..database_url import home_of
 from ..errors import ConfigurationError
 from ..graph.session import Session, create_session
 from ..ingestion.ingest import ingest as ingest_papers
+from ..ingestion.pdf_subprocess import PdfReading
 from ..key_trust import is_own
 from ..stores.home import find_home
 from ..stores.local.read_only_copy import readable_home
@@ -32,11 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "acontradictions",
+    "adescribe_figures",
     "afigures",
     "aingest",
     "aopen_library",
     "asearch",
     "contradictions",
+    "describe_figures",
     "figures",
     "ingest",
     "open_library",
@@ -140,7 +144,7 @@ async def aingest(
         prune=prune,
         chunk_tokens=library.settings.chunk_tokens,
         chunk_overlap=library.settings.chunk_overlap,
-        pdf_reader=library.settings.pdf_reader,
+        pdf=PdfReading.of(library.settings),
         follow_links=follow_links,
     )
     return report.as_dict()
@@ -223,6 +227,27 @@ async def afigures(library: Session, key: str, *, images: bool = False) -> list[
     return records
 
 
+@library_first
+async def adescribe_figures(
+    library: Session, papers: Sequence[str] | str = (), *, refresh: bool = False
+) -> dict[str, Any]:
+    """Have the configured vision model describe figures; returns the JSON of `papers describe --json`.
+
+    Args:
+        library: an open library.
+        papers: keys, all papers if omitted.
+        refresh: also figures that have a description, by another model or prompt.
+
+    Raises `ConfigurationError` without a vision model, `InputError` for an unknown key, and `PausedError`; finished
+    descriptions are kept, and repeating the call continues.
+    """
+    from ..graph.figure_descriptions import describe_papers
+
+    require_writable(library)
+    run = f"describe-{secrets.token_hex(6)}"
+    return (await describe_papers(library, run, one_or_more(papers) or None, refresh=refresh)).as_dict()
+
+
 def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
     """First and last year; raises `ArgumentError` for anything else."""
     if years is not None and not (
@@ -260,3 +285,4 @@ ingest = library_first(blocking(aingest))
 search = library_first(blocking(asearch))
 contradictions = library_first(blocking(acontradictions))
 figures = library_first(blocking(afigures))
+describe_figures = library_first(blocking(adescribe_figures))

@@ -92,7 +92,7 @@ def _words(record: dict[str, Any]) -> str:
     """The caption without its label, why there is no image, and the description marked as a model's."""
     parts = [shorten(record["caption"].removeprefix(record["label"]).lstrip(" .:|"), _LONGEST, placeholder=" …")]
     parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
-    parts += [f"(Described by a model: {record['description']})"] if record["description"] else []
+    parts += [f"(Described by {record['described_by']}: {record['description']})"] if record["description"] else []
     return " ".join(part for part in parts if part)
 
 

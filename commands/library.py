@@ -9,13 +9,22 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import DONE_WITH_REFUSALS
+from ..errors import DONE_WITH_REFUSALS, CiteloomError, PausedError
 from ..models.concurrency import run_async
 from ..plurals import counted
 from .escaping import one_line
 from .layout import table
-from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_session, resolve
-from .output import ingest_progress, result, result_json, warnings_and_refusals
+from .options import (
+    HomeOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    command_here,
+    command_session,
+    resolve,
+)
+from .output import ingest_progress, name_refused_figures, notice, result, result_json, warnings_and_refusals
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and remove papers.")
 
@@ -41,10 +50,20 @@ def ingest(
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Also ingest what links inside a folder point to outside of it.")
     ] = False,
+    ocr: Annotated[
+        bool, typer.Option("--ocr", help="Read pages of PDFs that hold no text by OCR; needs tesseract.")
+    ] = False,
     summarize: Annotated[
         bool,
         typer.Option("--summarize", help="Summarize each new paper with the summarizer model (costs calls)."),
     ] = False,
+    describe: Annotated[
+        bool,
+        typer.Option(
+            "--describe/--no-describe",
+            help="Have the vision model, if one is configured, describe the figures of new papers (costs calls).",
+        ),
+    ] = True,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -57,12 +76,16 @@ def ingest(
     file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
     that some files or entries were refused, each named with its reason; the others are indexed.
     KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
+    --ocr reads scanned pages by tesseract, in the languages of CITELOOM_OCR_LANGUAGES; what it read is marked so.
     The limits count the requests of this ingest, embeddings among it; given again, the command starts counting again.
+    With CITELOOM_VISION_MODEL, figures are described once the papers are ready; what cannot be described is named, and
+    'papers describe' continues.
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
     limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_async(_ingest(paths, bib, home, limits, prune=prune, summarize=summarize, follow_links=follow_links))
+    switches = {"prune": prune, "summarize": summarize, "follow_links": follow_links, "ocr": ocr, "describe": describe}
+    record, stopped = run_async(_ingest(paths, bib, home, limits, **switches))
     if as_json:
         result_json(record)
     else:
@@ -71,8 +94,13 @@ def ingest(
             f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
             f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
         )
-    if record["refused"]:
-        raise typer.Exit(DONE_WITH_REFUSALS)
+        if "figures" in record:
+            result(f"{counted(record['figures']['described'], 'figure')} described.")
+    if stopped is not None:
+        notice(f"The papers are ingested, but not all figures are described: {stopped}")
+        notice(f"Continue with: {command_here('papers describe')}")
+    if record["refused"] or stopped is not None or record.get("figures", {}).get("refused"):
+        raise typer.Exit(stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS)
 
 
 async def _ingest(
@@ -84,9 +112,14 @@ async def _ingest(
     prune: bool,
     summarize: bool,
     follow_links: bool,
-) -> dict[str, Any]:
+    ocr: bool,
+    describe: bool,
+) -> tuple[dict[str, Any], CiteloomError | None]:
+    """The report, and what kept figures from being described."""
+    from ..graph.figure_descriptions import describe_papers
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_papers
+    from ..ingestion.pdf_subprocess import PdfReading
     from ..models.journal.billing_context import bill_to
 
     settings, found = resolve(home, **limits)
@@ -103,11 +136,19 @@ async def _ingest(
                 on_event=show,
                 chunk_tokens=settings.chunk_tokens,
                 chunk_overlap=settings.chunk_overlap,
-                pdf_reader=settings.pdf_reader,
+                pdf=PdfReading.of(settings, ocr=ocr),
                 follow_links=follow_links,
             )
-    warnings_and_refusals(report)
-    return report.as_dict()
+            record = report.as_dict()
+            warnings_and_refusals(report)
+            if not (describe and settings.describes_figures):
+                return record, None
+            try:
+                figures = await describe_papers(session, run, [*report.added, *report.updated], on_event=show)
+            except CiteloomError as error:
+                return record, error
+    name_refused_figures(figures)
+    return {**record, "figures": figures.as_dict()}, None
 
 
 @papers_app.command("list")

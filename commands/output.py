@@ -12,8 +12,10 @@ from .escaping import json_text, one_line, shown
 from .layout import terminal_width, wrapped
 
 if TYPE_CHECKING:
+    from ..ingestion.describing import DescribeReport
     from ..ingestion.events import IngestEvent, IngestReport
     from ..models.journal.records import Usage
+    from ..zotero.sync import SyncReport
     from .live_view import RunProgress
 
 
@@ -65,12 +67,18 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
         progress.hide()
 
 
-def warnings_and_refusals(report: IngestReport) -> None:
-    """Print the warnings and refused files of an ingest, one line each."""
+def warnings_and_refusals(report: IngestReport | SyncReport) -> None:
+    """Print the warnings and refused files of an ingest or a sync, one line each."""
     for warning in report.warnings:
         notice(f"Warning: {warning}")
     for refusal in report.refused:
         notice(f"Refused: {refusal.path}: {refusal.reason}")
+
+
+def name_refused_figures(report: DescribeReport) -> None:
+    """Name each figure without a description, with the reason."""
+    for item in report.refused:
+        notice(f"Not described: {item.key}, {item.figure}: {item.reason}.")
 
 
 @contextmanager
@@ -82,7 +90,7 @@ def ingest_progress() -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from ..ingestion.events import Embedded, Planned, Stored
+    from ..ingestion.events import Described, Embedded, Planned, Stored
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
@@ -93,6 +101,8 @@ def ingest_progress() -> Iterator[Any]:
                 bar.update(task, description="embedding", total=event.texts, completed=0)
             elif isinstance(event, Embedded):
                 bar.advance(task, event.count)
+            elif isinstance(event, Described):
+                bar.update(task, description="describing figures", total=event.total, completed=event.done)
             line = _ingest_line(event)
             if line and not isinstance(event, Stored):
                 bar.console.print(_escaped(one_line(line)), style="dim", highlight=False)
@@ -108,10 +118,14 @@ class _IngestLines:
         self._tenth = 0
 
     def show(self, event: IngestEvent) -> None:
-        from ..ingestion.events import Embedded, Planned, Stored
+        from ..ingestion.events import Described, Embedded, Planned, Stored
 
         if isinstance(event, Planned):
             self._total = event.texts
+        if isinstance(event, Described):
+            tenths = 10 * event.done // event.total, 10 * (event.done - 1) // event.total
+            if tenths[0] > tenths[1]:
+                notice(f"  described {event.done} of {counted(event.total, 'figure')}")
         if isinstance(event, Embedded):
             self._done += event.count
             tenth = 10 * self._done // max(1, self._total)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
+
+from .types import Chunk
 
 FigureKind = Literal["figure", "table"]
 Span = tuple[int, int]
@@ -25,8 +27,10 @@ class PaperFigure:
 
     `label` is "Figure 2" as printed, empty without one. `caption`, with its label, is `text[start:end]` of the paper if
     it stands there as such. `body` is the span of a table's rows in that text. `page` is None for a source without
-    pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why. `description` is that of
-    a vision model, never the paper's words.
+    pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why.
+
+    `description` is what the vision model `described_by` says, never the paper's words; `vector` is its embedding,
+    and `described_chunk` the index of the chunk that it leads a search to.
     """
 
     number: int
@@ -43,6 +47,9 @@ class PaperFigure:
     height: int = 0
     no_image: str = ""
     description: str = ""
+    described_by: str = ""
+    vector: str = ""
+    described_chunk: int | None = None
 
     @property
     def name(self) -> str:
@@ -55,6 +62,36 @@ class PaperFigure:
         caption = () if self.start is None or self.end is None else (self.start, self.end)
         ends = (*caption, *(self.body or ()))
         return (min(ends), max(ends)) if ends else None
+
+    def described_as(self, other: PaperFigure) -> PaperFigure:
+        """The figure with the description of another one that has the same image."""
+        return replace(
+            self,
+            description=other.description,
+            described_by=other.described_by,
+            vector=other.vector,
+            described_chunk=other.described_chunk,
+        )
+
+    def leading_to(self, chunks: Sequence[Chunk]) -> PaperFigure:
+        """The figure with the chunk of its caption, else the first one on its page, among the paper's chunks."""
+        span = self.span
+        if span is not None:
+            # Chunks overlap: the one with most of the caption, the first of equals.
+            held = [(min(chunk.end, span[1]) - max(chunk.start, span[0]), -chunk.index) for chunk in chunks]
+            most, index = max(held, default=(0, 0))
+            return replace(self, described_chunk=-index if most > 0 else None)
+        on_page = (chunk.index for chunk in chunks if self.page is not None and _is_on(chunk, self.page))
+        return replace(self, described_chunk=next(on_page, None))
+
+
+def redescribed(figures: Sequence[PaperFigure], by: Sequence[PaperFigure]) -> tuple[PaperFigure, ...]:
+    """The figures with the descriptions of those in `by` that have their number and image."""
+    known = {(figure.number, figure.image_hash): figure for figure in by}
+    return tuple(
+        figure.described_as(known[place]) if (place := (figure.number, figure.image_hash)) in known else figure
+        for figure in figures
+    )
 
 
 def image_hash(content: bytes) -> str:
@@ -80,6 +117,11 @@ def figure_records(figures: Sequence[PaperFigure]) -> list[dict[str, Any]]:
 def figures_of(records: Sequence[Mapping[str, Any]]) -> tuple[PaperFigure, ...]:
     """Figures from plain data; raises TypeError, ValueError or KeyError for anything else."""
     return tuple(_figure(record) for record in records)
+
+
+def _is_on(chunk: Chunk, page: int) -> bool:
+    last = chunk.page_at(len(chunk.text))
+    return chunk.page is not None and last is not None and chunk.page <= page <= last
 
 
 def _figure(record: Mapping[str, Any]) -> PaperFigure:

@@ -8,9 +8,13 @@ a chunk, so that evidence can be sliced from it exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from .figures import PaperFigure
 from .numbered_sentences import readable_units
 from .types import Chunk, Paper
+
+_CHARACTERS_PER_TOKEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class WindowSentence:
 class Window:
     """Consecutive chunks of a section; `hits` are the ids of the search hits among them, best first.
 
-    `cosines` are those of the hits (0-1), `needs` the ids of the needs for which the window was found.
+    `cosines` are those of the hits (0-1), `needs` the ids of the needs for which the window was found. `figures` are
+    those with their captions in the window that a model has described; no sentence of it is one of their descriptions.
     """
 
     paper: Paper
@@ -35,6 +40,7 @@ class Window:
     hits: tuple[str, ...]
     cosines: tuple[float, ...]
     needs: tuple[str, ...] = ()
+    figures: tuple[PaperFigure, ...] = ()
 
     @property
     def id(self) -> str:
@@ -52,11 +58,12 @@ class Window:
 
     @property
     def tokens(self) -> int:
-        """The approximate number of tokens, without overlaps."""
+        """The approximate number of tokens, without overlaps, and with descriptions of figures."""
         first, last = self.chunks[0], self.chunks[-1]
         characters = sum(len(chunk.text) for chunk in self.chunks) or 1
         whole = sum(chunk.tokens for chunk in self.chunks)
-        return max(1, round(whole * min(characters, last.end - first.start) / characters))
+        described = sum(len(figure.description) for figure in self.figures) // _CHARACTERS_PER_TOKEN
+        return max(1, round(whole * min(characters, last.end - first.start) / characters)) + described
 
     def sentences(self) -> list[WindowSentence]:
         """The readable units in the order of the paper, without duplicates."""

@@ -13,6 +13,7 @@ from ..plurals import counted
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.search_records import FullTextError, VectorStoreError
+from .describing import figure_counts
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5
@@ -119,7 +120,13 @@ def figures_finding(library: Library) -> Problem:
         )
     counts = library.catalog.figures.counts().values()
     figures, tables = sum(count for count, _ in counts), sum(count for _, count in counts)
-    return Problem("fine", "figures", f"{counted(figures, 'figure')} and {counted(tables, 'table')}")
+    held = f"{counted(figures, 'figure')} and {counted(tables, 'table')}"
+    images, described = figure_counts(library)
+    if not images:
+        return Problem("fine", "figures", held)
+    remedy = "" if described == images else "With CITELOOM_VISION_MODEL, 'papers describe' describes the others."
+    held = f"{held}; {described} of {counted(images, 'image')} described by a vision model"
+    return Problem("fine", "figures", held, remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,15 @@ class Stored:
     removed: bool = False
 
 
-IngestEvent = Waiting | Planned | Embedded | Staged | Stored
+@dataclass(frozen=True, slots=True)
+class Described:
+    """This many of `total` images of figures are done: described, or refused."""
+
+    done: int
+    total: int
+
+
+IngestEvent = Waiting | Planned | Embedded | Staged | Stored | Described
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,7 @@ class Indexing:
         async with self._readers:
             read = await in_thread(read_figures, plan.file, plan.text, plan.found)
         before = await asyncio.to_thread(self._library.catalog.figures.of, plan.record.paper.key)
-        return plan.with_figures(
-            read, {figure.image_hash: figure.description for figure in before if figure.image_hash}
-        )
+        return plan.with_figures(read, before)
 
     async def _summarized(self, plan: PaperPlan) -> PaperPlan:
         if self._summarize is None or not plan.wants_summary:

@@ -35,6 +35,8 @@ _UNLIMITED_ANSWER: Final = 8_000
 # Tokens that a server may add to a conversation: its template, its own system prompt.
 _TEMPLATE: Final = 200
 _BYTES: Final = 4  # per token, roughly
+# The most that a large image takes at the servers known to us; most count 300 to 3,000.
+_IMAGE_TOKENS: Final = 40_000
 
 
 class _RetryInOtherDialect(Exception):  # noqa: N818  # not a failure: the server needs another dialect
@@ -123,7 +125,7 @@ class JournaledChat:
 
         async def ask(request: PaidRequest, _: Sequence[int]) -> list[CallResult]:
             most = Hold(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
-            admission = await request.admission(most, asked.written, _TEMPLATE)
+            admission = await request.admission(most, asked.written, _TEMPLATE + asked.images() * _IMAGE_TOKENS)
             try:
                 made.append(await self._ask(asked, record.key, admission, reader))
             except CallFailedError as failed:
@@ -219,13 +221,25 @@ class _Request:
     max_tokens: int | None
 
     def written(self) -> str:
-        """The request as text that is at least as long as the prompt a server builds from it."""
+        """The request, without its images, as text that is at least as long as the prompt a server builds from it."""
         dumped = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in self.messages]
+        for message in dumped:
+            if isinstance(message["content"], list):
+                message["content"] = [block for block in message["content"] if not _is_image(block)]
         return canonical_json([dumped, list(self.tools), self.schema])
+
+    def images(self) -> int:
+        """The number of images in the request."""
+        contents = (message.content for message in self.messages if isinstance(message.content, list))
+        return sum(map(_is_image, (block for content in contents for block in content)))
 
     def size(self) -> int:
         """Bytes of the request and the server's template: an upper bound on its tokens in any tokenizer."""
         return _TEMPLATE + len(self.written().encode("utf-8", "replace"))
+
+
+def _is_image(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") in ("image", "image_url")
 
 
 @dataclass(frozen=True, slots=True)

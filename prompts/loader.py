@@ -55,6 +55,8 @@ PROMPT_NAMES: tuple[str, ...] = (
     "contradiction_task",
     "summarizer_system",
     "summarizer_task",
+    "describer_system",
+    "describer_task",
     "json_again",
 )
 
@@ -192,8 +194,12 @@ class PromptLibrary(Mapping[str, Prompt]):
         return len(self._prompts)
 
     def fingerprint(self) -> str:
-        """A sha256 over all bodies: it changes when a run with these prompts may give another text."""
-        bodies = "\0".join(f"{name}\0{prompt.body}" for name, prompt in sorted(self._prompts.items()))
+        """A sha256 over all bodies: it changes when a run with these prompts may give another text.
+
+        Descriptions of figures are part of the library, whose version changes with them.
+        """
+        used = sorted(item for item in self._prompts.items() if not item[0].startswith("describer_"))
+        bodies = "\0".join(f"{name}\0{prompt.body}" for name, prompt in used)
         return hashlib.sha256(bodies.encode("utf-8")).hexdigest()
 
 

@@ -10,6 +10,7 @@ from ..citations.export.figures import unshown_figures
 from ..citations.export.file_names import FreeName, free_name, there
 from ..citations.export.files import as_bytes, file_stem, prepare_folder, write_atomically, write_texts
 from ..citations.export.pandoc_formats import FORMATS, ExportError, Format
+from ..citations.export.report_images import ReportImages
 from ..citations.html_escaping import inert
 from ..documents.subprocesses import in_thread
 from ..errors import InputError
@@ -29,24 +30,24 @@ async def save(
     *,
     home: Home | None = None,
     force: bool = False,
-    pages: Mapping[str, bytes] | None = None,
+    images: ReportImages | None = None,
 ) -> ResultRecord:
     """Write the files of a section, or those of a paper and each of its sections; returns the JSON.
 
     For a paper only the whole is written in `formats`. Raises as `save_section` does.
     """
     if "sections" not in record:
-        return await save_section(record, out, formats, home=home, force=force, pages=pages)
+        return await save_section(record, out, formats, home=home, force=force, images=images)
     sections = []
     notices: list[str] = []
     for section in record["sections"]:
         with_sources = _with_sources(section, record["report"])
-        saved = await save_section(with_sources, out, home=home, force=force, pages=pages)
+        saved = await save_section(with_sources, out, home=home, force=force, images=images)
         own = {inert(line) for line in section["warnings"]}
         notices += [line for line in saved["warnings"] if line not in own]
         sections.append(saved)
     whole = stored({**record, "sections": sections, "warnings": [*notices, *record["warnings"]]})
-    return await save_section(whole, out, formats, home=home, force=force, pages=pages)
+    return await save_section(whole, out, formats, home=home, force=force, images=images)
 
 
 def _with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
@@ -63,13 +64,13 @@ async def save_section(
     stem: str = "",
     home: Home | None = None,
     force: bool = False,
-    pages: Mapping[str, bytes] | None = None,
+    images: ReportImages | None = None,
 ) -> ResultRecord:
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
 
     Files not written by Citeloom from `home`, or edited since, are kept unless `force` is given: all new files then get
     a number (`discussion.2.md`), and a warning says so. Formats left by an earlier run are regenerated, or named in a
-    warning when they cannot be. `stem` overrides the file name; `pages` are images for the report, by evidence id.
+    warning when they cannot be. `stem` overrides the file name; `images` are those of the report.
 
     Raises `InputError` when they cannot be written, and `ExportError` for a format that pandoc rejects, after all other
     files are written. A failed write loses nothing: the finished run is in the register, and the same command writes it
@@ -83,7 +84,7 @@ async def save_section(
         suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record.get("figures", ()))]
         while True:
             free = _free(out, name, suffixes, written, force)
-            files = ResultFiles.of(record, free.stem, pages)
+            files = ResultFiles.of(record, free.stem, images)
             beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
             made, failed = _converted(files, [*wanted, *ours])

@@ -12,6 +12,7 @@ from ..citations.export.evidence_report import evidence_report
 from ..citations.export.figures import figure_lines, images_of
 from ..citations.export.files import as_bytes, file_stem, slug
 from ..citations.export.pandoc_formats import FORMATS, Format, convert
+from ..citations.export.report_images import ReportImages
 from ..errors import InputError
 from .result_record import StoredRecord, public_record
 
@@ -26,20 +27,20 @@ class UnknownFileError(InputError):
 class ResultFiles:
     """The files of one record under the name `stem`; `images` are those of its figures, by file name.
 
-    `pages` are images of the pages that citations rest on, by evidence id: the evidence report shows them.
+    `shown` are the images of the evidence report.
     """
 
     record: StoredRecord
     stem: str
     images: Mapping[str, bytes]
-    pages: Mapping[str, bytes] = field(default_factory=dict)
+    shown: ReportImages = field(default_factory=ReportImages)
 
     @classmethod
-    def of(cls, record: StoredRecord, stem: str = "", pages: Mapping[str, bytes] | None = None) -> ResultFiles:
+    def of(cls, record: StoredRecord, stem: str = "", shown: ReportImages | None = None) -> ResultFiles:
         """The files of a record; blocks, since the images of its figures are read."""
         name = file_stem(name_of(record))
         named = _with_figures_called(record, name, stem or name)
-        return cls(named, stem or name, images_of(named.get("figures", ())), pages or {})
+        return cls(named, stem or name, images_of(named.get("figures", ())), shown or ReportImages())
 
     @property
     def figures(self) -> list[dict[str, Any]]:
@@ -75,7 +76,7 @@ class ResultFiles:
         if suffix == "bib":
             return as_bytes(self.record["bibliography"])
         if suffix == "evidence.html":
-            return as_bytes(evidence_report(self.record, self.pages))
+            return as_bytes(evidence_report(self.record, self.shown))
         if suffix == "json":
             return as_bytes(json_text(self.record))
         return self._converted(next(target for target in FORMATS if target == suffix))

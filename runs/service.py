@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..citations.export.files import prepare_folder
 from ..citations.export.pandoc_formats import Format
+from ..citations.export.report_images import ReportImages
 from ..documents.subprocesses import in_thread
 from ..errors import InputError
 from ..graph.events import OnEvent
@@ -17,6 +18,7 @@ from ..graph.session import Session
 from .cited_pages import CitedPages, cited_pages
 from .execution import ignore, run_request
 from .output_files import public_record, save
+from .report_figures import report_figures
 from .result_record import ResultRecord
 from .section_request import OnNotice, RunRequest
 
@@ -62,8 +64,10 @@ async def run_and_save(
     pages = await in_thread(cited_pages, finished.record, session.library) if output.page_images else CitedPages()
     for line in pages.notices:
         on_notice(f"Note: {line}")
+    figures = await asyncio.to_thread(report_figures, finished.record, session.library)
+    images = ReportImages(pages.images, figures)
     saved = await save(
-        finished.record, output.folder, output.formats, home=session.home, force=output.force, pages=pages.images
+        finished.record, output.folder, output.formats, home=session.home, force=output.force, images=images
     )
     return SavedRun(saved, finished.finished_earlier)
 

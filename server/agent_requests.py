@@ -63,5 +63,11 @@ class WindowQuery(AgentArguments):
     window: int = Field(1, ge=1, le=10, description="Number of passages on either side.")
 
 
+class FigureQuery(AgentArguments):
+    """The arguments of `list_figures`."""
+
+    key: str = Field(min_length=1, max_length=500, description="Citation key of the paper.")
+
+
 class StatusQuery(AgentArguments):
     """The arguments of `library_status`: none."""

@@ -7,6 +7,14 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 
+class DescribedFigure(BaseModel):
+    """What a vision model says about a figure: helps to understand its caption, and cannot be quoted or cited."""
+
+    figure: str
+    description: str = Field(description="The model's words, not the paper's.")
+    described_by: str
+
+
 class FoundPassage(BaseModel):
     """A passage of a paper, word for word."""
 
@@ -15,17 +23,39 @@ class FoundPassage(BaseModel):
     title: str
     year: int | None
     page: int | None = Field(description="Page on which it begins; null for a source without pages.")
+    ocr: bool = Field(False, description="True if that page is a scan whose text was read by OCR.")
     section: str
     category: str
     score: float = Field(description="Orders the passages of one search; not comparable between searches.")
     sentence: str = Field(description="The sentence that fits the query best.")
     text: str
+    status: str = Field("", description="retracted, expression of concern, reinstated or corrected; else empty.")
+    notices: list[str] = Field(default_factory=list, description="What says so, and other versions of the paper.")
+    described_figures: list[DescribedFigure] = Field([], description="Figures whose captions are in the passage.")
 
 
 class FoundPassages(BaseModel):
     """Passages, best first."""
 
     passages: list[FoundPassage]
+
+
+class ListedFigure(BaseModel):
+    """A figure or table of a paper."""
+
+    kind: str
+    name: str = Field(description="Its label, as printed.")
+    caption: str = Field(description="The paper's words, which can be quoted.")
+    page: int | None
+    description: str = Field(description="What a vision model says about it: not the paper's words, not to be quoted.")
+    described_by: str
+
+
+class ListedFigures(BaseModel):
+    """The figures and tables of a paper, in reading order."""
+
+    key: str
+    figures: list[ListedFigure]
 
 
 class FoundPaper(BaseModel):
@@ -39,6 +69,8 @@ class FoundPaper(BaseModel):
     chunk_id: str | None = Field(None, description="The passage with the sentence, in a search of the full text.")
     page: int | None = None
     section: str | None = None
+    status: str = Field("", description="retracted, expression of concern, reinstated or corrected; else empty.")
+    notices: list[str] = Field(default_factory=list, description="What says so, and other versions of the paper.")
 
 
 class FoundPapers(BaseModel):
@@ -84,6 +116,7 @@ class CheckedCitation(BaseModel):
 
     key: str
     page: int | None
+    ocr: bool = Field(False, description="True if that page is a scan whose text was read by OCR.")
     section: str
     chunk_id: str
     sentence: str = Field(description="The sentence of the answer.")

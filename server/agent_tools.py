@@ -14,14 +14,16 @@ from ..errors import InputError
 from ..graph.session import Session
 from ..ingestion.doctor import examine
 from ..runs.research import ResearchRequest
+from ..tools.figure_records import listed_figures
 from ..tools.paper_search import papers_by_summary, papers_by_text
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import require_words
-from .agent_requests import AgentArguments, EvidenceQuery, PaperQuery, StatusQuery, WindowQuery
+from .agent_requests import AgentArguments, EvidenceQuery, FigureQuery, PaperQuery, StatusQuery, WindowQuery
 from .agent_results import (
     FoundPapers,
     FoundPassages,
     LibraryStatus,
+    ListedFigures,
     PassageWindow,
     ResearchAnswer,
     WindowPassage,
@@ -75,6 +77,11 @@ class AgentLibrary:
             WindowPassage(chunk_id=item.id, section=item.section, page=item.page, text=item.text) for item in chunks
         ]
         return PassageWindow(key=paper.key, title=paper.title, passages=passages)
+
+    async def list_figures(self, given: FigureQuery, report: Report) -> ListedFigures:
+        """The figures and tables of a paper; raises `UnknownPaperError`."""
+        figures = await asyncio.to_thread(listed_figures, self.session.library, given.key)
+        return ListedFigures.model_validate({"key": given.key, "figures": figures})
 
     async def research(self, given: ResearchBody, report: Report) -> ResearchAnswer:
         """Answer a question, or join or resume the run that does; reports each step."""
@@ -164,6 +171,13 @@ TOOLS: Final = {
             WindowQuery,
             PassageWindow,
             AgentLibrary.get_context_window,
+        ),
+        AgentTool(
+            "Figures of a paper",
+            "List a paper's figures and tables with their captions. Free and fast.",
+            FigureQuery,
+            ListedFigures,
+            AgentLibrary.list_figures,
         ),
         AgentTool(
             "Answer from the library",

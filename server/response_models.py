@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..documents.figures import FigureKind
 from .problems import MEDIA_TYPE
 
 Responses = dict[int | str, dict[str, Any]]
@@ -129,6 +130,30 @@ class PaperDetails(_Open):
     title: str
     sections: list[dict[str, Any]]
     added_here: bool = Field(description="True when its file was uploaded; removing the paper removes that file too.")
+
+
+class FigureRecord(BaseModel):
+    """A figure or table of a paper."""
+
+    number: int = Field(description="Its place in the paper, from 0; part of the address of its image.")
+    kind: FigureKind
+    label: str = Field(description="As printed, such as Figure 2; empty without one.")
+    name: str
+    caption: str = Field(description="The paper's words.")
+    page: int | None
+    media_type: str = Field(description="That of its image; empty without one.")
+    no_image: str = Field(description="Why it has no image, if that is known.")
+    width: int
+    height: int
+    description: str = Field(description="What a vision model says about it; never the paper's words.")
+    described_by: str = Field(description="The model of the description; empty without one.")
+
+
+class PaperFigures(BaseModel):
+    """The figures and tables of a paper, in reading order."""
+
+    key: str
+    figures: list[FigureRecord]
 
 
 class PaperText(BaseModel):

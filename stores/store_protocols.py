@@ -6,7 +6,7 @@ What else a home holds is in `home_protocols.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,8 +36,12 @@ class Figures(Protocol):
         """The image with this hash; None if it is missing or damaged."""
         ...
 
-    def describe(self, key: str, descriptions: Mapping[int, str]) -> None:
-        """Store descriptions of a paper's figures by number; unknown numbers are ignored."""
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
+        ...
+
+    def described(self) -> dict[str, tuple[PaperFigure, ...]]:
+        """The figures with a description, by paper."""
         ...
 
     def incomplete(self) -> set[str]:
@@ -247,6 +251,11 @@ class LibraryStores(Protocol):
     @property
     def metadata(self) -> MetadataStore:
         """What services said of the papers."""
+        ...
+
+    @property
+    def one_state(self) -> bool:
+        """Whether each search sees one state of the library, the newest, by itself."""
         ...
 
     def search_of(self, library: Library) -> VectorSearch:

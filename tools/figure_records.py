@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from ..documents import Chunk
 from ..documents.figures import PaperFigure
 from ..plurals import counted
 from ..stores.library import Library
 
+_OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk"})
+
 
 def listed_figures(library: Library, key: str) -> list[dict[str, Any]]:
     """The figures and tables of a paper, as in `papers figures --json`; raises `UnknownPaperError`. Blocks."""
-    return [{"name": figure.name, **asdict(figure)} for figure in library.figures(key)]
+    return [figure_record(figure) for figure in library.figures(key)]
+
+
+def figure_record(figure: PaperFigure) -> dict[str, Any]:
+    """A figure as plain data; its description is that of the model `described_by`, never the paper's words."""
+    fields = {name: value for name, value in asdict(figure).items() if name not in _OF_THE_SEARCH}
+    return {"name": figure.name, **fields}
 
 
 def counted_kinds(kinds: Sequence[str]) -> str:

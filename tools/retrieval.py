@@ -14,12 +14,14 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ..config import RetrievalMode
+from ..documents import Chunk
+from ..documents.figures import PaperFigure
 from ..models.embeddings.protocol import Vector
 from ..models.embeddings.reranker import Reranker
 from ..roles.protocols import Candidate
 from ..stores.library import Library
 from .figure_records import figure_of
-from .paper_search import matching_sentence
+from .paper_search import matching_sentence, statuses_of
 from .reranking import PairScorer, pool_of, reranked
 from .scope import Scope
 
@@ -141,12 +143,17 @@ def _chosen(
         ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= how.min_cosine]
     if how.rerank:
         best = ranking[: pool_of(k)]
-        texts = {chunk.id: chunk.text for chunk in library.chunks([name for name, _ in best])}
+        texts = {chunk.id: _with_descriptions(library, chunk) for chunk in library.chunks([name for name, _ in best])}
         ranking = reranked(best, texts, query, how.rerank, scorer)
     if how.mmr is not None and len(ranking) > 1:
         vectors = library.store.get_vectors([name for name, _ in ranking])
         ranking = varied([item for item in ranking if item[0] in vectors], vectors, k, how.mmr)
     return ranking[:k]
+
+
+def _with_descriptions(library: Library, chunk: Chunk) -> str:
+    """The text of a chunk, and descriptions of its figures, which may be why it was found."""
+    return "\n".join([chunk.text, *(figure.description for figure in library.described.of([chunk]))])
 
 
 def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:
@@ -164,6 +171,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
     """The hits as plain data, best first: the JSON of `search --json`; blocks."""
     said: dict[str, set[str]] = {}
     sentences: list[str] = []
+    statuses = statuses_of(library, [hit.candidate.paper for hit in hits])
     for hit in hits:
         chunk = hit.candidate.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
@@ -176,6 +184,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "title": hit.candidate.paper.title,
             "year": hit.candidate.paper.year,
             "page": hit.candidate.chunk.page,
+            "ocr": hit.candidate.chunk.page in hit.candidate.paper.ocr_pages,
             "section": hit.candidate.chunk.section,
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
@@ -183,8 +192,18 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "figure": figure_of(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
             "sentence": sentence,
             "text": hit.candidate.chunk.text,
+            **statuses[hit.candidate.paper.key].as_dict(),
+            "described_figures": description_records(library.described.of([hit.candidate.chunk])),
         }
         for hit, sentence in zip(hits, sentences, strict=True)
+    ]
+
+
+def description_records(figures: Sequence[PaperFigure]) -> list[dict[str, str]]:
+    """Figures with the words of the model that described them, as plain data."""
+    return [
+        {"figure": figure.name, "description": figure.description, "described_by": figure.described_by}
+        for figure in figures
     ]
 
 

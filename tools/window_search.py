@@ -189,7 +189,8 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
             continue  # another process is changing the paper
         around = _around(near[hit.id], index, limits.window_tokens, taken.keys() | known)
         try:
-            window = Window(library.paper(key), around, (hit.id,), (hit.cosine,), hit.needs)
+            figures = library.described.of(around)
+            window = Window(library.paper(key), around, (hit.id,), (hit.cosine,), hit.needs, figures)
         except UnknownPaperError:
             continue
         taken |= {member.id: len(windows) for member in around}

@@ -6,12 +6,14 @@ including the bibliography entry. Nothing is removed: hiding a passage would let
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from ...documents import Chunk, Paper
+from ...documents.figures import PaperFigure
 from ...roles.inputs import Source
 from .findings import Finding, shown
 from .injection_patterns import Suspicion, suspicious
@@ -38,8 +40,19 @@ class Flag:
         return asdict(self)
 
 
-def flag_sources(sources: Sequence[Source], read: Iterable[tuple[Chunk, Paper]] = ()) -> list[Flag]:
-    """All flags: of passages in the order of the evidence, of other chunks that an agent `read`, then of papers."""
+def flag_sources(
+    sources: Sequence[Source],
+    read: Iterable[tuple[Chunk, Paper]] = (),
+    described: Mapping[str, Sequence[PaperFigure]] = MappingProxyType({}),
+) -> list[Flag]:
+    """All flags: of passages in the order of the evidence, of other chunks that an agent `read`, then of papers.
+
+    `described` are figures with a model's description, by the chunk that they were shown with.
+    """
+
+    def descriptions(chunk_id: str) -> list[tuple[str, str]]:
+        return [(f"description of {figure.name}", figure.description) for figure in described.get(chunk_id, ())]
+
     flags: list[Flag] = []
     papers: dict[str, Paper] = {}
     seen: set[str] = set()
@@ -49,12 +62,13 @@ def flag_sources(sources: Sequence[Source], read: Iterable[tuple[Chunk, Paper]] 
         parts = (("passage", source.text), ("section title", evidence.section), ("summary", evidence.summary))
         seen.add(evidence.chunk_id)
         # One chunk may back several pieces of evidence.
-        flags += _flags(source.paper.key, evidence.id, evidence.chunk_id, parts)
+        flags += _flags(source.paper.key, evidence.id, evidence.chunk_id, (*parts, *descriptions(evidence.chunk_id)))
     for chunk, paper in read:
         papers[paper.key] = paper
         if chunk.id not in seen:
             seen.add(chunk.id)
-            flags += _flags(paper.key, None, chunk.id, (("passage", chunk.text), ("section title", chunk.section)))
+            read_parts = (("passage", chunk.text), ("section title", chunk.section), *descriptions(chunk.id))
+            flags += _flags(paper.key, None, chunk.id, read_parts)
     for key, paper in papers.items():
         flags += _of_paper(key, paper)
     return flags

@@ -18,7 +18,8 @@ from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateN
 from markupsafe import Markup
 
 from ...plurals import counted
-from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart
+from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart, zotero_html
+from .report_images import ReportImages, data_uri
 from .report_model import DOUBTFUL, ReportView, finding_place, report_view
 
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -44,11 +45,9 @@ COSTS: Final[Mapping[str, str]] = {
 }
 
 
-def evidence_report(record: Mapping[str, Any], pages: Mapping[str, bytes] | None = None) -> str:
-    """Render the report of a finished section from its record, which includes `report`.
-
-    `pages` are PNG images of the pages that citations rest on, by evidence id; they are part of the file.
-    """
+def evidence_report(record: Mapping[str, Any], images: ReportImages | None = None) -> str:
+    """Render the report of a finished section from its record, which includes `report`; `images` become part of it."""
+    images = images or ReportImages()
     record = {"own_citations": (), "coverage": {}, **record}  # sections of older versions lack these
     view = report_view(record)
     placed = standing_apart(record["text"], links_of(view, record))
@@ -60,7 +59,9 @@ def evidence_report(record: Mapping[str, Any], pages: Mapping[str, bytes] | None
         body=section_html(record["text"], placed),
         anchors={link.anchor for link in placed},
         style=Markup(style),
-        pages={identifier: _data_uri(image) for identifier, image in (pages or {}).items()},
+        has_images=images.any,
+        pages={identifier: data_uri(image) for identifier, image in images.pages.items()},
+        figures=images.figures,
         style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         verdicts=VERDICTS,
         doubtful=DOUBTFUL,
@@ -97,10 +98,6 @@ def commonness(found: Mapping[str, Any]) -> str:
     return ", ".join(counted(count, name) for count, name in counts if count)
 
 
-def _data_uri(image: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
-
-
 def _amount(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
@@ -131,5 +128,6 @@ def _template() -> Template:
     )
     environment.filters["reference"] = reference_html
     environment.filters["doi"] = doi_html
+    environment.filters["zotero"] = zotero_html
     environment.filters["commonness"] = commonness
     return environment.get_template("evidence.html")

@@ -293,7 +293,9 @@ async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list
     for message in messages:
         if isinstance(message, ToolMessage) and message.artifact:
             parts = [by_id[item] for item in message.artifact["chunks"] if item in by_id]
-            shown.append(message.model_copy(update={"content": show_passages(str(message.content), parts)}))
+            figures = await asyncio.to_thread(session.library.described.of, parts)
+            content = show_passages(str(message.content), parts, figures)
+            shown.append(message.model_copy(update={"content": content}))
         else:
             shown.append(message)
     return shown

@@ -9,6 +9,7 @@ from .model_identity import ModelIdentity
 from .retry import CallFailedError
 
 _BUSY = frozenset({"busy", "dropped", "timeout"})
+_OF_ITS_CONTENT = frozenset({"request", "context", "broken"})
 
 
 def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered: bool) -> CiteloomError:
@@ -25,6 +26,12 @@ def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered:
     if answered:
         return EndpointLostError(message, help=f"{remedy} {EndpointLostError.default_help}".strip())
     return EndpointRefusedError(message, help=remedy)
+
+
+def is_refused_content(error: CiteloomError) -> bool:
+    """Whether a call failed for what was in its prompt, so that one with another content may succeed."""
+    cause = error.__cause__
+    return isinstance(cause, CallFailedError) and cause.failure.kind in _OF_ITS_CONTENT
 
 
 def _message_and_help(failed: CallFailedError, identity: ModelIdentity) -> tuple[str, str]:

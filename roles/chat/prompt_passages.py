@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count, groupby
+from typing import Final
 
 from ...documents import Chunk
+from ...documents.figures import PaperFigure
 from ...documents.windows import Window, WindowSentence
 from ...text.sentences import sentence_spans
 from ..inputs import PassageSentence, Source
 from .prompt_format import PASSAGE_TOKENS, fenced, heading_of, one_line, origin_lines, place_of, shortened, tokens_of
 
+_DESCRIBED: Final = (
+    "What a vision model says about figures whose captions are above. These are not the paper's words: they help to "
+    "understand a caption, have no sentence numbers, and nothing may rest on them."
+)
 
-def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
-    """Passages that an agent requested, each in its own fence, under a line of ours."""
+
+def present_descriptions(figures: Sequence[PaperFigure]) -> list[str]:
+    """Descriptions of figures under a line of ours, each fenced and marked as its model's; none without figures."""
+    shown = [
+        fenced(
+            one_line(figure.description),
+            one_line(f"{figure.name}, described by {figure.described_by}, not by the paper").replace("`", "'"),
+        )
+        for figure in figures
+    ]
+    return [_DESCRIBED, *shown] if shown else []
+
+
+def show_passages(lead: str, chunks: Sequence[Chunk], figures: Sequence[PaperFigure] = ()) -> str:
+    """Passages that an agent requested, each in its own fence, under a line of ours; then descriptions of figures."""
     shown = [
         fenced(
             shortened(chunk.text, PASSAGE_TOKENS),
@@ -21,13 +40,14 @@ def show_passages(lead: str, chunks: Sequence[Chunk]) -> str:
         )
         for chunk in chunks
     ]
-    return "\n\n".join([lead, *shown])
+    return "\n\n".join([lead, *shown, *present_descriptions(figures)])
 
 
 def present_windows(windows: Sequence[Window]) -> str:
     """Windows for the reader, grouped by paper: origin, section titles, and the sentences, one per line.
 
-    Sentences are numbered from 1 through all windows.
+    Sentences are numbered from 1 through all windows. Descriptions of figures follow apart, without numbers, so that no
+    finding can name them.
     """
     numbers = count(1)
     blocks: list[str] = []
@@ -39,7 +59,15 @@ def present_windows(windows: Sequence[Window]) -> str:
             lines += ["", f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}"]
             lines += [f"{next(numbers)}: {sentence.text}" for sentence in sentences]
         blocks.append(fenced("\n".join(lines), "passages"))
+        blocks += present_descriptions(figures_of([window for window, _ in run]))
     return "\n\n".join(blocks)
+
+
+def figures_of(windows: Sequence[Window]) -> list[PaperFigure]:
+    """The described figures of windows of one paper, each once, without those of chunks that are not shown."""
+    shown = {chunk.index for window in windows for chunk in window.chunks}
+    figures = {figure.number: figure for window in windows for figure in window.figures}
+    return [figure for _, figure in sorted(figures.items()) if figure.described_chunk in shown]
 
 
 def sentences_of(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSentence]]]:

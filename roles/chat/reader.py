@@ -14,6 +14,7 @@ from typing import Final
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from ...documents import Chunk
+from ...documents.figures import PaperFigure
 from ...documents.windows import Window, WindowSentence
 from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
@@ -23,7 +24,7 @@ from ...text.normalize import plain_wording
 from ..needs import Purpose
 from ..protocols import Findings, PassageFinding
 from .prompt_format import beginning, fenced, present_lines, shortened, tokens_of
-from .prompt_passages import present_windows, sentences_of
+from .prompt_passages import figures_of, present_windows, sentences_of
 from .reader_output import MOST_SENTENCES, PassageReading, ReadFinding
 from .structured_output import Note, ask, log_note
 
@@ -110,6 +111,9 @@ class ChatReader:
         key = window.paper.key
         named = [sentence for other, sentence in carrying if other.paper.key == key][:MOST_SENTENCES]
         shown = [sentence for other, sentence in sentences if other.paper.key == key]
+        described = figures_of([other for other, _ in sentences if other.paper.key == key])
+        if _only_described(item.statement, purpose, described, shown):
+            return None
         words = _with_its_numbers(item.statement, named, shown)
         known = [need.id for need in purpose.needs]
         served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
@@ -172,6 +176,20 @@ def _with_its_numbers(
         missing -= held
     places = {id(sentence): place for place, sentence in enumerate(shown)}
     return sorted([*named, *added], key=lambda sentence: places[id(sentence)]) if added else named
+
+
+def _only_described(
+    statement: str, purpose: Purpose, figures: Sequence[PaperFigure], shown: Sequence[WindowSentence]
+) -> bool:
+    """Whether a number of the statement stands in the description of a figure, but in no sentence of the paper."""
+    if not figures:
+        return False
+    numbers = set(_NUMBER.findall(" ".join(figure.description for figure in figures)))
+    numbers &= {number for number in _NUMBER.findall(statement) if len(number) >= _TELLING}
+    numbers -= {
+        number for text in (purpose.text, *(sentence.text for sentence in shown)) for number in _NUMBER.findall(text)
+    }
+    return bool(numbers)
 
 
 def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:

@@ -16,6 +16,7 @@ from ...citations.export.evidence_report import links_of
 from ...citations.export.report_html import Link, section_html, standing_apart
 from ...citations.export.report_model import DOUBTFUL, Card, ReportView, SearchHit, report_view
 from ...stores.library import Library
+from ...tools.cited_figures import cited_figures
 from ..problems import ServerError
 from .html import displayed
 
@@ -85,14 +86,14 @@ def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> 
         found = next((hit for hit in _hits(view.report) if hit.record["id"] == which), None)
         if found is None:
             raise _unknown(kind, which)
-        return {**shared, "kind": kind, "found": found, "pages": _pages(library, [found])}
+        return {**shared, "kind": kind, "found": found, **_images(library, [found])}
     number = int(which) if which.isascii() and which.isdigit() and len(which) < 6 else 0
     items = {"citation": view.report.cards, "finding": view.report.findings, "number": view.report.numbers}[kind]
     if not 1 <= number <= len(items):
         raise _unknown(kind, which)
     item = items[number - 1]
     hits = [support.found for support in item.supports] if isinstance(item, Card) else []
-    return {**shared, "kind": kind, "number": number, "total": len(items), "item": item, "pages": _pages(library, hits)}
+    return {**shared, "kind": kind, "number": number, "total": len(items), "item": item, **_images(library, hits)}
 
 
 def _hits(report: ReportView) -> list[SearchHit]:
@@ -106,11 +107,21 @@ def _unknown(kind: str, which: str) -> ServerError:
     )
 
 
+def _images(library: Library, hits: list[SearchHit]) -> dict[str, Any]:
+    """What is shown with evidence: the page of its PDF, and the figure that it is the caption of."""
+    return {"pages": _pages(library, hits), "figures": cited_figures(library, [hit.record for hit in hits])}
+
+
 def _pages(library: Library, hits: list[SearchHit]) -> dict[str, Mapping[str, Any]]:
     """For the evidence whose paper is a PDF in the library: the number of the page and the words to look for on it."""
     records = library.records()
     return {
-        hit.record["id"]: {"key": hit.record["key"], "page": hit.record["page"], "quote": hit.record["quote"][:_QUOTED]}
+        hit.record["id"]: {
+            "key": hit.record["key"],
+            "page": hit.record["page"],
+            "quote": hit.record["quote"][:_QUOTED],
+            "ocr": hit.record["page"] in hit.paper["ocr_pages"],
+        }
         for hit in hits
         if hit.record["page"] is not None
         and hit.record["key"] in records

@@ -12,6 +12,7 @@ from ...ingestion.sources import ENDINGS
 from ...stores.backends import backend_of
 from ..problems import ServerError
 from ..request_models import Offset, Year
+from ..routes.paper_figures import figure_of
 from ..routes.papers import Order, get_paper, list_papers
 from ..routes.status import doctor
 from ..server_state import ServerState, StateOf
@@ -55,6 +56,7 @@ async def library(
         "found": found.total,
         "all": len(state.session.library.records()),
         "passages": state.session.library.chunk_count(),
+        "services": state.session.settings.metadata_services,
         "offset": offset,
         "earlier": _address(query, offset - _PAGE) if offset else "",
         "later": _address(query, offset + _PAGE) if offset + _PAGE < found.total else "",
@@ -81,6 +83,17 @@ async def paper_page(key: str, number: int, request: Request, state: StateOf) ->
     return page(request, "part_alone.html" if alone else "paper_page.html", context)
 
 
+@router.get("/library/{key:path}/figures/{number}")
+async def paper_figure(key: str, number: int, request: Request, state: StateOf) -> Response:
+    """One figure with its caption, for the side panel."""
+    library = state.session.library
+    figure = await asyncio.to_thread(figure_of, library, key, number)
+    total = len(await asyncio.to_thread(library.figures, key))
+    context = {"paper": await asyncio.to_thread(library.paper, key), "figure": figure, "total": total}
+    alone = "x-part" not in request.headers
+    return page(request, "part_alone.html" if alone else "figure.html", {**context, "part": "figure.html"})
+
+
 @router.get("/library/{key:path}")
 async def paper(
     key: str, request: Request, state: StateOf, section: Annotated[int | None, Query(ge=0, le=100_000)] = None
@@ -88,7 +101,11 @@ async def paper(
     """One paper: its data, section tree, text and note, and where it was cited."""
     record = (await get_paper(key, state)).model_dump()
     shown = await asyncio.to_thread(shown_sections, state.session.library, key, section)
-    return page(request, "paper.html", {"paper": record, "text": shown, **await asyncio.to_thread(_cited, state, key)})
+    cited = await asyncio.to_thread(_cited, state, key)
+    services = state.session.settings.metadata_services
+    figures = await asyncio.to_thread(state.session.library.figures, key)
+    content = {"paper": record, "text": shown, "services": services, "figures": figures, **cited}
+    return page(request, "paper.html", content)
 
 
 def _cited(state: ServerState, key: str) -> dict[str, Any]:

@@ -17,7 +17,10 @@ from .html import page
 router = APIRouter(include_in_schema=False)
 # Groups by the beginning of a name, in the order of the page; what fits none comes last.
 _GROUPS: Final = (
-    ("Models", ("chat_", "agent_", "reader_", "writer_", "judge_", "summarizer_", "embedding_", "temperature")),
+    (
+        "Models",
+        ("chat_", "agent_", "reader_", "writer_", "judge_", "summarizer_", "vision_", "embedding_", "temperature"),
+    ),
     (
         "Limits and prices",
         ("max_calls", "max_tokens", "max_cost", "prices", "max_concurrency", "max_retries", "request_"),

@@ -7,9 +7,11 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
 
+from ...citations.export.report_images import ReportImages
 from ...documents.subprocesses import in_thread
 from ...runs.cited_pages import CitedPages, cited_pages
 from ...runs.edited_record import edited_record
+from ...runs.report_figures import report_figures
 from ...runs.result_files import ResultFiles, UnknownFileError
 from ...runs.result_record import StoredRecord, stored
 from ...runs.sentence_check import load_editable
@@ -72,10 +74,12 @@ async def get_answer_file(
 async def _file(
     record: StoredRecord, stem: str, name: str, state: ServerState, with_pages: bool, inline: bool
 ) -> Response:
-    shown = with_pages and name.endswith(".evidence.html")
+    is_report = name.endswith(".evidence.html")
+    library = state.session.library
     async with state.renderers:  # pandoc and PDF pages take a process each
-        pages = await in_thread(cited_pages, record, state.session.library) if shown else CitedPages()
-        files = await asyncio.to_thread(ResultFiles.of, record, stem, pages.images)
+        pages = await in_thread(cited_pages, record, library) if is_report and with_pages else CitedPages()
+        figures = await asyncio.to_thread(report_figures, record, library) if is_report else {}
+        files = await asyncio.to_thread(ResultFiles.of, record, stem, ReportImages(pages.images, figures))
         try:
             content = await in_thread(files.named, name)
         except UnknownFileError as error:

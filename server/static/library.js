@@ -63,6 +63,7 @@ function listen(id) {
       if (texts) progress.value = embedded / texts;
     },
     stored: ({ key }) => say(`Added ${key}`),
+    described: ({ done, total }) => say(`Described ${done} of ${total} ${total === 1 ? "figure" : "figures"}`),
     done: ({ result }) => over(() => finished(result)),
     error: (problem) => over(() => failed(problem)),
     stopped: () => over(() => failed(new Problem({ detail: "Stopped.", help: "Papers that were finished stay in the library." }))),
@@ -135,6 +136,22 @@ byId("adding-stop").addEventListener("click", () => {
   byId("adding-stop").disabled = true;
   if (request) request.abort();
   else if (uploadId) send("POST", `/api/v1/ingests/${uploadId}/cancel`).catch(failed);
+});
+
+byId("identifiers")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  const identifiers = form.elements.identifiers.value.split(/[\s,;]+/).filter(Boolean);
+  if (!identifiers.length) return;
+  byId("added").replaceChildren();
+  try {
+    const body = { identifiers, download: form.elements.download.checked };
+    const job = await send("POST", "/api/v1/papers/by-identifier", body, { "Idempotency-Key": crypto.randomUUID() });
+    form.reset();
+    listen(job.id);
+  } catch (problem) {
+    failed(problem);
+  }
 });
 
 // Dropping

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any, Final
 
-from ...documents.figures import PaperFigure, figure_records, figures_of
+from ...documents.figures import PaperFigure, figure_records, figures_of, redescribed
 from ..paper_change import Change, PaperRecord
 from .figure_files import FigureFiles
 
@@ -59,14 +58,18 @@ class CatalogFigures:
         """The image with this hash; None if it is missing or damaged."""
         return self._files.get(name)
 
-    def describe(self, key: str, descriptions: Mapping[int, str]) -> None:
-        """Store descriptions of a paper's figures by number; unknown numbers are ignored."""
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
         with self._transaction() as db:
             for (stored,) in db.execute("SELECT figures FROM figures WHERE key = ?", (key,)).fetchall():
-                figures = [
-                    replace(item, description=descriptions.get(item.number, item.description)) for item in _read(stored)
-                ]
-                db.execute("UPDATE figures SET figures = ? WHERE key = ?", (_written(figures), key))
+                written = _written(redescribed(_read(stored), figures))
+                db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
+
+    def described(self) -> dict[str, tuple[PaperFigure, ...]]:
+        """The figures with a description, by paper."""
+        rows = self._rows(f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
+        figures = ((key, tuple(item for item in _read(stored) if item.description)) for key, stored in rows)
+        return {key: items for key, items in figures if items}
 
     def put(self, changes: Iterable[Change]) -> None:
         """Store the images of changes that are about to be staged."""

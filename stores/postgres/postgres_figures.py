@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
-from ...documents.figures import PaperFigure, figures_of
+from ...documents.figures import PaperFigure, figures_of, redescribed
 from ..paper_change import Change
 from .database import Database
 
@@ -47,17 +47,25 @@ class PostgresFigures:
         rows = self._rows("SELECT content FROM images WHERE hash = %s", (name,))
         return bytes(rows[0][0]) if rows else None
 
-    def describe(self, key: str, descriptions: Mapping[int, str]) -> None:
-        """Store descriptions of a paper's figures by number; unknown numbers are ignored."""
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
         with self._connection() as connection, connection.transaction():
             connection.execute("UPDATE revision SET number = number + 1")
-            for figure in self.of(key):
-                if figure.number in descriptions:
-                    described = replace(figure, description=descriptions[figure.number])
-                    connection.execute(
-                        "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
-                        (json.dumps(asdict(described)), key, figure.number),
-                    )
+            query = "SELECT record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
+            rows = connection.execute(query, (key, [figure.number for figure in figures])).fetchall()
+            for item in redescribed(figures_of([json.loads(record) for (record,) in rows]), figures):
+                connection.execute(
+                    "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
+                    (json.dumps(asdict(item)), key, item.number),
+                )
+
+    def described(self) -> dict[str, tuple[PaperFigure, ...]]:
+        """The figures with a description, by paper."""
+        rows = self._rows("SELECT key, record FROM figures WHERE record::json->>'description' <> '' ORDER BY key, idx")
+        found: dict[str, tuple[PaperFigure, ...]] = {}
+        for key, record in rows:
+            found[key] = (*found.get(key, ()), *figures_of([json.loads(record)]))
+        return found
 
     def incomplete(self) -> set[str]:
         """None: foreign keys keep the images of figures."""

@@ -67,7 +67,8 @@ async def over_http(address: str, mode: str = "auto") -> AsyncIterator[Client]:
 async def test_an_agent_finds_reads_and_asks(connect: Opened) -> None:
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert tools.keys() == {"search_evidence", "search_papers", "get_context_window", "research", "library_status"}
+        free = {"search_evidence", "search_papers", "get_context_window", "list_figures", "library_status"}
+        assert tools.keys() == {*free, "research"}
         found = (
             await client.call_tool("search_evidence", {"query": "temperature scaling", "limit": 3})
         ).structured_content

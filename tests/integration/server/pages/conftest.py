@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, s
 
 from citeloom import aingest, aopen_library
 from tests.support.browser import chromium
+from tests.support.illustrated_home import illustrate_home
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
 from tests.support.plain_pdf import Line, write_pdf
@@ -21,6 +22,7 @@ from tests.support.served_process import ServedProcess
 __all__ = ["sample_home"]
 
 PAPER = "weaver2024tension"
+ILLUSTRATED = "obrien2019seeds"
 QUESTION = "How does the tension of the warp change the width of the cloth?"
 _TEXT = """\
 Abstract
@@ -57,6 +59,7 @@ def library_home(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) ->
             assert (await aingest(opened, pdf))["papers_added"] == 1
 
     asyncio.run(fill())
+    illustrate_home(home, ILLUSTRATED, ["Figure 1: Spread of the runs.", "Figure 2: Number of seeds."])
     return home
 
 

@@ -8,11 +8,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, Response, expect
 
-from tests.integration.server.pages.conftest import PAPER, QUESTION
+from tests.integration.server.pages.conftest import ILLUSTRATED, PAPER, QUESTION
 from tests.integration.server.pages.test_ask_page import answered, ask
 from tests.support.served_process import ServedProcess
 
-VIEWS = ("/", "/library", f"/library/{PAPER}", "/library?q=nothing+like+this")
+FIGURES = f"/library/{ILLUSTRATED}"
+VIEWS = ("/", "/library", f"/library/{PAPER}", FIGURES, f"{FIGURES}/figures/0", "/library?q=nothing+like+this")
 _FIRST_PAINT = 150_000  # bytes
 
 
@@ -35,6 +36,27 @@ def test_views_are_accessible_and_fit_their_window(
     page.locator("#turn-1 a.citation").first.click()
     expect(page.locator("#panel img.loaded").first).to_be_visible()
     _check(page, "the panel")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [380, 1400])
+def test_figures_load_when_they_are_looked_at_and_open_in_the_panel(
+    width: int, window: Callable[..., BrowserContext], served: ServedProcess
+) -> None:
+    page = window(width).new_page()
+    images: list[str] = []
+    page.on("request", lambda request: images.append(request.url) if request.url.endswith("/image") else None)
+    page.goto(served.url + FIGURES, wait_until="networkidle")
+    assert images == []
+    page.locator("#figures > summary").click()
+    expect(page.locator("#figures img").first).to_have_js_property("naturalWidth", 120)
+    _check(page, "the figures")
+    page.locator(".figure-open").first.click()
+    expect(page.locator("#panel")).to_contain_text("Figure 1: Spread of the runs.")
+    _check(page, "a figure in the panel")
+    page.get_by_role("button", name="Next figure").click()
+    expect(page.locator("#panel")).to_contain_text("Figure 2: Number of seeds.")
+    expect(page.get_by_role("button", name="Next figure")).to_be_disabled()
 
 
 def _check(page: Page, view: str) -> None:

@@ -72,12 +72,21 @@ def test_a_change_that_keeps_an_image_need_not_bring_it_again(library: Library) 
 
 
 def test_a_description_is_stored_beside_the_caption(library: Library) -> None:
-    put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)))
-    library.catalog.figures.describe("a", {0: "A wooden loom.", 7: "nothing"})
-    described, table = library.figures("a")
-    assert described == replace(FIGURE, description="A wooden loom.")
-    assert table == TABLE
-    library.catalog.figures.describe("unknown", {0: "nothing"})
+    put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)), illustrated("b", FIGURE, images=(PNG,)))
+    described = replace(FIGURE, description="A wooden loom.", described_by="see-1", vector="AAAA", described_chunk=0)
+    library.catalog.figures.describe("a", [described])
+    assert library.figures("a") == (described, TABLE)
+    assert library.catalog.figures.described() == {"a": (described,)}
+
+
+def test_a_description_of_a_figure_that_has_changed_since_is_not_stored(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, images=(PNG,)))
+    described = replace(FIGURE, description="A wooden loom.", described_by="see-1")
+    for stale in (replace(described, image_hash=image_hash(JPEG)), replace(described, number=7)):
+        library.catalog.figures.describe("a", [stale])
+    library.catalog.figures.describe("unknown", [described])
+    assert library.figures("a") == (FIGURE,)
+    assert library.catalog.figures.described() == {}
 
 
 def test_a_copied_change_has_figures_and_images(library: Library) -> None:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any, get_args
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citeloom.citations.export.evidence_report import VERDICTS, evidence_report
+from citeloom.citations.export.report_images import ReportFigure, ReportImages
 from citeloom.config import CitationStyle
 from tests.support.report_record import AFTER, BEFORE, QUERIES, QUOTE, make_record
 
@@ -277,7 +279,7 @@ def test_passages_that_an_older_run_did_not_count_are_no_zero() -> None:
 
 def test_page_images_are_part_of_the_file_and_the_policy_allows_nothing_more() -> None:
     record = make_record()
-    html = evidence_report(record, {"E1": b"\x89PNG one"})
+    html = evidence_report(record, ReportImages({"E1": b"\x89PNG one"}))
     image = base64.b64encode(b"\x89PNG one").decode()
     assert html.count(f'src="data:image/png;base64,{image}"') == len(
         [c for c in record["citations"] if c["evidence_id"] == "E1"]
@@ -286,6 +288,22 @@ def test_page_images_are_part_of_the_file_and_the_policy_allows_nothing_more() -
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)
     assert policy and "img-src data:;" in policy[1] and "script-src" not in policy[1]
     assert "img-src" not in evidence_report(record), "a report without images does not allow them"
+
+
+def test_a_figure_is_shown_where_its_caption_is_cited_and_its_description_is_marked() -> None:
+    record = make_record()
+    said = "<img src=x onerror=alert(1)> A chart."
+    figure = ReportFigure("Figure 2", b"\xff\xd8\xff one", "image/jpeg", said, "see-1")
+    html = evidence_report(record, ReportImages(figures={"E1": figure}))
+    assert f'src="data:image/jpeg;base64,{base64.b64encode(figure.content).decode()}"' in html
+    assert "These words are of Figure 2." in html
+    assert "Described by see-1, not by the paper" in html
+    assert "<img src=x" not in html and "&lt;img src=x onerror=alert(1)&gt; A chart." in html
+    assert not any(
+        "A chart." in quote for quote in re.findall(r"<blockquote.*?</blockquote>|<mark>.*?</mark>", html, re.S)
+    )
+    large = evidence_report(record, ReportImages(figures={"E1": replace(figure, content=b"")}))
+    assert "Its image is too large for this file." in large and "img-src" not in large
 
 
 def test_what_became_of_a_paper_stands_at_its_citations_and_at_what_was_not_used() -> None:
@@ -298,3 +316,22 @@ def test_what_became_of_a_paper_stands_at_its_citations_and_at_what_was_not_used
     assert page.count('<span class="verdict doubt">Retracted</span>') == 3  # in the list, its card, and what is unused
     assert '<span class="verdict">Corrected</span>' in page
     assert "<script>" not in page and "&lt;script&gt;alert(1)" in page
+
+
+def test_a_card_links_back_to_zotero_at_its_page() -> None:
+    record = make_record()
+    for number, paper in enumerate(record["report"]["papers"].values(), 1):
+        paper["zotero"] = f"zotero://select/library/items/ITEM000{number}"
+        paper["zotero_pdf"] = f"zotero://open-pdf/library/items/FILE000{number}"
+    links = _read(record).all("href")
+    assert "zotero://select/library/items/ITEM0001" in links
+    assert "zotero://open-pdf/library/items/FILE0001?page=4" in links
+    assert "zotero://open-pdf/library/items/FILE0002" in links  # a source without pages
+
+
+def test_an_address_that_zotero_would_not_make_is_no_link() -> None:
+    record = make_record()
+    for paper in record["report"]["papers"].values():
+        paper |= {"zotero": "javascript:alert(1)", "zotero_pdf": 'zotero://open-pdf/library/items/FILE0001" onclick=x'}
+    page = evidence_report(record)
+    assert "javascript" not in page and "onclick" not in page and "zotero:" not in page

@@ -1,0 +1,66 @@
+"""Describes figures with the vision model of a session: journal, budget and limiter are those of its runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from ..documents.figures import PaperFigure
+from ..errors import CiteloomError, ConfigurationError
+from ..ingestion.describing import DescribeReport, FigureRefusedError, describe_figures
+from ..ingestion.events import Described
+from ..models.http.user_errors import is_refused_content
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..roles.chat.figure_describer import FigureDescriber
+
+
+async def describe_papers(
+    session: Session,
+    run: str,
+    keys: Collection[str] | None = None,
+    *,
+    refresh: bool = False,
+    on_event: Callable[[Described], None] | None = None,
+) -> DescribeReport:
+    """Describe the figures of papers, or of all, that have no description yet, within the budget of `run`.
+
+    Raises `ConfigurationError` without a vision model, and what a call to it raises, with finished descriptions kept.
+    """
+    settings = session.settings
+    if not settings.describes_figures:
+        raise ConfigurationError(
+            "No vision model is configured.", help="Set CITELOOM_VISION_MODEL, and CITELOOM_VISION_BASE_URL if needed."
+        )
+
+    async def describe(figure: PaperFigure, image: bytes) -> str:
+        try:
+            return await describer.describe(figure, image)
+        except CiteloomError as error:
+            if is_refused_content(error):
+                raise FigureRefusedError(error.message, help=error.help) from error
+            raise
+
+    with session.run(run):
+        describer = await asyncio.to_thread(_describer, session, run)
+        return await describe_figures(
+            session.library,
+            describe,
+            settings.vision_model or "",
+            keys=keys,
+            refresh=refresh,
+            concurrency=settings.max_concurrency,
+            on_event=on_event,
+        )
+
+
+def _describer(session: Session, run: str) -> FigureDescriber:
+    from ..models.factory import chat_caller
+    from ..roles.chat.figure_describer import FigureDescriber
+
+    settings = session.settings
+    budget, scope = session.budget(run), session.scope(run)
+    caller = chat_caller(settings, "vision", journal=session.journal, scope=scope, budget=budget)
+    return FigureDescriber(caller, session.prompts, max_tokens=settings.max_output_tokens)

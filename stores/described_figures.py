@@ -1,0 +1,195 @@
+"""Search by descriptions of figures: a description leads to the passage with the figure's caption.
+
+Descriptions are a vision model's words. They are searched by vector and by BM25 like passages, but nothing returns them
+as text of a paper: what is found is always a chunk. A library has a few of them for each paper, so they are kept in
+memory and compared exactly, whatever the backend.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ..documents import Category, Chunk, chunk_id, split_chunk_id
+from ..documents.figures import PaperFigure
+from ..models.embeddings.protocol import Vector, Vectors
+from .search_records import Scored, TextScope, ordered
+
+if TYPE_CHECKING:
+    from .library import Library
+
+_K1: Final = 1.2
+_B: Final = 0.75
+_NO_VECTORS: Final[Vectors] = np.zeros((0, 0), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Descriptions:
+    """All descriptions of a library: the chunk that each leads to, its vector and its terms."""
+
+    chunks: tuple[str, ...] = ()
+    figures: Mapping[str, tuple[PaperFigure, ...]] = field(default_factory=dict)  # by chunk
+    vectors: Vectors = field(default_factory=lambda: _NO_VECTORS)
+    terms: tuple[Counter[str], ...] = ()
+    mean_length: float = 1.0
+
+
+class DescribedFigures:
+    """The descriptions in a library, read again when it has changed."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._loaded: tuple[object, _Descriptions] = None, _Descriptions()
+
+    def of(self, chunks: Iterable[Chunk]) -> tuple[PaperFigure, ...]:
+        """The described figures whose captions are in these chunks."""
+        held = self._descriptions().figures
+        return tuple(figure for chunk in chunks for figure in held.get(chunk.id, ()))
+
+    def by_chunk(self) -> Mapping[str, tuple[PaperFigure, ...]]:
+        """All described figures by the id of the chunk with their caption."""
+        return self._descriptions().figures
+
+    def fingerprint(self) -> bytes:
+        """Identifies what the descriptions say; empty without any."""
+        held = self._descriptions().figures
+        said = [(name, figure.described_by, figure.description) for name, of in sorted(held.items()) for figure in of]
+        return json.dumps(said).encode() if said else b""
+
+    def near(
+        self,
+        found: Scored,
+        vector: Vector,
+        k: int,
+        keys: Collection[str] | None,
+        categories: Collection[Category] | None,
+    ) -> Scored:
+        """The `k` nearest chunks, `found` by their text and here by descriptions of their figures."""
+        held = self._descriptions()
+        if not held.chunks or k < 1:
+            return found
+        least = found[-1][1] if len(found) >= k else -1.0
+        near = {name: score for name, score in self._cosines(held, vector).items() if score > least}
+        return _merged(found, self._within(near, TextScope(keys, categories)), k)
+
+    def nearest(self, cosines: dict[str, float], vector: Vector) -> dict[str, float]:
+        """The cosine of each chunk, or of a description of its figure if that is nearer."""
+        held = self._descriptions()
+        if not held.chunks:
+            return cosines
+        described = self._cosines(held, vector)
+        return {name: max(cosine, described.get(name, cosine)) for name, cosine in cosines.items()}
+
+    def matching(self, found: Scored, terms: Sequence[str], k: int, scope: TextScope) -> Scored:
+        """The `k` best matching chunks, `found` by their words and here by words of descriptions of their figures."""
+        held = self._descriptions()
+        wanted = {term for term in terms if any(term in words for words in held.terms)}
+        if not wanted or k < 1:
+            return found
+        return _merged(found, self._within(self._bm25(held, wanted), scope), k)
+
+    def _bm25(self, held: _Descriptions, terms: Collection[str]) -> dict[str, float]:
+        """BM25 with the frequencies of the whole library, so that scores compare with those of passages."""
+        passages = self._library.chunk_count()
+        rarity = self._library.fulltext.rarity(terms)
+        total = passages + len(held.terms)
+        scores: dict[int, float] = defaultdict(float)
+        for term in terms:
+            rows = [(place, words) for place, words in enumerate(held.terms) if term in words]
+            count = round((1 - rarity[term]) * (passages + 1)) + len(rows)
+            idf = math.log(1 + (total - count + 0.5) / (count + 0.5))
+            for place, words in rows:
+                length = 1 - _B + _B * words.total() / held.mean_length
+                scores[place] += idf * (1 + _K1) * words[term] / (words[term] + _K1 * length)
+        return _best(held, scores.items())
+
+    def _cosines(self, held: _Descriptions, vector: Vector) -> dict[str, float]:
+        scores = np.einsum("ij,j->i", held.vectors, vector)
+        return _best(held, ((place, float(score)) for place, score in enumerate(scores)))
+
+    def _within(self, scored: Mapping[str, float], scope: TextScope) -> dict[str, float]:
+        """Those of the chunks that are in scope."""
+        found = {
+            name: score
+            for name, score in scored.items()
+            if (scope.ids is None or name in scope.ids)
+            and (scope.keys is None or split_chunk_id(name)[0] in scope.keys)
+        }
+        if scope.categories is None or not found:
+            return found
+        keys = sorted({split_chunk_id(name)[0] for name in found})
+        rows = self._library.catalog.chunk_rows(keys=keys, categories=[int(kind) for kind in scope.categories])
+        return {row.id: found[row.id] for row in rows if row.id in found}
+
+    def _descriptions(self) -> _Descriptions:
+        records = self._library.records()
+        with self._lock:
+            if self._loaded[0] is not records:
+                self._loaded = records, self._read({key: record.chunk_count for key, record in records.items()})
+            return self._loaded[1]
+
+    def _read(self, counts: Mapping[str, int]) -> _Descriptions:
+        figures: dict[str, tuple[PaperFigure, ...]] = {}
+        for key, of_paper in self._library.catalog.figures.described().items():
+            for figure in of_paper:
+                index = figure.described_chunk
+                if index is not None and index < counts.get(key, 0) and figure.vector:
+                    name = chunk_id(key, index)
+                    figures[name] = (*figures.get(name, ()), figure)
+        return _described(figures, self._library.fulltext.analyze)
+
+
+def _described(figures: Mapping[str, tuple[PaperFigure, ...]], analyze: Callable[[str], list[str]]) -> _Descriptions:
+    pairs = [(name, figure) for name, of_chunk in sorted(figures.items()) for figure in of_chunk]
+    vectors = [vector_of(figure.vector) for _, figure in pairs]
+    size = max((len(vector) for vector in vectors), default=0)
+    kept = [(pair, vector) for pair, vector in zip(pairs, vectors, strict=True) if len(vector) == size and size]
+    if not kept:
+        return _Descriptions()
+    terms = tuple(Counter(analyze(figure.description)) for (_, figure), _ in kept)
+    return _Descriptions(
+        tuple(name for (name, _), _ in kept),
+        figures,
+        np.stack([vector for _, vector in kept]),
+        terms,
+        max(1.0, sum(words.total() for words in terms) / len(terms)),
+    )
+
+
+def _best(held: _Descriptions, scores: Iterable[tuple[int, float]]) -> dict[str, float]:
+    """The best score of each chunk that descriptions lead to."""
+    best: dict[str, float] = {}
+    for place, score in scores:
+        name = held.chunks[place]
+        best[name] = max(score, best.get(name, score))
+    return best
+
+
+def _merged(found: Scored, more: Mapping[str, float], k: int) -> Scored:
+    """The best `k` of both, each with its better score."""
+    best = dict(found)
+    for name, score in more.items():
+        best[name] = max(score, best.get(name, score))
+    return ordered(best.items())[:k] if more else found
+
+
+def written_vector(vector: Vector) -> str:
+    """A vector as text."""
+    return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
+
+
+def vector_of(written: str) -> Vector:
+    """A vector from text; empty if it is none."""
+    try:
+        return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
+    except ValueError:
+        return np.zeros(0, np.float32)
