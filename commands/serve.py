@@ -49,7 +49,6 @@ def serve(
             f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
         ) from error
     settings, found = resolve(home)
-    found.require_folder("The server")
     options = _options(host, port, tuple(name or ()))
     with _bound(options) as listening:
         address, actual = listening.getsockname()[:2]
