@@ -248,6 +248,7 @@ class Jobs:
                 job.log.append(name, data)
                 self._spool.note()
 
+        emit("stage", _first_step(waiting=self._slots.locked()))
         async with self._slots:
             job.state = "working"
             job.result = await work(emit)
@@ -291,6 +292,12 @@ class Jobs:
                 return
             text -= job.log.size
             del self._jobs[job.id]
+
+
+def _first_step(*, waiting: bool) -> dict[str, Any]:
+    """The first event of a job: a reader sees at once that it was accepted, however busy the server is."""
+    text = "Waiting for other work to end." if waiting else "Started."
+    return {"source": "citeloom", "kind": "stage", "stage": "waiting" if waiting else "started", "text": text}
 
 
 def _require_same_turn(running: JobOrder, order: JobOrder) -> None:

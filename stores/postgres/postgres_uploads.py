@@ -53,7 +53,7 @@ class PostgresUploads:
     def file(self, source: str) -> Path:
         """A paper's file on this computer, fetched if another server has taken it; it may be missing."""
         place = self.place_of(source)
-        return Path(source) if place is None else self._fetch(*place)
+        return Path(source) if place is None or Path(source).is_file() else self._fetch(*place)
 
     def names(self, upload: str) -> list[str]:
         """The names of the files of an upload."""

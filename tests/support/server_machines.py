@@ -162,9 +162,9 @@ def machines(folder: Path, home: str, settings: Mapping[str, str], count: int) -
             machine.close()
 
 
-def eventually(what: Callable[[], Any], about: str) -> Any:
+def eventually(what: Callable[[], Any], about: str, patience: float = _PATIENCE) -> Any:
     """The first value of `what` that is true; polled, since it depends on other processes."""
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + patience
     while time.monotonic() < until:
         if found := what():
             return found

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from citeloom.server.jobs import Emit
+from citeloom.server.job import Emit
 from citeloom.server.tokens import COOKIE, Tokens
 from citeloom.stores.job_records import JobOrder
 from tests.support.served_app import Served, served_app
