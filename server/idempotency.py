@@ -16,7 +16,7 @@ from fastapi import Header, Request
 
 from ..stores.job_records import KeyUse
 from ..stores.server_protocols import RequestKeys
-from .job import Job
+from .job import Job, claimed_key
 from .problems import ServerError
 
 IdempotencyKey = Annotated[
@@ -52,11 +52,14 @@ class IdempotencyKeys:
             job = await _joined(earlier, request, find)
             if job is not None:
                 return job
+        claimed = claimed_key.set(name)
         try:
             job = await start()
         except BaseException:
             await asyncio.shield(asyncio.to_thread(self.register.release, name))
             raise
+        finally:
+            claimed_key.reset(claimed)
         order = {"id": job.order.id, "kind": job.order.kind, "request": job.order.request}
         await asyncio.shield(asyncio.to_thread(self.register.settle, name, order))
         return job

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..stores.job_records import ACTIVE, JobEntry, JobOrder, JobState
 from .event_log import EventLog
 
+# The idempotency key of the request that starts a job: key and job are registered in one transaction.
+claimed_key: ContextVar[str] = ContextVar("claimed idempotency key", default="")
 Emit = Callable[[str, Mapping[str, Any]], None]
 Work = Callable[[Emit], Awaitable[Mapping[str, Any]]]
 

@@ -19,7 +19,7 @@ from .database_loss import is_back, lost_connection, lost_lease
 from .event_log import EventLog, as_text
 from .event_spool import EventSpool
 from .followed_jobs import Changes, follow
-from .job import Job, Work
+from .job import Job, Work, claimed_key
 from .problems import ServerError, problem_of
 
 _LATEST: Final = 200  # ended jobs whose events stay in memory
@@ -231,7 +231,7 @@ class Jobs:
 
     async def _attempt(self, job: Job, work: Work) -> None:
         epoch = secrets.token_hex(4) if self._register.shared else job.log.epoch
-        other = await asyncio.to_thread(self._register.begin, job.order, epoch)
+        other = await asyncio.to_thread(self._register.begin, job.order, epoch, claimed_key.get())
         if other is not None:
             self._hand_over(job, other)
             return

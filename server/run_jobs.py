@@ -127,7 +127,7 @@ class RunJobs:
 
         async def work(emit: Emit) -> Mapping[str, Any]:
             recorder = _recorder(emit)
-            given = TurnRequest(request["asked"], request["kind"])
+            given = TurnRequest(request["asked"], request["kind"], request["number"])
             turn = await take_turn(thread_id, given, session, on_event=recorder, on_notice=_notices(emit))
             record: dict[str, Any] = {**public_record(turn.record), "number": turn.number}
             recorder.done(record)

@@ -23,10 +23,11 @@ class ServerJobs(Protocol):
         """Whether other servers may work on these jobs."""
         ...
 
-    def begin(self, order: JobOrder, epoch: str) -> JobEntry | None:
+    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
         """Register a job as this server's, with the epoch of its events; returns None.
 
-        While another living server works on the job with this id, nothing changes and its entry is returned.
+        An idempotency `key` that this server has claimed names the job from the same moment. While another living
+        server works on the job with this id, nothing changes and its entry is returned.
         """
         ...
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +30,7 @@ class UnregisteredJobs:
 
     shared = False
 
-    def begin(self, order: JobOrder, epoch: str) -> JobEntry | None:
+    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
         """Store nothing."""
         return None
 
@@ -70,13 +72,15 @@ class LocalJobs(UnregisteredJobs):
     def __init__(self, path: Path) -> None:
         self._file = RegisterFile(path, _SCHEMA)
 
-    def begin(self, order: JobOrder, epoch: str) -> JobEntry | None:
-        """Store a job until it ends."""
+    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
+        """Store a job until it ends, and with its key."""
         with self._file.connection() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?)",
                 (order.id, order.kind, json.dumps(order.request), time.time()),
             )
+            if key:
+                _settle(connection, self._file, key, asdict(order))
         return None
 
     def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
@@ -94,6 +98,13 @@ class LocalJobs(UnregisteredJobs):
         """Delete a job."""
         with self._file.connection() as connection:
             connection.execute("DELETE FROM jobs WHERE thread_id = ?", (job_id,))
+
+
+def _settle(connection: sqlite3.Connection, file: RegisterFile, key: str, order: dict[str, Any]) -> None:
+    known = connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,)).fetchone()
+    if known is not None:
+        use = file.parsed(known, "request") | {"order": order}
+        connection.execute("UPDATE keys SET request = ? WHERE thread_id = ?", (json.dumps(use), key))
 
 
 class LocalKeys:
@@ -121,10 +132,7 @@ class LocalKeys:
     def settle(self, key: str, order: dict[str, Any]) -> None:
         """Store the order of the job that was started under a claimed key."""
         with self._file.connection() as connection:
-            known = connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,)).fetchone()
-            if known is not None:
-                use = self._file.parsed(known, "request") | {"order": order}
-                connection.execute("UPDATE keys SET request = ? WHERE thread_id = ?", (json.dumps(use), key))
+            _settle(connection, self._file, key, order)
 
     def release(self, key: str) -> None:
         """Forget a claimed key whose request was refused."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, Final, cast
 
 from ..job_records import EventBatch, EventPage, JobEntry, JobKind, JobOrder, JobState
@@ -59,16 +60,19 @@ class PostgresJobs:
         with self._database.leased(self._pool) as connection, connection.transaction():
             yield connection
 
-    def begin(self, order: JobOrder, epoch: str) -> JobEntry | None:
-        """Register a job as this server's, unless another living server works on it."""
+    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
+        """Register a job as this server's, unless another living server works on it; and with its key."""
         row = (order.id, order.kind, storable(json.dumps(order.request)), self._server, epoch)
         with self._transaction() as connection:
             if connection.execute(_BEGIN, row).fetchone() is not None:
                 connection.execute("DELETE FROM server_events WHERE job = %s AND epoch <> %s", (order.id, epoch))
+                if key:
+                    settled = storable(json.dumps(asdict(order)))
+                    connection.execute("UPDATE request_keys SET job = %s WHERE key = %s", (settled, key))
                 self._notify(connection, [order.id])
                 return None
             found = connection.execute(f"{_ENTRY} WHERE id = %s", (order.id,)).fetchone()
-        return _entry(found) if found is not None else self.begin(order, epoch)  # it was deleted in between
+        return _entry(found) if found is not None else self.begin(order, epoch, key)  # it was deleted in between
 
     def append(self, batches: Sequence[EventBatch]) -> None:
         """Store events; those of jobs that are not this server's any more are dropped."""

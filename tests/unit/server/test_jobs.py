@@ -23,7 +23,7 @@ class Register(UnregisteredJobs):
     def __init__(self) -> None:
         self.orders: dict[str, JobOrder] = {}
 
-    def begin(self, order: JobOrder, epoch: str) -> None:
+    def begin(self, order: JobOrder, *_: object) -> None:
         self.orders[order.id] = order
 
     def end(self, job_id: str, *_: object) -> None:
@@ -135,7 +135,7 @@ class Others(UnregisteredJobs):
         self.pages = list(pages)
         self.stopped: list[str] = []
 
-    def begin(self, order: JobOrder, epoch: str) -> JobEntry:
+    def begin(self, order: JobOrder, *_: object) -> JobEntry:
         return JobEntry(order, "theirs", "working")
 
     def entry(self, job_id: str) -> JobEntry:

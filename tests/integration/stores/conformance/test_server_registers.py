@@ -47,6 +47,17 @@ def test_a_key_is_claimed_once_and_then_names_its_job(server: Membership) -> Non
     assert server.keys.claim("second", "another") is None
 
 
+def test_a_key_names_its_job_as_soon_as_that_has_begun(backend: Backend) -> None:
+    first = backend.join_servers()
+    assert first.keys.claim("key", "request") is None
+    first.jobs.begin(ORDER, "e", "key")
+    first.leave()  # killed before it could settle the key
+    second = backend.join_servers()
+    use = second.keys.claim("key", "request")
+    assert use is not None and use.order == {"id": "run-1", "kind": "run", "request": ORDER.request}
+    second.leave()
+
+
 def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Backend) -> None:
     first = backend.join_servers()
     assert first.keys.claim("open", "request") is None and first.keys.claim("settled", "request") is None
