@@ -79,6 +79,10 @@ class Library:
         """What a check of the stores reports besides their contents (see `LibraryStores`)."""
         return self._stores.state()
 
+    def restore(self) -> list[str]:
+        """Write again what one store has lost and another still holds; the caller holds the writer lock."""
+        return self._stores.restore()
+
     def require_same_embedding(self) -> None:
         """Raise `InputError` if the library's vectors come from another model."""
         made_by = self.catalog.meta("embedding")

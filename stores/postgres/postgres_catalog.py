@@ -148,9 +148,12 @@ class PostgresCatalog:
 
     def stage(self, changes: Iterable[Change]) -> None:
         """Write changes to catalog, texts, vectors and words in one transaction."""
-        changes = list(changes)
+        self._write(list(changes))
+
+    def _write(self, changes: Sequence[Change]) -> None:
         with self._connection() as connection, connection.transaction():
             _revise(connection)  # also makes other writers wait
+            changes = self._begin(connection, changes)
             connection.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key for change in changes],))
             put = [(change, change.record) for change in changes if change.record is not None]
             cursor = connection.cursor()
@@ -164,9 +167,24 @@ class PostgresCatalog:
                 "INSERT INTO passages VALUES (%s, %s, %s)",
                 [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)],
             )
-            write_postings(cursor, {change.key: change.chunks for change, _ in put})
+            self._write_words(cursor, [change for change, _ in put])
             for dimension in {len(change.summary_vector) for change, _ in put}:
-                _index(connection, dimension, self._database)
+                require_dimension(connection, dimension, self._database)
+                self._index(connection, dimension)
+
+    def _begin(self, connection: Any, changes: Sequence[Change]) -> Sequence[Change]:
+        """Which of the changes to write, in a transaction that has begun."""
+        return changes
+
+    def _write_words(self, cursor: Any, changes: Sequence[Change]) -> None:
+        write_postings(cursor, {change.key: change.chunks for change in changes})
+
+    def _index(self, connection: Any, dimension: int) -> None:
+        """Index the vectors once there are more than are searched exactly."""
+        (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
+        if total > EXACT_LIMIT and dimension <= _INDEXABLE:
+            expression = f"(embedding::vector({dimension})) vector_cosine_ops"
+            connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 
     def state(self) -> list[tuple[bool, str, str]]:
         """Versions of the server, of pgvector and of the tables, and whether the index of vectors is valid."""
@@ -186,17 +204,13 @@ def _revise(connection: Any) -> None:
     connection.execute("UPDATE revision SET number = number + 1")
 
 
-def _index(connection: Any, dimension: int, database: Database) -> None:
-    """Index the vectors once there are more than are searched exactly; vectors of another dimension are refused."""
+def require_dimension(connection: Any, dimension: int, database: Database) -> None:
+    """Raise `InputError` for vectors of another dimension than the library's."""
     known = connection.execute("SELECT value FROM facts WHERE name = 'dimension'").fetchone()
     if known is None:
         connection.execute("INSERT INTO facts VALUES ('dimension', %s)", (str(dimension),))
     elif int(known[0]) != dimension:
         raise InputError(f"{database.url}: holds vectors of {known[0]} numbers, but these have {dimension}.")
-    (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
-    if total > EXACT_LIMIT and dimension <= _INDEXABLE:
-        expression = f"(embedding::vector({dimension})) vector_cosine_ops"
-        connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 
 
 def _paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:

@@ -1,0 +1,270 @@
+"""The two collections of a library in Milvus: chunks with vector and words, and what papers are found by.
+
+A row belongs to a version of a paper, so that the rows of a change can be written before it is committed. Its id is the
+version and the place within the paper: writing a change again replaces its rows. Texts are not stored in Milvus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from ...models.embeddings.protocol import Vector
+from ..search_records import VectorStoreError
+from .milvus_connection import READ_SECONDS, WRITE_SECONDS, MilvusConnection, detail
+from .word_weights import Sparse
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+MOST_RESULTS: Final = 16_384  # of one search, by Milvus's default quota
+_PLACES: Final = 1 << 20  # more than a paper has chunks
+_ROWS_AT_ONCE: Final = 1000
+_VERSIONS_AT_ONCE: Final = 1000
+CHUNKS, PAPERS = "chunks", "papers"
+_VECTOR, _WORDS = "vector", "words"
+_SUMMARY, _PASSAGE = 0, 1
+# Recall and size of the graph as Milvus proposes them; an administrator may build another index instead.
+_HNSW: Final = {"M": 16, "efConstruction": 200}
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A chunk as it is searched; `fingerprint` stands for its text."""
+
+    version: int
+    place: int
+    category: int
+    fingerprint: int
+    vector: Vector
+    words: Sparse
+
+    def as_row(self) -> dict[str, Any]:
+        """The fields of the collection."""
+        head = {"id": row_id(self.version, self.place), "paper": self.version, "category": self.category}
+        return {**head, "hash": self.fingerprint, _VECTOR: self.vector, _WORDS: self.words}
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRow:
+    """The summary of a paper, or a passage of its note."""
+
+    version: int
+    passage: int | None
+    vector: Vector
+
+    def as_row(self) -> dict[str, Any]:
+        """The fields of the collection."""
+        place = 0 if self.passage is None else 1 + self.passage
+        kind = _SUMMARY if self.passage is None else _PASSAGE
+        return {"id": row_id(self.version, place), "paper": self.version, "kind": kind, _VECTOR: self.vector}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A row that a search found."""
+
+    version: int
+    place: int
+    score: float
+
+
+def row_id(version: int, place: int) -> int:
+    """The id of a row."""
+    return version * _PLACES + place
+
+
+def split_row_id(identifier: int) -> tuple[int, int]:
+    """Version and place of a row."""
+    return divmod(identifier, _PLACES)
+
+
+def fingerprint(text_hash: str) -> int:
+    """The first 64 bits of a text's hash, as Milvus stores a number."""
+    return int.from_bytes(bytes.fromhex(text_hash[:16]), "big", signed=True)
+
+
+class MilvusRows:
+    """The collections of one library, whose name tells libraries in one Milvus apart."""
+
+    def __init__(self, connection: MilvusConnection, name: str) -> None:
+        self._connection = connection
+        self.name = name
+
+    def _collection(self, kind: str) -> str:
+        return f"citeloom_{self.name}_{kind}"
+
+    def missing(self) -> list[str]:
+        """The names of collections that do not exist."""
+        client = self._connection.client()
+        with self._connection.named_errors():
+            there = set(client.list_collections(timeout=READ_SECONDS))
+        return [name for name in map(self._collection, (CHUNKS, PAPERS)) if name not in there]
+
+    def drop(self) -> None:
+        """Delete the collections."""
+        client = self._connection.client()
+        with self._connection.named_errors():
+            for kind in (CHUNKS, PAPERS):
+                client.drop_collection(self._collection(kind), timeout=WRITE_SECONDS)
+
+    def create(self, dimension: int) -> None:
+        """Create the collections that are missing, and load them."""
+        client = self._connection.client()
+        missing = self.missing()
+        with self._connection.named_errors():
+            for kind in (CHUNKS, PAPERS):
+                if self._collection(kind) in missing:
+                    _create(client, self._collection(kind), kind, dimension)
+
+    def put_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        """Write rows, replacing those with the same ids."""
+        self._put(CHUNKS, rows)
+
+    def put_papers(self, rows: Sequence[PaperRow]) -> None:
+        """Write rows, replacing those with the same ids."""
+        self._put(PAPERS, rows)
+
+    def _put(self, kind: str, rows: Sequence[ChunkRow] | Sequence[PaperRow]) -> None:
+        client = self._connection.client()
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            with self._connection.named_errors():
+                data = [row.as_row() for row in rows[start : start + _ROWS_AT_ONCE]]
+                client.upsert(self._collection(kind), data, timeout=WRITE_SECONDS)
+
+    def delete(self, versions: Sequence[int]) -> None:
+        """Delete all rows of these versions."""
+        client = self._connection.client()
+        for batch in _batches(versions):
+            with self._connection.named_errors():
+                for kind in (CHUNKS, PAPERS):
+                    client.delete(self._collection(kind), filter=one_of("paper", batch), timeout=WRITE_SECONDS)
+
+    def nearest(self, vector: Vector, limit: int, scope: str) -> list[Found]:
+        """Chunks near a vector, within a filter expression."""
+        return self._search(CHUNKS, _VECTOR, vector, limit, scope, _breadth(limit))
+
+    def matching(self, words: Sparse, limit: int, scope: str) -> list[Found]:
+        """Chunks with words of a query, within a filter expression."""
+        return self._search(CHUNKS, _WORDS, words, limit, scope, {})
+
+    def near_papers(self, vector: Vector, limit: int, *, passages: bool) -> list[Found]:
+        """Summaries, or passages of notes, near a vector."""
+        kind = _PASSAGE if passages else _SUMMARY
+        return self._search(PAPERS, _VECTOR, vector, limit, f"kind == {kind}", _breadth(limit))
+
+    def _search(
+        self, kind: str, field: str, query: Any, limit: int, scope: str, params: Mapping[str, Any]
+    ) -> list[Found]:
+        client = self._connection.client()
+        try:
+            with self._connection.named_errors():
+                hits = client.search(
+                    self._collection(kind),
+                    [query],
+                    anns_field=field,
+                    limit=limit,
+                    filter=scope,
+                    output_fields=["id"],
+                    search_params={"params": params},
+                    consistency_level="Strong",
+                    timeout=READ_SECONDS,
+                )[0]
+        except Exception:
+            self.require()
+            raise
+        return [Found(*split_row_id(int(hit["id"])), float(hit["distance"])) for hit in hits]
+
+    def require(self) -> None:
+        """Raise `VectorStoreError` if collections are missing."""
+        if missing := self.missing():
+            raise VectorStoreError(
+                f"{self._connection.url}: Milvus does not hold this library ({missing[0]} is missing).",
+                help="Run '{citeloom} doctor --repair': it is rebuilt from the database without embedding anything.",
+            )
+
+    def stored(self, kind: str, versions: Sequence[int] | None = None) -> Iterator[tuple[int, int, int]]:
+        """Version, place and fingerprint (0 for papers) of the rows of these versions, or of all."""
+        for scope in [""] if versions is None else (one_of("paper", batch) for batch in _batches(versions)):
+            yield from self._stored(kind, scope)
+
+    def _stored(self, kind: str, scope: str) -> Iterator[tuple[int, int, int]]:
+        client = self._connection.client()
+        fields = ["id", "hash"] if kind == CHUNKS else ["id"]
+        with self._connection.named_errors():
+            pages = client.query_iterator(
+                self._collection(kind),
+                batch_size=_ROWS_AT_ONCE,
+                filter=scope,
+                output_fields=fields,
+                consistency_level="Strong",
+                timeout=READ_SECONDS,
+            )
+            try:
+                while page := pages.next():
+                    for row in page:
+                        yield *split_row_id(int(row["id"])), int(row.get("hash", 0))
+            finally:
+                pages.close()
+
+    def state(self) -> tuple[str, list[str]]:
+        """The version of Milvus with the kind of index of the vectors, and what is wrong with the collections."""
+        client = self._connection.client()
+        self.require()
+        wrong = []
+        with self._connection.named_errors():
+            version = client.get_server_version(timeout=READ_SECONDS)
+            for kind, fields in ((CHUNKS, (_VECTOR, _WORDS)), (PAPERS, (_VECTOR,))):
+                wrong += _faults(client, self._collection(kind), fields)
+            index = client.describe_index(self._collection(CHUNKS), _VECTOR, timeout=READ_SECONDS) or {}
+        return f"{version}, index {index.get('index_type', 'missing')}", wrong
+
+
+def _faults(client: MilvusClient, collection: str, fields: Iterable[str]) -> list[str]:
+    state = detail(client.get_load_state(collection, timeout=READ_SECONDS), "state")
+    wrong = [] if state == "Loaded" else [f"{collection} is not loaded ({state})"]
+    indexes = set(client.list_indexes(collection, timeout=READ_SECONDS))
+    for field in fields:
+        if field not in indexes:
+            wrong.append(f"{collection} has no index of {field}")
+            continue
+        state = detail(client.describe_index(collection, field, timeout=READ_SECONDS), "state")
+        if state == "Failed":
+            wrong.append(f"the index of {field} in {collection} has failed")
+    return wrong
+
+
+def _create(client: MilvusClient, collection: str, kind: str, dimension: int) -> None:
+    from pymilvus import DataType
+
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+    schema.add_field("id", DataType.INT64, is_primary=True)
+    schema.add_field("paper", DataType.INT64)
+    schema.add_field("category" if kind == CHUNKS else "kind", DataType.INT8)
+    schema.add_field(_VECTOR, DataType.FLOAT_VECTOR, dim=dimension)
+    indexes = client.prepare_index_params()
+    indexes.add_index(_VECTOR, index_name=_VECTOR, index_type="HNSW", metric_type="COSINE", params=_HNSW)
+    indexes.add_index("paper", index_name="paper", index_type="INVERTED")
+    if kind == CHUNKS:
+        schema.add_field("hash", DataType.INT64)
+        schema.add_field(_WORDS, DataType.SPARSE_FLOAT_VECTOR)
+        indexes.add_index(_WORDS, index_name=_WORDS, index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+    client.create_collection(collection, schema=schema, consistency_level="Strong", timeout=WRITE_SECONDS)
+    client.create_index(collection, indexes, timeout=WRITE_SECONDS, sync=False)  # of no rows yet
+    client.load_collection(collection, timeout=WRITE_SECONDS)
+
+
+def _breadth(limit: int) -> dict[str, int]:
+    """How far a graph is searched; an index of another kind ignores it."""
+    return {"ef": min(32_768, max(128, 2 * limit))}
+
+
+def one_of(field: str, values: Iterable[int]) -> str:
+    """The filter expression for a field with one of these values."""
+    return f"{field} in {list(values)}"
+
+
+def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
+    for start in range(0, len(versions), _VERSIONS_AT_ONCE):
+        yield cast(list[int], list(versions[start : start + _VERSIONS_AT_ONCE]))
