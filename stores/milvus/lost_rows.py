@@ -39,7 +39,6 @@ class RowDifferences:
 
 def compare(catalog: MilvusCatalog, rows: MilvusRows) -> RowDifferences:
     """Compare the places and texts of all rows; raises `VectorStoreError` if there are no collections."""
-    rows.require()
     versions, records = catalog.searched(), catalog.records()
     expected: dict[str, set[tuple[int, int]]] = {key: set() for key in records}
     for row in catalog.chunk_rows():

@@ -23,8 +23,14 @@ READ_SECONDS: Final = 30.0
 WRITE_SECONDS: Final = 300.0
 _CONNECT_SECONDS: Final = 10.0
 _PORT: Final = 19530
-# The client's own ten seconds are more often than gRPC servers allow by default: they close such a connection.
-_GRPC: Final = {"grpc.keepalive_time_ms": 60_000}
+# The client pings every ten seconds, which gRPC servers refuse by default; and a new connection would share the waiting
+# time of an earlier one to a server that has been started again.
+_GRPC: Final = {
+    "grpc.keepalive_time_ms": 60_000,
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.max_reconnect_backoff_ms": 5_000,
+}
+_LOST: Final = ("Fail connecting to server", "server unavailable", "Retry timeout", "Retry run out")
 # A file of Milvus Lite is served by a thread of this process, which lives as long as a library that uses it.
 _files: Final[Counter[str]] = Counter()
 _files_lock: Final = threading.Lock()
@@ -81,8 +87,8 @@ class MilvusConnection:
 
     def _named(self, error: Exception) -> InputError | PausedError:
         message = f"{self.url}: {self._reason(error)}."
-        code = getattr(error, "code", None)
-        lost = not isinstance(code, int) or "Retry timeout" in str(error) or "ready" in message
+        # The client gives the status of gRPC, or says in words that no server has answered.
+        lost = not isinstance(getattr(error, "code", None), int) or any(words in str(error) for words in _LOST)
         return MilvusUnavailableError(message) if lost else MilvusError(message)
 
     def _reason(self, error: Exception) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...models.embeddings.protocol import Vector
 from ..search_records import VectorStoreError
-from .milvus_connection import READ_SECONDS, WRITE_SECONDS, MilvusConnection, detail
+from .milvus_connection import READ_SECONDS, WRITE_SECONDS, MilvusConnection, MilvusError, detail
 from .word_weights import Sparse
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _VERSIONS_AT_ONCE: Final = 1000
 CHUNKS, PAPERS = "chunks", "papers"
 _VECTOR, _WORDS = "vector", "words"
 _SUMMARY, _PASSAGE = 0, 1
+LOADED: Final = "Loaded"
 # Recall and size of the graph as Milvus proposes them; an administrator may build another index instead.
 _HNSW: Final = {"M": 16, "efConstruction": 200}
 
@@ -158,9 +159,10 @@ class MilvusRows:
         self, kind: str, field: str, query: Any, limit: int, scope: str, params: Mapping[str, Any]
     ) -> list[Found]:
         client = self._connection.client()
-        try:
+
+        def search() -> list[Any]:
             with self._connection.named_errors():
-                hits = client.search(
+                found = client.search(
                     self._collection(kind),
                     [query],
                     anns_field=field,
@@ -170,11 +172,26 @@ class MilvusRows:
                     search_params={"params": params},
                     consistency_level="Strong",
                     timeout=READ_SECONDS,
-                )[0]
-        except Exception:
-            self.require()
-            raise
+                )
+            return list(found[0])
+
+        try:
+            hits = search()
+        except MilvusError:
+            if not self._load():
+                raise
+            hits = search()
         return [Found(*split_row_id(int(hit["id"])), float(hit["distance"])) for hit in hits]
+
+    def _load(self) -> bool:
+        """Load collections that were released, as a file of Milvus Lite is when it is opened; whether any was."""
+        self.require()
+        client = self._connection.client()
+        with self._connection.named_errors():
+            released = [name for name in map(self._collection, (CHUNKS, PAPERS)) if _load_state(client, name) != LOADED]
+            for name in released:
+                client.load_collection(name, timeout=WRITE_SECONDS)
+        return bool(released)
 
     def require(self) -> None:
         """Raise `VectorStoreError` if collections are missing."""
@@ -185,7 +202,11 @@ class MilvusRows:
             )
 
     def stored(self, kind: str, versions: Sequence[int] | None = None) -> Iterator[tuple[int, int, int]]:
-        """Version, place and fingerprint (0 for papers) of the rows of these versions, or of all."""
+        """Version, place and fingerprint (0 for papers) of the rows of these versions, or of all.
+
+        Raises `VectorStoreError` if there are no collections.
+        """
+        self._load()
         for scope in [""] if versions is None else (one_of("paper", batch) for batch in _batches(versions)):
             yield from self._stored(kind, scope)
 
@@ -211,7 +232,7 @@ class MilvusRows:
     def state(self) -> tuple[str, list[str]]:
         """The version of Milvus with the kind of index of the vectors, and what is wrong with the collections."""
         client = self._connection.client()
-        self.require()
+        self._load()
         wrong = []
         with self._connection.named_errors():
             version = client.get_server_version(timeout=READ_SECONDS)
@@ -222,8 +243,8 @@ class MilvusRows:
 
 
 def _faults(client: MilvusClient, collection: str, fields: Iterable[str]) -> list[str]:
-    state = detail(client.get_load_state(collection, timeout=READ_SECONDS), "state")
-    wrong = [] if state == "Loaded" else [f"{collection} is not loaded ({state})"]
+    state = _load_state(client, collection)
+    wrong = [] if state == LOADED else [f"{collection} is not loaded ({state})"]
     indexes = set(client.list_indexes(collection, timeout=READ_SECONDS))
     for field in fields:
         if field not in indexes:
@@ -233,6 +254,10 @@ def _faults(client: MilvusClient, collection: str, fields: Iterable[str]) -> lis
         if state == "Failed":
             wrong.append(f"the index of {field} in {collection} has failed")
     return wrong
+
+
+def _load_state(client: MilvusClient, collection: str) -> str:
+    return detail(client.get_load_state(collection, timeout=READ_SECONDS), "state")
 
 
 def _create(client: MilvusClient, collection: str, kind: str, dimension: int) -> None:

@@ -71,6 +71,8 @@ class MilvusStores:
     def state(self) -> list[tuple[bool, str, str]]:
         """Versions of both engines, state of indexes, and whether Milvus holds the rows of all papers."""
         database = [finding for finding in self.catalog.state() if finding[1] == "database"]
+        if self.catalog.name_in_milvus() is None and not self.catalog.records():
+            return [*database, (True, "Milvus", f"nothing written yet, at {self._connection.url}")]
         try:
             about, wrong = self._rows().state()
             lost = compare(self.catalog, self._rows())

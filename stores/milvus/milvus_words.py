@@ -9,8 +9,9 @@ from typing import Final
 from ...documents import Chunk, chunk_id
 from ..postgres.bm25 import analyze
 from ..postgres.postgres_vectors import PostgresVectors
-from ..search_records import Scored, TextScope
+from ..search_records import FullTextError, Scored, TextScope
 from .milvus_catalog import MilvusCatalog
+from .milvus_connection import MilvusUnavailableError
 from .milvus_rows import CHUNKS, Found, MilvusRows, fingerprint
 from .milvus_search import WORD_DIGITS, VersionsInForce, best, scopes
 from .paper_rows import stored_papers, write_papers
@@ -69,6 +70,12 @@ class MilvusWords:
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
         """Text hashes by chunk id, for these papers or for all; a text that differs has another hash."""
+        try:
+            return self._entries(keys)
+        except MilvusUnavailableError as error:
+            raise FullTextError(error.message, help=error.help) from error
+
+    def _entries(self, keys: Collection[str] | None) -> dict[str, str]:
         versions = self._versions.now()
         wanted = None if keys is None else sorted(versions.by_key[key] for key in versions.by_key.keys() & keys)
         listed = {
