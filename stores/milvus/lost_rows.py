@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ...plurals import counted
 from .milvus_catalog import MilvusCatalog
-from .milvus_rows import CHUNKS, PAPERS, MilvusRows, fingerprint
+from .milvus_rows import CHUNKS, PAPERS, MilvusRows
+from .row_records import fingerprint
 
 _SHOWN = 5
 

@@ -7,13 +7,14 @@ version listed in `searched`, so they see a change at once when it is committed 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..paper_change import Change, as_row, from_row
 from ..postgres.bm25 import analyze
 from ..postgres.postgres_catalog import PostgresCatalog, require_dimension
-from .word_weights import SECTION, TEXT, FieldSum, WordCounts
+from .word_weights import FIELDS, SECTION, TEXT, FieldSum, WordCounts
 
 _USED: Final = "milvus"  # the fact with the library's name in Milvus
 _MEANS: Final = "word means"
@@ -168,19 +169,19 @@ def _stored_words(connection: Any, keys: Sequence[str]) -> WordCounts:
     words = WordCounts()
     rows = connection.execute("SELECT key, text, parent, section FROM chunks WHERE key = ANY(%s)", (keys,)).fetchall()
     for key, text, parent, section in rows:
-        words.add(key, {TEXT: analyze(text), SECTION: analyze(f"{parent} {section}")})
+        words.add(key, {TEXT: Counter(analyze(text)), SECTION: Counter(analyze(f"{parent} {section}"))})
     return words
 
 
 def _add(connection: Any, words: WordCounts, sign: int) -> None:
-    counts = sorted(words.chunks_with().items())
+    counts = [(term, field, count) for field in FIELDS for term, count in sorted(words.chunks_with(field).items())]
     connection.execute(
         "INSERT INTO word_counts SELECT * FROM unnest(%s::text[], %s::int2[], %s::bigint[])"
         " ON CONFLICT (term, field) DO UPDATE SET chunks = word_counts.chunks + excluded.chunks",
         (
-            [term for (term, _), _ in counts],
-            [field for (_, field), _ in counts],
-            [sign * count for _, count in counts],
+            [term for term, _, _ in counts],
+            [field for _, field, _ in counts],
+            [sign * count for _, _, count in counts],
         ),
     )
     for field, total in words.sums().items():

@@ -57,6 +57,11 @@ class MilvusConnection:
         self._client: MilvusClient | None = None
         self._process = 0
 
+    @property
+    def read_seconds(self) -> float:
+        """How long a search may take; Milvus Lite takes minutes for what a server does in a moment."""
+        return READ_SECONDS if self.url.file is None else WRITE_SECONDS
+
     def client(self) -> MilvusClient:
         """The connected client; raises `MilvusUnavailableError`, `MilvusError` and `ConfigurationError`."""
         with self._lock:
@@ -92,7 +97,9 @@ class MilvusConnection:
         return MilvusUnavailableError(message) if lost else MilvusError(message)
 
     def _reason(self, error: Exception) -> str:
-        lines = str(getattr(error, "message", "") or error).strip().splitlines() or [type(error).__name__]
+        details = getattr(error, "details", None)
+        message = details() if callable(details) else getattr(error, "message", "")
+        lines = str(message or error).strip().splitlines() or [type(error).__name__]
         shown = " ".join(lines[0].split())[:200].rstrip(".")
         for secret in filter(None, (self.url.token, self.url.token.rpartition(":")[2])):
             shown = shown.replace(secret, "***")

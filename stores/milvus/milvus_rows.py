@@ -6,84 +6,25 @@ version and the place within the paper: writing a change again replaces its rows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from ...models.embeddings.protocol import Vector
 from ..search_records import VectorStoreError
 from .milvus_connection import READ_SECONDS, WRITE_SECONDS, MilvusConnection, MilvusError, detail
+from .row_records import PASSAGE, SUMMARY, VECTOR, WORDS, Found, IndexedChunk, IndexedText, split_row_id
 from .word_weights import Sparse
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
 MOST_RESULTS: Final = 16_384  # of one search, by Milvus's default quota
-_PLACES: Final = 1 << 20  # more than a paper has chunks
 _ROWS_AT_ONCE: Final = 1000
 _VERSIONS_AT_ONCE: Final = 1000
 CHUNKS, PAPERS = "chunks", "papers"
-_VECTOR, _WORDS = "vector", "words"
-_SUMMARY, _PASSAGE = 0, 1
 LOADED: Final = "Loaded"
 # Recall and size of the graph as Milvus proposes them; an administrator may build another index instead.
 _HNSW: Final = {"M": 16, "efConstruction": 200}
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
-    """A chunk as it is searched; `fingerprint` stands for its text."""
-
-    version: int
-    place: int
-    category: int
-    fingerprint: int
-    vector: Vector
-    words: Sparse
-
-    def as_row(self) -> dict[str, Any]:
-        """The fields of the collection."""
-        head = {"id": row_id(self.version, self.place), "paper": self.version, "category": self.category}
-        return {**head, "hash": self.fingerprint, _VECTOR: self.vector, _WORDS: self.words}
-
-
-@dataclass(frozen=True, slots=True)
-class PaperRow:
-    """The summary of a paper, or a passage of its note."""
-
-    version: int
-    passage: int | None
-    vector: Vector
-
-    def as_row(self) -> dict[str, Any]:
-        """The fields of the collection."""
-        place = 0 if self.passage is None else 1 + self.passage
-        kind = _SUMMARY if self.passage is None else _PASSAGE
-        return {"id": row_id(self.version, place), "paper": self.version, "kind": kind, _VECTOR: self.vector}
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A row that a search found."""
-
-    version: int
-    place: int
-    score: float
-
-
-def row_id(version: int, place: int) -> int:
-    """The id of a row."""
-    return version * _PLACES + place
-
-
-def split_row_id(identifier: int) -> tuple[int, int]:
-    """Version and place of a row."""
-    return divmod(identifier, _PLACES)
-
-
-def fingerprint(text_hash: str) -> int:
-    """The first 64 bits of a text's hash, as Milvus stores a number."""
-    return int.from_bytes(bytes.fromhex(text_hash[:16]), "big", signed=True)
 
 
 class MilvusRows:
@@ -91,6 +32,7 @@ class MilvusRows:
 
     def __init__(self, connection: MilvusConnection, name: str) -> None:
         self._connection = connection
+        self._index_types: dict[str, str] = {}
         self.name = name
 
     def _collection(self, kind: str) -> str:
@@ -100,7 +42,7 @@ class MilvusRows:
         """The names of collections that do not exist."""
         client = self._connection.client()
         with self._connection.named_errors():
-            there = set(client.list_collections(timeout=READ_SECONDS))
+            there = set(client.list_collections(timeout=self._connection.read_seconds))
         return [name for name in map(self._collection, (CHUNKS, PAPERS)) if name not in there]
 
     def drop(self) -> None:
@@ -119,15 +61,15 @@ class MilvusRows:
                 if self._collection(kind) in missing:
                     _create(client, self._collection(kind), kind, dimension)
 
-    def put_chunks(self, rows: Sequence[ChunkRow]) -> None:
+    def put_chunks(self, rows: Sequence[IndexedChunk]) -> None:
         """Write rows, replacing those with the same ids."""
         self._put(CHUNKS, rows)
 
-    def put_papers(self, rows: Sequence[PaperRow]) -> None:
+    def put_papers(self, rows: Sequence[IndexedText]) -> None:
         """Write rows, replacing those with the same ids."""
         self._put(PAPERS, rows)
 
-    def _put(self, kind: str, rows: Sequence[ChunkRow] | Sequence[PaperRow]) -> None:
+    def _put(self, kind: str, rows: Sequence[IndexedChunk] | Sequence[IndexedText]) -> None:
         client = self._connection.client()
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             with self._connection.named_errors():
@@ -144,23 +86,31 @@ class MilvusRows:
 
     def nearest(self, vector: Vector, limit: int, scope: str) -> list[Found]:
         """Chunks near a vector, within a filter expression."""
-        return self._search(CHUNKS, _VECTOR, vector, limit, scope, _breadth(limit))
+        return self._search(CHUNKS, VECTOR, vector, limit, scope)
 
     def matching(self, words: Sparse, limit: int, scope: str) -> list[Found]:
         """Chunks with words of a query, within a filter expression."""
-        return self._search(CHUNKS, _WORDS, words, limit, scope, {})
+        return self._search(CHUNKS, WORDS, words, limit, scope)
 
     def near_papers(self, vector: Vector, limit: int, *, passages: bool) -> list[Found]:
         """Summaries, or passages of notes, near a vector."""
-        kind = _PASSAGE if passages else _SUMMARY
-        return self._search(PAPERS, _VECTOR, vector, limit, f"kind == {kind}", _breadth(limit))
+        kind = PASSAGE if passages else SUMMARY
+        return self._search(PAPERS, VECTOR, vector, limit, f"kind == {kind}")
 
-    def _search(
-        self, kind: str, field: str, query: Any, limit: int, scope: str, params: Mapping[str, Any]
-    ) -> list[Found]:
+    def _breadth(self, kind: str, limit: int) -> dict[str, int]:
+        """How far the index of vectors is searched; an administrator may have built one of another type."""
+        if kind not in self._index_types:
+            client = self._connection.client()
+            with self._connection.named_errors():
+                found = client.describe_index(self._collection(kind), VECTOR, timeout=self._connection.read_seconds)
+            self._index_types[kind] = detail(found or {}, "index_type")
+        return breadth(self._index_types[kind], limit)
+
+    def _search(self, kind: str, field: str, query: Any, limit: int, scope: str) -> list[Found]:
         client = self._connection.client()
 
         def search() -> list[Any]:
+            params = self._breadth(kind, limit) if field == VECTOR else {}
             with self._connection.named_errors():
                 found = client.search(
                     self._collection(kind),
@@ -171,7 +121,7 @@ class MilvusRows:
                     output_fields=["id"],
                     search_params={"params": params},
                     consistency_level="Strong",
-                    timeout=READ_SECONDS,
+                    timeout=self._connection.read_seconds,
                 )
             return list(found[0])
 
@@ -220,7 +170,7 @@ class MilvusRows:
                 filter=scope,
                 output_fields=fields,
                 consistency_level="Strong",
-                timeout=READ_SECONDS,
+                timeout=self._connection.read_seconds,
             )
             try:
                 while page := pages.next():
@@ -235,10 +185,10 @@ class MilvusRows:
         self._load()
         wrong = []
         with self._connection.named_errors():
-            version = client.get_server_version(timeout=READ_SECONDS)
-            for kind, fields in ((CHUNKS, (_VECTOR, _WORDS)), (PAPERS, (_VECTOR,))):
+            version = client.get_server_version(timeout=self._connection.read_seconds)
+            for kind, fields in ((CHUNKS, (VECTOR, WORDS)), (PAPERS, (VECTOR,))):
                 wrong += _faults(client, self._collection(kind), fields)
-            index = client.describe_index(self._collection(CHUNKS), _VECTOR, timeout=READ_SECONDS) or {}
+            index = client.describe_index(self._collection(CHUNKS), VECTOR, timeout=self._connection.read_seconds) or {}
         return f"{version}, index {index.get('index_type', 'missing')}", wrong
 
 
@@ -267,22 +217,27 @@ def _create(client: MilvusClient, collection: str, kind: str, dimension: int) ->
     schema.add_field("id", DataType.INT64, is_primary=True)
     schema.add_field("paper", DataType.INT64)
     schema.add_field("category" if kind == CHUNKS else "kind", DataType.INT8)
-    schema.add_field(_VECTOR, DataType.FLOAT_VECTOR, dim=dimension)
+    schema.add_field(VECTOR, DataType.FLOAT_VECTOR, dim=dimension)
     indexes = client.prepare_index_params()
-    indexes.add_index(_VECTOR, index_name=_VECTOR, index_type="HNSW", metric_type="COSINE", params=_HNSW)
+    indexes.add_index(VECTOR, index_name=VECTOR, index_type="HNSW", metric_type="COSINE", params=_HNSW)
     indexes.add_index("paper", index_name="paper", index_type="INVERTED")
     if kind == CHUNKS:
         schema.add_field("hash", DataType.INT64)
-        schema.add_field(_WORDS, DataType.SPARSE_FLOAT_VECTOR)
-        indexes.add_index(_WORDS, index_name=_WORDS, index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+        schema.add_field(WORDS, DataType.SPARSE_FLOAT_VECTOR)
+        indexes.add_index(WORDS, index_name=WORDS, index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
     client.create_collection(collection, schema=schema, consistency_level="Strong", timeout=WRITE_SECONDS)
     client.create_index(collection, indexes, timeout=WRITE_SECONDS, sync=False)  # of no rows yet
     client.load_collection(collection, timeout=WRITE_SECONDS)
 
 
-def _breadth(limit: int) -> dict[str, int]:
-    """How far a graph is searched; an index of another kind ignores it."""
-    return {"ef": min(32_768, max(128, 2 * limit))}
+def breadth(index_type: str, limit: int) -> dict[str, int]:
+    """The parameter of a search that decides its recall, by the type of index."""
+    wide = min(32_768, max(128, 2 * limit))
+    if index_type.startswith("HNSW"):
+        return {"ef": wide}
+    if index_type == "DISKANN":
+        return {"search_list": wide}
+    return {"nprobe": 64} if index_type.startswith("IVF") else {}
 
 
 def one_of(field: str, values: Iterable[int]) -> str:
@@ -292,4 +247,4 @@ def one_of(field: str, values: Iterable[int]) -> str:
 
 def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
     for start in range(0, len(versions), _VERSIONS_AT_ONCE):
-        yield cast(list[int], list(versions[start : start + _VERSIONS_AT_ONCE]))
+        yield list(versions[start : start + _VERSIONS_AT_ONCE])

@@ -18,7 +18,8 @@ from ..paper_change import PaperRecord
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import NearPaper, Scored, TextScope, best_papers, cosines, ordered, unchanged
 from .milvus_catalog import MilvusCatalog
-from .milvus_rows import MOST_RESULTS, Found, MilvusRows, one_of, row_id
+from .milvus_rows import MOST_RESULTS, MilvusRows, one_of
+from .row_records import Found, row_id
 
 if TYPE_CHECKING:
     from ..library import Library

@@ -42,14 +42,16 @@ class MilvusStores:
         self.vectors = PostgresVectors(database, pool)
         self._connection = MilvusConnection(url)
         self._versions = VersionsInForce(self.catalog)
-        self._name: str | None = None
+        self._known: MilvusRows | None = None
         self.words = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
 
     def _rows(self) -> MilvusRows:
-        self._name = self._name or self.catalog.name_in_milvus()
-        if self._name is None:
-            raise VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
-        return MilvusRows(self._connection, self._name)
+        if self._known is None:
+            name = self.catalog.name_in_milvus()
+            if name is None:
+                raise VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
+            self._known = MilvusRows(self._connection, name)
+        return self._known
 
     def search_of(self, library: Library) -> MilvusNearest:
         """Through the index of Milvus, with its filters."""

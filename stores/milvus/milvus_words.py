@@ -12,9 +12,10 @@ from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import FullTextError, Scored, TextScope
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusUnavailableError
-from .milvus_rows import CHUNKS, Found, MilvusRows, fingerprint
+from .milvus_rows import CHUNKS, MilvusRows
 from .milvus_search import WORD_DIGITS, VersionsInForce, best, scopes
 from .paper_rows import stored_papers, write_papers
+from .row_records import Found, fingerprint
 from .word_weights import TEXT, query_vector
 
 _PAPERS_AT_ONCE: Final = 50

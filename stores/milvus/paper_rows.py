@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,8 @@ from ...models.embeddings.protocol import Vector
 from ..paper_change import Change, PaperRecord
 from ..postgres.bm25 import analyze
 from ..postgres.postgres_vectors import PostgresVectors
-from .milvus_rows import ChunkRow, MilvusRows, PaperRow, fingerprint
+from .milvus_rows import MilvusRows
+from .row_records import IndexedChunk, IndexedText, fingerprint
 from .word_weights import FieldSum, WordCounts, chunk_vector, fields_of
 
 
@@ -71,7 +73,7 @@ def write_papers(
     """Write the rows of papers, replacing equal ones, and count their words; `means_of` gives the usual lengths."""
     words = WordCounts()
     analyzed = [
-        [{field: analyze(text) for field, text in fields_of(chunk).items()} for chunk, _, _ in paper.chunks]
+        [{field: Counter(analyze(text)) for field, text in fields_of(chunk).items()} for chunk, _, _ in paper.chunks]
         for paper in papers
     ]
     for paper, terms in zip(papers, analyzed, strict=True):
@@ -83,14 +85,16 @@ def write_papers(
     rows.create(len(papers[0].summary))
     rows.put_chunks(
         [
-            ChunkRow(paper.version, chunk.index, int(chunk.category), fingerprint(name), row, chunk_vector(each, means))
+            IndexedChunk(
+                paper.version, chunk.index, int(chunk.category), fingerprint(name), row, chunk_vector(each, means)
+            )
             for paper, terms in zip(papers, analyzed, strict=True)
             for (chunk, name, row), each in zip(paper.chunks, terms, strict=True)
         ]
     )
     rows.put_papers(
         [
-            PaperRow(paper.version, passage, row)
+            IndexedText(paper.version, passage, row)
             for paper in papers
             for passage, row in [(None, paper.summary), *enumerate(paper.notes)]
         ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -18,7 +18,7 @@ from typing import Final
 from ...documents import Chunk
 from ..text_analysis import SECTION_WEIGHT
 
-TEXT, SECTION = 0, 1
+FIELDS = TEXT, SECTION = 0, 1
 _FIELD_WEIGHTS: Final = {TEXT: 1.0, SECTION: SECTION_WEIGHT}
 _K1: Final = 1.2
 _B: Final = 0.75
@@ -51,14 +51,12 @@ def fields_of(chunk: Chunk) -> dict[int, str]:
     return {TEXT: chunk.text, SECTION: f"{chunk.parent} {chunk.section}"}
 
 
-def chunk_vector(terms: Mapping[int, Sequence[str]], means: Mapping[int, float]) -> Sparse:
+def chunk_vector(terms: Mapping[int, Counter[str]], means: Mapping[int, float]) -> Sparse:
     """The weights of a chunk's terms, by field; `means` are the usual lengths of the fields."""
     vector: Sparse = {}
-    for field, found in terms.items():
-        length = _K1 * (1 - _B + _B * len(found) / means[field])
-        for term, count in Counter(found).items():
-            place = dimension(term, field)
-            vector[place] = vector.get(place, 0.0) + (1 + _K1) * count / (count + length)
+    for field, counts in terms.items():
+        length = _K1 * (1 - _B + _B * counts.total() / means[field])
+        vector |= {dimension(term, field): (1 + _K1) * count / (count + length) for term, count in counts.items()}
     return vector or dict(_NO_TERM)
 
 
@@ -77,15 +75,15 @@ class WordCounts:
     """The words of papers: how many chunks have each term, and how many terms there are."""
 
     def __init__(self) -> None:
-        self._papers: dict[str, tuple[Counter[tuple[str, int]], dict[int, FieldSum]]] = {}
+        self._papers: dict[str, dict[int, tuple[Counter[str], FieldSum]]] = {}
 
-    def add(self, key: str, terms: Mapping[int, Sequence[str]]) -> None:
-        """Count a chunk of a paper, with its terms by field."""
-        counts, sums = self._papers.setdefault(key, (Counter(), {}))
+    def add(self, key: str, terms: Mapping[int, Counter[str]]) -> None:
+        """Count a chunk of a paper, with how often it has each term, by field."""
+        paper = self._papers.setdefault(key, {})
         for field, found in terms.items():
-            counts.update((term, field) for term in set(found))
-            total = sums.get(field, FieldSum())
-            sums[field] = FieldSum(total.chunks + 1, total.terms + len(found))
+            counts, total = paper.get(field) or (Counter(), FieldSum())
+            counts.update(found.keys())
+            paper[field] = counts, FieldSum(total.chunks + 1, total.terms + found.total())
 
     def of(self, keys: Iterable[str]) -> WordCounts:
         """The words of some of the papers."""
@@ -93,19 +91,18 @@ class WordCounts:
         part._papers = {key: self._papers[key] for key in keys if key in self._papers}
         return part
 
-    def chunks_with(self) -> Counter[tuple[str, int]]:
-        """The number of chunks that have each term, by term and field."""
-        total: Counter[tuple[str, int]] = Counter()
-        for counts, _ in self._papers.values():
-            total.update(counts)
+    def chunks_with(self, field: int) -> Counter[str]:
+        """The number of chunks that have each term."""
+        total: Counter[str] = Counter()
+        for paper in self._papers.values():
+            if field in paper:
+                total.update(paper[field][0])
         return total
 
     def sums(self) -> dict[int, FieldSum]:
         """The chunks and terms of the papers, by field."""
+        found = {field: [paper[field][1] for paper in self._papers.values() if field in paper] for field in FIELDS}
         return {
-            field: FieldSum(
-                sum(sums[field].chunks for _, sums in self._papers.values() if field in sums),
-                sum(sums[field].terms for _, sums in self._papers.values() if field in sums),
-            )
-            for field in (TEXT, SECTION)
+            field: FieldSum(sum(each.chunks for each in sums), sum(each.terms for each in sums))
+            for field, sums in found.items()
         }
