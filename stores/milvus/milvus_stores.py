@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 from ...errors import CiteloomError
 from ...plurals import counted
 from ...vectors_url import VectorsUrl
+from ..metadata_store import MetadataStore
 from ..paper_change import Change
 from ..postgres.database import Database
+from ..postgres.database_tables import DatabaseTables
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import VectorStoreError
 from ..text_analysis import FULLTEXT_VERSION
@@ -40,6 +42,7 @@ class MilvusStores:
         pool = database.pool()
         self.catalog = MilvusCatalog(database, pool)
         self.vectors = PostgresVectors(database, pool)
+        self.metadata = MetadataStore(DatabaseTables(database, pool), "metadata_")
         self._connection = MilvusConnection(url)
         self._versions = VersionsInForce(self.catalog)
         self._known: MilvusRows | None = None
