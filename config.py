@@ -50,6 +50,7 @@ from .key_trust import (
 )
 from .metadata_settings import MetadataService, MetadataSettings, ZoteroSettings
 from .settings_sources import ORIGINS, DotEnvSource, TrackedSource, toml_source
+from .vectors_url import VectorsUrl, vectors_url
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 PdfReader = Literal["pdf-oxide", "opendataloader"]
@@ -85,6 +86,9 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
 
     home: Annotated[Path | DatabaseUrl | None, BeforeValidator(home_address)] = Field(
         None, description="Folder, or PostgreSQL database (postgresql://...), that holds library, journal and runs."
+    )
+    vectors: Annotated[VectorsUrl | None, BeforeValidator(vectors_url)] = Field(
+        None, description="Milvus (http://HOST:19530, or a .db file) that searches a library in PostgreSQL."
     )
 
     chat_model: str = Field(
@@ -355,7 +359,7 @@ def load_settings(
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         wrong = first["msg"].removeprefix("Value error, ")
-        secret = name.endswith(("_api_key", "_base_url")) or name == "home"
+        secret = name.endswith(("_api_key", "_base_url")) or name in ("home", "vectors")
         given_value = "a value that is not shown" if secret else repr(first.get("input"))
         raise ConfigurationError(
             f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}, got {given_value}.",

@@ -14,8 +14,7 @@ from ..errors import ConfigurationError
 from ..graph.session import Session, create_session
 from ..ingestion.ingest import ingest as ingest_papers
 from ..ingestion.pdf_subprocess import PdfReading
-from ..key_trust import is_own
-from ..stores.home import find_home
+from ..stores.home import configured_home
 from ..stores.local.read_only_copy import readable_home
 from ..tools.figure_records import listed_figures
 from ..tools.paper_search import year_range
@@ -82,8 +81,7 @@ def open_library(
     Raises `InputError` when home, store or settings cannot be used.
     """
     used = settings or load_settings()
-    by_user = home is not None or is_own(used.origin("home"))
-    found = find_home(home_of(home) if home is not None else used.home, by_user=by_user)
+    found = configured_home(used, None if home is None else home_of(home))
     readable = readable_home(found, lambda _: None, library=True, records=True)
     return create_session(used, readable, chat_model, embeddings)
 

@@ -34,6 +34,14 @@ def copy(
     papers_only: Annotated[
         bool, typer.Option("--papers-only", help="Leave runs, conversations, the journal and metadata where they are.")
     ] = False,
+    to_vectors: Annotated[
+        str | None,
+        typer.Option(
+            "--to-vectors",
+            help="The Milvus that searches the other home, if that is in PostgreSQL.",
+            show_default="CITELOOM_VECTORS, if this home is a folder",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -44,16 +52,20 @@ def copy(
     papers' own files stay where they are. An interrupted copy continues when
     the command is given again. A home that holds anything else is refused.
     """
-    from ..database_url import home_of
+    from ..database_url import DatabaseUrl, home_of
     from ..errors import InputError
     from ..ingestion.home_copy import copy_home
     from ..ingestion.library_copy import copy_library
     from ..stores.home import find_home
     from ..stores.library import Library
     from ..stores.local.read_only_copy import readable_home
+    from ..vectors_url import vectors_of
 
     settings, found = resolve(home)
-    other = find_home(home_of(to))
+    here_in_folder = not isinstance(found.address, DatabaseUrl)
+    vectors = vectors_of(to_vectors) or (settings.vectors if here_in_folder else None)
+    address = home_of(to)
+    other = find_home(address, vectors=vectors if to_vectors or isinstance(address, DatabaseUrl) else None)
     if other.address == found.address:
         raise InputError(f"{found.name}: is the home itself.", help="Give another one as --to.")
     found.require_library()

@@ -71,13 +71,12 @@ def remember_home(home: str | None) -> None:
 def resolve(home: str | None, **overrides: Any) -> tuple[Settings, Home]:
     """Settings and home of a command; names the home on stderr. Raises `ConfigurationError`."""
     from ..config import load_settings
-    from ..key_trust import is_own
-    from ..stores.home import find_home
+    from ..stores.home import configured_home
 
     given = home or (_before_command[0] if _before_command else None)
     _given[:] = [given] if given else []
     settings = load_settings(home=given, **overrides)
-    found = find_home(settings.home, by_user=is_own(settings.origin("home")))
+    found = configured_home(settings)
     named_home(found.name, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found

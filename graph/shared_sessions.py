@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from langgraph.runtime import Runtime
 
 from ..config import Settings
-from ..key_trust import is_own
-from ..stores.home import Home, find_home
+from ..stores.home import Home, configured_home
 from .context import settings_of
 from .session import LATEST_RUNS, Session, create_session
 
@@ -66,4 +65,4 @@ async def shared_session(runtime: Runtime[Any]) -> Session:
 
 def _settings_and_home(context: object) -> tuple[Settings, Home]:
     settings = settings_of(context)
-    return settings, find_home(settings.home, by_user=is_own(settings.origin("home")))
+    return settings, configured_home(settings)

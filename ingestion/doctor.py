@@ -220,6 +220,9 @@ def _mend(library: Library) -> list[Problem]:
     finished = library.finish_staged()
     if finished:
         done.append(Problem("fine", "unfinished", f"finished: {some(finished)}"))
+    restored = library.restore()
+    if restored:
+        done.append(Problem("fine", "restored", f"written again from what is stored: {some(restored)}"))
     found = differences(library)
     if found.orphans:
         library.store.delete_chunks(sorted(found.orphan_chunks))

@@ -6,10 +6,16 @@ import contextlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..database_url import DatabaseUrl, HomeAddress
-from ..errors import InputError
+from ..errors import ConfigurationError, InputError
+from ..key_trust import FLAG, is_own
+from ..vectors_url import VectorsUrl
 from .local.home_safety import UnsafeHomeError, require_own, require_plain_files
+
+if TYPE_CHECKING:
+    from ..config import Settings
 
 HOME_NAME = ".citeloom"
 _REMEDY = "Choose a writable folder with --home or CITELOOM_HOME."
@@ -174,11 +180,27 @@ def _make(folder: Path, made: list[Path]) -> None:
             made.append(each)
 
 
-def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True) -> Home:
+def configured_home(settings: Settings, explicit: HomeAddress | None = None) -> Home:
+    """The home that the settings name, or an `explicit` one, with their Milvus; raises like `find_home`.
+
+    A folder that is named on the command line or as an argument is used without Milvus.
+    """
+    origin = settings.origin("home") if explicit is None else FLAG
+    address = settings.home if explicit is None else explicit
+    if origin == FLAG and not isinstance(address, DatabaseUrl):
+        return find_home(address)
+    if settings.vectors is not None and not is_own(settings.origin("vectors")):
+        message = f"{settings.vectors}: a file in the folder names this as the place of vectors; it was not opened."
+        raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_VECTORS in the environment.")
+    return find_home(address, by_user=is_own(origin), vectors=settings.vectors)
+
+
+def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vectors: VectorsUrl | None = None) -> Home:
     """The given home, else the nearest `.citeloom` in this folder or its parents, else a new one here.
 
     A home that was not named, or was named by a file in the folder instead of `by_user`, must belong to the user.
-    Raises `UnsafeHomeError` for any other, for a home that contains links, and for a database that a file names.
+    `vectors` is the Milvus that searches a library in PostgreSQL. Raises `UnsafeHomeError` for any other home, for one
+    that contains links, and for a database that a file names; `ConfigurationError` for `vectors` of a folder.
     """
     if isinstance(explicit, DatabaseUrl):
         from .postgres.database_home import DatabaseHome
@@ -186,7 +208,12 @@ def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True) -> H
         if not by_user:
             message = f"{explicit}: a file in the folder names this database as the home; it was not opened."
             raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_HOME in the environment.")
-        return DatabaseHome.at(explicit)
+        return DatabaseHome.at(explicit, vectors)
+    if vectors is not None:
+        raise ConfigurationError(
+            f"CITELOOM_VECTORS ({vectors}) works with a library in PostgreSQL only.",
+            help="Name one as the home (postgresql://...), or unset CITELOOM_VECTORS.",
+        )
     root = explicit.expanduser().absolute() if explicit is not None else _nearest()
     if explicit is None or not by_user:
         require_own(root)

@@ -82,6 +82,10 @@ class Library:
         """What a check of the stores reports besides their contents (see `LibraryStores`)."""
         return self._stores.state()
 
+    def restore(self) -> list[str]:
+        """Write again what one store has lost and another still holds; the caller holds the writer lock."""
+        return self._stores.restore()
+
     def require_same_embedding(self) -> None:
         """Raise `InputError` if the library's vectors come from another model."""
         made_by = self.catalog.meta("embedding")
@@ -290,7 +294,8 @@ class Library:
             return TextScope(keys_within(records(), keys, years, venue) if limited else keys, categories, ids)
 
         if self._stores.one_state:
-            return self.fulltext.search(terms, k, scope(self.records))
+            within = scope(self.records)
+            return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
         return unchanged(self.records, lambda records: self._matching(records, terms, k, scope(lambda: records)))
 
     def _matching(

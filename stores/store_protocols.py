@@ -270,6 +270,13 @@ class LibraryStores(Protocol):
         """Apply staged changes to all stores and make them visible; idempotent."""
         ...
 
+    def restore(self) -> list[str]:
+        """Write again what one store has lost and another still holds; returns the keys of such papers.
+
+        The caller holds the writer lock.
+        """
+        ...
+
     def close(self) -> None:
         """Close the files or connections."""
         ...

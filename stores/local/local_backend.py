@@ -57,6 +57,10 @@ class LocalStores:
         apply_changes(changes, self.catalog, self.vectors, self.words)
         self.catalog.commit(changes)
 
+    def restore(self) -> list[str]:
+        """Nothing: no store holds what another one could be restored from."""
+        return []
+
     def close(self) -> None:
         """Close the files."""
         self.vectors.close()

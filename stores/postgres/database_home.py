@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...database_url import DatabaseUrl
 from ...errors import ConfigurationError, InputError
+from ...vectors_url import VectorsUrl
 from ..home import Home
 
 
@@ -19,14 +20,18 @@ class NotAFolderError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseHome(Home):
-    """The database at `url`; `root` holds what was converted from files, and the history of typed lines."""
+    """The database at `url`, searched in the Milvus at `vectors` if there is one.
+
+    `root` holds what was converted from files, and the history of typed lines.
+    """
 
     url: DatabaseUrl = field(kw_only=True)
+    vectors: VectorsUrl | None = field(default=None, kw_only=True)
 
     @classmethod
-    def at(cls, url: DatabaseUrl) -> DatabaseHome:
+    def at(cls, url: DatabaseUrl, vectors: VectorsUrl | None = None) -> DatabaseHome:
         """The home in the database, with its folder among the user's caches."""
-        return cls(_under("XDG_CACHE_HOME", "~/.cache") / "citeloom" / url.mark, url=url)
+        return cls(_under("XDG_CACHE_HOME", "~/.cache") / "citeloom" / url.mark, url=url, vectors=vectors)
 
     @property
     def name(self) -> DatabaseUrl:

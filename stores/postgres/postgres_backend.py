@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
+from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
 from ..edited_sentences import EditedSentences
 from ..home_protocols import Checkpoints
@@ -53,6 +54,10 @@ class PostgresStores:
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Do nothing: a staged change is committed as a whole."""
 
+    def restore(self) -> list[str]:
+        """Nothing: everything is in one database."""
+        return []
+
     def close(self) -> None:
         """Close the connections."""
         self.catalog.close()
@@ -64,11 +69,23 @@ class PostgresBackend:
     def __init__(self, home: DatabaseHome) -> None:
         self._home = home
         self._url = home.url
+        self._vectors = home.vectors
         prepare(home.url)
 
     def open_library(self) -> LibraryStores:
-        """Open connections."""
-        return PostgresStores(Database(self._url))
+        """Open connections; raises `ConfigurationError` if the library is searched in Milvus, but none is named."""
+        from ..milvus.milvus_stores import MilvusStores
+
+        database = Database(self._url)
+        if self._vectors is not None:
+            return MilvusStores(database, self._vectors)
+        stores = PostgresStores(database)
+        if stores.catalog.meta("milvus") is not None:
+            stores.close()
+            raise ConfigurationError(
+                f"{self._url}: this library is searched in Milvus.", help="Set CITELOOM_VECTORS to its address."
+            )
+        return stores
 
     def open_catalog(self) -> PostgresCatalog:
         """Open connections."""

@@ -152,15 +152,22 @@ class PostgresCatalog:
 
     def stage(self, changes: Iterable[Change]) -> None:
         """Write changes to catalog, texts, vectors and words in one transaction."""
-        changes = list(changes)
+        self._write(list(changes))
+
+    def _write(self, changes: Sequence[Change]) -> None:
         with self._connection() as connection, connection.transaction():
             revise(connection)
+            changes = self._begin(connection, changes)
             keys = [change.key for change in changes]
             images = images_of(connection, keys)
             connection.execute("DELETE FROM papers WHERE key = ANY(%s)", (keys,))
             if put := [(change, change.record) for change in changes if change.record is not None]:
                 self._put(connection, put)
             drop_images(connection, images)
+
+    def _begin(self, connection: Any, changes: Sequence[Change]) -> Sequence[Change]:
+        """Which of the changes to write, in a transaction that has begun."""
+        return changes
 
     def _put(self, connection: Any, put: Sequence[tuple[Change, PaperRecord]]) -> None:
         cursor = connection.cursor()
@@ -169,10 +176,22 @@ class PostgresCatalog:
         copy_rows(cursor, (row for change, _ in put for row in chunk_rows_of(change)))
         if passages := [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)]:
             cursor.executemany("INSERT INTO passages VALUES (%s, %s, %s)", passages)
-        write_postings(cursor, {change.key: change.chunks for change, _ in put})
-        write_figures(cursor, [change for change, _ in put])
-        for dimension in {len(change.summary_vector) for change, _ in put}:
-            _index(connection, dimension, self._database)
+        written = [change for change, _ in put]
+        self._write_words(cursor, written)
+        write_figures(cursor, written)
+        for dimension in {len(change.summary_vector) for change in written}:
+            require_dimension(connection, dimension, self._database)
+            self._index(connection, dimension)
+
+    def _write_words(self, cursor: Any, changes: Sequence[Change]) -> None:
+        write_postings(cursor, {change.key: change.chunks for change in changes})
+
+    def _index(self, connection: Any, dimension: int) -> None:
+        """Index the vectors once there are more than are searched exactly."""
+        (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
+        if total > EXACT_LIMIT and dimension <= INDEXABLE:
+            expression = f"(embedding::vector({dimension})) vector_cosine_ops"
+            connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 
 
 def revise(connection: Any) -> None:
@@ -180,17 +199,13 @@ def revise(connection: Any) -> None:
     connection.execute("UPDATE revision SET number = number + 1")
 
 
-def _index(connection: Any, dimension: int, database: Database) -> None:
-    """Index the vectors once there are more than are searched exactly; vectors of another dimension are refused."""
+def require_dimension(connection: Any, dimension: int, database: Database) -> None:
+    """Raise `InputError` for vectors of another dimension than the library's."""
     known = connection.execute("SELECT value FROM facts WHERE name = 'dimension'").fetchone()
     if known is None:
         connection.execute("INSERT INTO facts VALUES ('dimension', %s)", (str(dimension),))
     elif int(known[0]) != dimension:
         raise InputError(f"{database.url}: holds vectors of {known[0]} numbers, but these have {dimension}.")
-    (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
-    if total > EXACT_LIMIT and dimension <= INDEXABLE:
-        expression = f"(embedding::vector({dimension})) vector_cosine_ops"
-        connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 
 
 def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:

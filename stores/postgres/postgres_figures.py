@@ -6,11 +6,15 @@ import json
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from ...documents.figures import PaperFigure, figures_of, redescribed
 from ..paper_change import Change
 from .database import Database
+
+_STAGED_IMAGE: Final = """
+item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
+WHERE item->>'image_hash' IS NOT NULL"""
 
 
 class PostgresFigures:
@@ -82,10 +86,21 @@ def images_of(connection: Any, keys: Sequence[str]) -> list[str]:
     return sorted({name for (name,) in rows.fetchall()})
 
 
-def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
-    """Write figures and images of papers that were just inserted."""
+def staged_images(connection: Any, keys: Sequence[str]) -> list[str]:
+    """The images to which the staged changes of these papers refer."""
+    rows = connection.execute(f"SELECT DISTINCT {_STAGED_IMAGE} AND s.key = ANY(%s)", (list(keys),))
+    return [name for (name,) in rows.fetchall()]
+
+
+def write_images(cursor: Any, changes: Sequence[Change]) -> None:
+    """Write the images of papers that are about to be staged or inserted."""
     images = {name: content for change in changes for name, content in change.images.items()}
     cursor.executemany("INSERT INTO images VALUES (%s, %s) ON CONFLICT DO NOTHING", list(images.items()))
+
+
+def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
+    """Write figures and images of papers that were just inserted."""
+    write_images(cursor, changes)
     cursor.executemany(
         "INSERT INTO figures (key, idx, kind, record, image) VALUES (%s, %s, %s, %s, %s)",
         [
@@ -97,8 +112,9 @@ def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
 
 
 def drop_images(connection: Any, names: Sequence[str]) -> None:
-    """Delete those of the images that no figure has any longer."""
+    """Delete those of the images that no figure has any longer, and none of a staged change will have."""
     connection.execute(
-        "DELETE FROM images WHERE hash = ANY(%s) AND NOT EXISTS (SELECT 1 FROM figures WHERE image = images.hash)",
+        "DELETE FROM images WHERE hash = ANY(%s) AND NOT EXISTS (SELECT 1 FROM figures WHERE image = images.hash)"
+        f" AND hash NOT IN (SELECT {_STAGED_IMAGE})",
         (list(names),),
     )

@@ -110,6 +110,7 @@ ELSEWHERE = {
     "roles/chat/needs_planner.py": "reads the line that counts the library",
     "program.py": "reads help texts of its own",
     "database_url.py": "reads the address of a database that the user set",
+    "vectors_url.py": "reads the address of Milvus that the user set",
     "stores/postgres/migrations.py": "reads names of its own SQL files",
     "citations/export/report_model.py": "replaces single line breaks of passages",
     "documents/pandoc.py": "reads names of variables of the environment",

@@ -1,4 +1,4 @@
-"""Each test of the conformance suite runs on every backend: a folder, and a schema of a PostgreSQL server."""
+"""Each test of the conformance suite runs on every backend: a folder, a schema of PostgreSQL, and one with Milvus."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.home_protocols import Backend
 from citeloom.stores.library import Library
+from citeloom.vectors_url import vectors_url
+from tests.support.milvus_lite import require_milvus_lite
 from tests.support.postgres_server import new_schema, running_server
 from tests.support.word_embedding import WordEmbedding
 
@@ -23,15 +25,19 @@ def postgres() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["folder", "postgres"])
+@pytest.fixture(params=["folder", "postgres", "milvus"])
 def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     """An empty home on each backend."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     if request.param == "folder":
         yield Home(tmp_path / "home").prepare()
         return
+    vectors = None
+    if request.param == "milvus":
+        require_milvus_lite()
+        vectors = vectors_url(str(tmp_path / "vectors.db"))
     with new_schema(request.getfixturevalue("postgres")) as url:
-        yield find_home(home_of(url)).prepare()
+        yield find_home(home_of(url), vectors=vectors).prepare()
 
 
 @pytest.fixture

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.library_copy import change_of
 from citeloom.stores.backends import backend_of
+from citeloom.stores.described_figures import written_vector
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.stores.paper_change import Change, removal
@@ -77,6 +79,17 @@ def test_a_description_is_stored_beside_the_caption(library: Library) -> None:
     library.catalog.figures.describe("a", [described])
     assert library.figures("a") == (described, TABLE)
     assert library.catalog.figures.described() == {"a": (described,)}
+
+
+def test_words_of_a_description_find_the_chunk_of_the_caption(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, images=(PNG,)))
+    assert library.matching(library.fulltext.analyze("zebra"), 5) == []
+    described = replace(
+        FIGURE, description="A zebra.", described_by="see-1", vector=written_vector(np.ones(4)), described_chunk=0
+    )
+    library.catalog.figures.describe("a", [described])
+    assert [name for name, _ in library.matching(library.fulltext.analyze("zebra"), 5)] == ["a:00000"]
+    assert library.matching(library.fulltext.analyze("zebra"), 5, keys=["b"]) == []
 
 
 def test_a_description_of_a_figure_that_has_changed_since_is_not_stored(library: Library) -> None:

@@ -1,0 +1,196 @@
+"""The catalog of a library that is searched in Milvus: a change is staged, and committed once Milvus has it.
+
+Each change gives its paper a version, a number that is used once. Readers use the rows of Milvus that belong to the
+version listed in `searched`, so they see a change at once when it is committed here, and never a part of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ..paper_change import Change, as_row, from_row
+from ..postgres.bm25 import analyze
+from ..postgres.postgres_catalog import PostgresCatalog, require_dimension
+from ..postgres.postgres_figures import drop_images, staged_images, write_images
+from .word_weights import FIELDS, SECTION, TEXT, FieldSum, WordCounts
+
+_USED: Final = "milvus"  # the fact with the library's name in Milvus
+_MEANS: Final = "word means"
+
+
+class MilvusCatalog(PostgresCatalog):
+    """Papers, sections, texts and vectors, with staged changes and what BM25 needs of the library as a whole."""
+
+    def name_in_milvus(self) -> str | None:
+        """The library's name in Milvus; None before its rows were first written."""
+        return self.meta(_USED)
+
+    def use_milvus(self, name: str) -> None:
+        """Record that the library is searched in Milvus, and drop what served searches in PostgreSQL."""
+        with self._connection() as connection, connection.transaction():
+            connection.execute("TRUNCATE postings, word_totals")
+            connection.execute("DROP INDEX IF EXISTS chunks_by_vector")
+            connection.execute("INSERT INTO facts VALUES (%s, %s) ON CONFLICT DO NOTHING", (_USED, name))
+
+    def unfinished(self) -> list[str]:
+        """Keys of the papers whose change is staged but not committed."""
+        return [row[0] for row in self.rows("SELECT key FROM staged ORDER BY key")]
+
+    def staged(self, key: str) -> Change:
+        """A staged change as it was written; raises KeyError if there is none."""
+        for text, vectors in self.rows("SELECT change, vectors FROM staged WHERE key = %s", (key,)):
+            return from_row(key, text, bytes(vectors))
+        raise KeyError(key)
+
+    def stage(self, changes: Iterable[Change]) -> None:
+        """Persist changes in full: from here on they will be applied, even after a crash."""
+        changes = list(changes)
+        rows = [as_row(change) for change in changes]
+        keys = [row[0] for row in rows]
+        with self._connection() as connection, connection.transaction():
+            for dimension in {len(change.summary_vector) for change in changes if change.record is not None}:
+                require_dimension(connection, dimension, self._database)
+            connection.execute("INSERT INTO outdated SELECT version FROM staged WHERE key = ANY(%s)", (keys,))
+            images = staged_images(connection, keys)
+            connection.execute("DELETE FROM staged WHERE key = ANY(%s)", (keys,))
+            write_images(connection.cursor(), changes)
+            connection.cursor().executemany("INSERT INTO staged VALUES (%s, nextval('paper_versions'), %s, %s)", rows)
+            drop_images(connection, images)
+
+    def staged_versions(self, keys: Collection[str]) -> dict[str, int]:
+        """The versions of those papers that have a staged change."""
+        return dict(self.rows("SELECT key, version FROM staged WHERE key = ANY(%s)", (sorted(keys),)))
+
+    def commit(self, changes: Sequence[Change], versions: Mapping[str, int], words: WordCounts) -> None:
+        """Make staged changes visible; their rows are in Milvus under these versions, and have these words."""
+        _Commit(self._database, self._pool, versions, words).write(changes)
+
+    def outdated(self) -> list[int]:
+        """The versions whose rows are to be deleted in Milvus."""
+        return [int(row[0]) for row in self.rows("SELECT version FROM outdated ORDER BY version")]
+
+    def forget_outdated(self, versions: Sequence[int]) -> None:
+        """Record that their rows were deleted."""
+        with self._connection() as connection:
+            connection.execute("DELETE FROM outdated WHERE version = ANY(%s)", (list(versions),))
+
+    def searched(self) -> dict[str, int]:
+        """The version of each paper that readers use."""
+        return dict(self.rows("SELECT key, version FROM searched"))
+
+    def number(self, keys: Iterable[str]) -> None:
+        """Give a version to those papers that have none."""
+        with self._connection() as connection, connection.transaction():
+            connection.execute(
+                "INSERT INTO searched SELECT key, nextval('paper_versions') FROM unnest(%s::text[]) AS new (key)"
+                " ON CONFLICT DO NOTHING",
+                (list(keys),),
+            )
+            connection.execute("UPDATE revision SET number = number + 1")
+
+    def counts(self, terms: Collection[str]) -> dict[tuple[str, int], int]:
+        """The number of chunks that have each term, by term and field; those that occur nowhere are left out."""
+        query = "SELECT term, field, chunks FROM word_counts WHERE term = ANY(%s) AND chunks > 0"
+        return {(term, field): int(count) for term, field, count in self.rows(query, (sorted(terms),))}
+
+    def sums(self) -> dict[int, FieldSum]:
+        """The chunks and terms of the library, by field."""
+        rows = self.rows("SELECT field, chunks, terms FROM word_sums")
+        return {TEXT: FieldSum(), SECTION: FieldSum()} | {row[0]: FieldSum(int(row[1]), int(row[2])) for row in rows}
+
+    def add_words(self, words: WordCounts) -> None:
+        """Count the words of papers that were not counted yet."""
+        with self._connection() as connection, connection.transaction():
+            _add(connection, words, 1)
+
+    def clear_words(self) -> None:
+        """Count no words; the usual lengths of texts become the current ones."""
+        sums = self.sums()
+        if not sums[TEXT].chunks:
+            counted = "coalesce(sum(cardinality(hashes)), 0), coalesce(sum({}), 0)"
+            chunks, text = self.rows(f"SELECT {counted.format('text_terms')} FROM word_totals")[0]
+            _, section = self.rows(f"SELECT {counted.format('section_terms')} FROM word_totals")[0]
+            sums = {TEXT: FieldSum(int(chunks), int(text)), SECTION: FieldSum(int(chunks), int(section))}
+        with self._connection() as connection, connection.transaction():
+            connection.execute("TRUNCATE word_counts, word_sums")
+            connection.execute("DELETE FROM facts WHERE name = %s", (_MEANS,))
+        if sums[TEXT].chunks:
+            self.set_meta(_MEANS, _means(sums))
+
+    def means(self, first: Mapping[int, FieldSum]) -> dict[int, float]:
+        """The lengths of texts and titles that weights assume; those of the `first` papers if none were stored."""
+        known = self.meta(_MEANS)
+        if known is None:
+            known = _means(first)
+            self.set_meta(_MEANS, known)
+        text, section = json.loads(known)
+        return {TEXT: text, SECTION: section}
+
+
+class _Commit(PostgresCatalog):
+    """One transaction that replaces papers, their versions and the counts of their words."""
+
+    def __init__(self, database: Any, pool: Any, versions: Mapping[str, int], words: WordCounts) -> None:
+        super().__init__(database, pool)
+        self._versions = versions
+        self._words = words
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Write those changes that are still staged."""
+        self._write(changes)
+
+    def _begin(self, connection: Any, changes: Sequence[Change]) -> Sequence[Change]:
+        keys = [change.key for change in changes]
+        query = "DELETE FROM staged WHERE key = ANY(%s) AND version = ANY(%s) RETURNING key"
+        found = connection.execute(query, (keys, list(self._versions.values()))).fetchall()
+        still = {row[0] for row in found}
+        if still != set(keys):  # another process has committed them while this one was cut off
+            changes = [change for change in changes if change.key in still]
+        _add(connection, _stored_words(connection, sorted(still)), -1)
+        connection.execute("INSERT INTO outdated SELECT version FROM searched WHERE key = ANY(%s)", (sorted(still),))
+        connection.execute("DELETE FROM searched WHERE key = ANY(%s)", (sorted(still),))
+        return changes
+
+    def _write_words(self, cursor: Any, changes: Sequence[Change]) -> None:
+        cursor.executemany(
+            "INSERT INTO searched VALUES (%s, %s)", [(change.key, self._versions[change.key]) for change in changes]
+        )
+        _add(cursor, self._words.of(change.key for change in changes), 1)
+
+    def _index(self, connection: Any, dimension: int) -> None:
+        """Do nothing: Milvus searches."""
+
+
+def _means(sums: Mapping[int, FieldSum]) -> str:
+    return json.dumps([sums[TEXT].mean, sums[SECTION].mean])
+
+
+def _stored_words(connection: Any, keys: Sequence[str]) -> WordCounts:
+    """The words of papers as they are stored."""
+    words = WordCounts()
+    rows = connection.execute("SELECT key, text, parent, section FROM chunks WHERE key = ANY(%s)", (keys,)).fetchall()
+    for key, text, parent, section in rows:
+        words.add(key, {TEXT: Counter(analyze(text)), SECTION: Counter(analyze(f"{parent} {section}"))})
+    return words
+
+
+def _add(connection: Any, words: WordCounts, sign: int) -> None:
+    counts = [(term, field, count) for field in FIELDS for term, count in sorted(words.chunks_with(field).items())]
+    connection.execute(
+        "INSERT INTO word_counts SELECT * FROM unnest(%s::text[], %s::int2[], %s::bigint[])"
+        " ON CONFLICT (term, field) DO UPDATE SET chunks = word_counts.chunks + excluded.chunks",
+        (
+            [term for term, _, _ in counts],
+            [field for _, field, _ in counts],
+            [sign * count for _, _, count in counts],
+        ),
+    )
+    for field, total in words.sums().items():
+        connection.execute(
+            "INSERT INTO word_sums VALUES (%s, %s, %s) ON CONFLICT (field) DO UPDATE"
+            " SET chunks = word_sums.chunks + excluded.chunks, terms = word_sums.terms + excluded.terms",
+            (field, sign * total.chunks, sign * total.terms),
+        )

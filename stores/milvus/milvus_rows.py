@@ -1,0 +1,250 @@
+"""The two collections of a library in Milvus: chunks with vector and words, and what papers are found by.
+
+A row belongs to a version of a paper, so that the rows of a change can be written before it is committed. Its id is the
+version and the place within the paper: writing a change again replaces its rows. Texts are not stored in Milvus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...models.embeddings.protocol import Vector
+from ..search_records import VectorStoreError
+from .milvus_connection import READ_SECONDS, WRITE_SECONDS, MilvusConnection, MilvusError, detail
+from .row_records import PASSAGE, SUMMARY, VECTOR, WORDS, Found, IndexedChunk, IndexedText, split_row_id
+from .word_weights import Sparse
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+MOST_RESULTS: Final = 16_384  # of one search, by Milvus's default quota
+_ROWS_AT_ONCE: Final = 1000
+_VERSIONS_AT_ONCE: Final = 1000
+CHUNKS, PAPERS = "chunks", "papers"
+LOADED: Final = "Loaded"
+# Recall and size of the graph as Milvus proposes them; an administrator may build another index instead.
+_HNSW: Final = {"M": 16, "efConstruction": 200}
+
+
+class MilvusRows:
+    """The collections of one library, whose name tells libraries in one Milvus apart."""
+
+    def __init__(self, connection: MilvusConnection, name: str) -> None:
+        self._connection = connection
+        self._index_types: dict[str, str] = {}
+        self.name = name
+
+    def _collection(self, kind: str) -> str:
+        return f"citeloom_{self.name}_{kind}"
+
+    def missing(self) -> list[str]:
+        """The names of collections that do not exist."""
+        client = self._connection.client()
+        with self._connection.named_errors():
+            there = set(client.list_collections(timeout=self._connection.read_seconds))
+        return [name for name in map(self._collection, (CHUNKS, PAPERS)) if name not in there]
+
+    def drop(self) -> None:
+        """Delete the collections."""
+        client = self._connection.client()
+        with self._connection.named_errors():
+            for kind in (CHUNKS, PAPERS):
+                client.drop_collection(self._collection(kind), timeout=WRITE_SECONDS)
+
+    def create(self, dimension: int) -> None:
+        """Create the collections that are missing, and load them."""
+        client = self._connection.client()
+        missing = self.missing()
+        with self._connection.named_errors():
+            for kind in (CHUNKS, PAPERS):
+                if self._collection(kind) in missing:
+                    _create(client, self._collection(kind), kind, dimension)
+
+    def put_chunks(self, rows: Sequence[IndexedChunk]) -> None:
+        """Write rows, replacing those with the same ids."""
+        self._put(CHUNKS, rows)
+
+    def put_papers(self, rows: Sequence[IndexedText]) -> None:
+        """Write rows, replacing those with the same ids."""
+        self._put(PAPERS, rows)
+
+    def _put(self, kind: str, rows: Sequence[IndexedChunk] | Sequence[IndexedText]) -> None:
+        client = self._connection.client()
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            with self._connection.named_errors():
+                data = [row.as_row() for row in rows[start : start + _ROWS_AT_ONCE]]
+                client.upsert(self._collection(kind), data, timeout=WRITE_SECONDS)
+
+    def delete(self, versions: Sequence[int]) -> None:
+        """Delete all rows of these versions."""
+        client = self._connection.client()
+        for batch in _batches(versions):
+            with self._connection.named_errors():
+                for kind in (CHUNKS, PAPERS):
+                    client.delete(self._collection(kind), filter=one_of("paper", batch), timeout=WRITE_SECONDS)
+
+    def nearest(self, vector: Vector, limit: int, scope: str) -> list[Found]:
+        """Chunks near a vector, within a filter expression."""
+        return self._search(CHUNKS, VECTOR, vector, limit, scope)
+
+    def matching(self, words: Sparse, limit: int, scope: str) -> list[Found]:
+        """Chunks with words of a query, within a filter expression."""
+        return self._search(CHUNKS, WORDS, words, limit, scope)
+
+    def near_papers(self, vector: Vector, limit: int, *, passages: bool) -> list[Found]:
+        """Summaries, or passages of notes, near a vector."""
+        kind = PASSAGE if passages else SUMMARY
+        return self._search(PAPERS, VECTOR, vector, limit, f"kind == {kind}")
+
+    def _breadth(self, kind: str, limit: int) -> dict[str, int]:
+        """How far the index of vectors is searched; an administrator may have built one of another type."""
+        if kind not in self._index_types:
+            client = self._connection.client()
+            with self._connection.named_errors():
+                found = client.describe_index(self._collection(kind), VECTOR, timeout=self._connection.read_seconds)
+            self._index_types[kind] = detail(found or {}, "index_type")
+        return breadth(self._index_types[kind], limit)
+
+    def _search(self, kind: str, field: str, query: Any, limit: int, scope: str) -> list[Found]:
+        client = self._connection.client()
+
+        def search() -> list[Any]:
+            params = self._breadth(kind, limit) if field == VECTOR else {}
+            with self._connection.named_errors():
+                found = client.search(
+                    self._collection(kind),
+                    [query],
+                    anns_field=field,
+                    limit=limit,
+                    filter=scope,
+                    output_fields=["id"],
+                    search_params={"params": params},
+                    consistency_level="Strong",
+                    timeout=self._connection.read_seconds,
+                )
+            return list(found[0])
+
+        try:
+            hits = search()
+        except MilvusError:
+            if not self._load():
+                raise
+            hits = search()
+        return [Found(*split_row_id(int(hit["id"])), float(hit["distance"])) for hit in hits]
+
+    def _load(self) -> bool:
+        """Load collections that were released, as a file of Milvus Lite is when it is opened; whether any was."""
+        self.require()
+        client = self._connection.client()
+        with self._connection.named_errors():
+            released = [name for name in map(self._collection, (CHUNKS, PAPERS)) if _load_state(client, name) != LOADED]
+            for name in released:
+                client.load_collection(name, timeout=WRITE_SECONDS)
+        return bool(released)
+
+    def require(self) -> None:
+        """Raise `VectorStoreError` if collections are missing."""
+        if missing := self.missing():
+            raise VectorStoreError(
+                f"{self._connection.url}: Milvus does not hold this library ({missing[0]} is missing).",
+                help="Run '{citeloom} doctor --repair': it is rebuilt from the database without embedding anything.",
+            )
+
+    def stored(self, kind: str, versions: Sequence[int] | None = None) -> Iterator[tuple[int, int, int]]:
+        """Version, place and fingerprint (0 for papers) of the rows of these versions, or of all.
+
+        Raises `VectorStoreError` if there are no collections.
+        """
+        self._load()
+        for scope in [""] if versions is None else (one_of("paper", batch) for batch in _batches(versions)):
+            yield from self._stored(kind, scope)
+
+    def _stored(self, kind: str, scope: str) -> Iterator[tuple[int, int, int]]:
+        client = self._connection.client()
+        fields = ["id", "hash"] if kind == CHUNKS else ["id"]
+        with self._connection.named_errors():
+            pages = client.query_iterator(
+                self._collection(kind),
+                batch_size=_ROWS_AT_ONCE,
+                filter=scope,
+                output_fields=fields,
+                consistency_level="Strong",
+                timeout=self._connection.read_seconds,
+            )
+            try:
+                while page := pages.next():
+                    for row in page:
+                        yield *split_row_id(int(row["id"])), int(row.get("hash", 0))
+            finally:
+                pages.close()
+
+    def state(self) -> tuple[str, list[str]]:
+        """The version of Milvus with the kind of index of the vectors, and what is wrong with the collections."""
+        client = self._connection.client()
+        self._load()
+        wrong = []
+        with self._connection.named_errors():
+            version = client.get_server_version(timeout=self._connection.read_seconds)
+            for kind, fields in ((CHUNKS, (VECTOR, WORDS)), (PAPERS, (VECTOR,))):
+                wrong += _faults(client, self._collection(kind), fields)
+            index = client.describe_index(self._collection(CHUNKS), VECTOR, timeout=self._connection.read_seconds) or {}
+        return f"{version}, index {index.get('index_type', 'missing')}", wrong
+
+
+def _faults(client: MilvusClient, collection: str, fields: Iterable[str]) -> list[str]:
+    state = _load_state(client, collection)
+    wrong = [] if state == LOADED else [f"{collection} is not loaded ({state})"]
+    indexes = set(client.list_indexes(collection, timeout=READ_SECONDS))
+    for field in fields:
+        if field not in indexes:
+            wrong.append(f"{collection} has no index of {field}")
+            continue
+        state = detail(client.describe_index(collection, field, timeout=READ_SECONDS), "state")
+        if state == "Failed":
+            wrong.append(f"the index of {field} in {collection} has failed")
+    return wrong
+
+
+def _load_state(client: MilvusClient, collection: str) -> str:
+    return detail(client.get_load_state(collection, timeout=READ_SECONDS), "state")
+
+
+def _create(client: MilvusClient, collection: str, kind: str, dimension: int) -> None:
+    from pymilvus import DataType
+
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+    schema.add_field("id", DataType.INT64, is_primary=True)
+    schema.add_field("paper", DataType.INT64)
+    schema.add_field("category" if kind == CHUNKS else "kind", DataType.INT8)
+    schema.add_field(VECTOR, DataType.FLOAT_VECTOR, dim=dimension)
+    indexes = client.prepare_index_params()
+    indexes.add_index(VECTOR, index_name=VECTOR, index_type="HNSW", metric_type="COSINE", params=_HNSW)
+    indexes.add_index("paper", index_name="paper", index_type="INVERTED")
+    if kind == CHUNKS:
+        schema.add_field("hash", DataType.INT64)
+        schema.add_field(WORDS, DataType.SPARSE_FLOAT_VECTOR)
+        indexes.add_index(WORDS, index_name=WORDS, index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+    client.create_collection(collection, schema=schema, consistency_level="Strong", timeout=WRITE_SECONDS)
+    client.create_index(collection, indexes, timeout=WRITE_SECONDS, sync=False)  # of no rows yet
+    client.load_collection(collection, timeout=WRITE_SECONDS)
+
+
+def breadth(index_type: str, limit: int) -> dict[str, int]:
+    """The parameter of a search that decides its recall, by the type of index."""
+    wide = min(32_768, max(128, 2 * limit))
+    if index_type.startswith("HNSW"):
+        return {"ef": wide}
+    if index_type == "DISKANN":
+        return {"search_list": wide}
+    return {"nprobe": 64} if index_type.startswith("IVF") else {}
+
+
+def one_of(field: str, values: Iterable[int]) -> str:
+    """The filter expression for a field with one of these values."""
+    return f"{field} in {list(values)}"
+
+
+def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
+    for start in range(0, len(versions), _VERSIONS_AT_ONCE):
+        yield list(versions[start : start + _VERSIONS_AT_ONCE])

@@ -1,0 +1,125 @@
+"""A library whose catalog, texts and vectors are in PostgreSQL, and which is searched in Milvus.
+
+A change is staged in PostgreSQL, written to Milvus, and committed in PostgreSQL. Whatever is interrupted, the next
+writer repeats it, and no reader sees it before the commit. All that Milvus holds can be written again from PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ...errors import CiteloomError
+from ...plurals import counted
+from ...vectors_url import VectorsUrl
+from ..metadata_store import MetadataStore
+from ..paper_change import Change
+from ..postgres.database import Database
+from ..postgres.database_state import database_state
+from ..postgres.database_tables import DatabaseTables
+from ..postgres.postgres_vectors import PostgresVectors
+from ..search_records import VectorStoreError
+from ..text_analysis import FULLTEXT_VERSION
+from .lost_rows import compare
+from .milvus_catalog import MilvusCatalog
+from .milvus_connection import MilvusConnection
+from .milvus_rows import MilvusRows
+from .milvus_search import MilvusNearest, VersionsInForce
+from .milvus_words import MilvusWords
+from .paper_rows import changed_papers, stored_papers, write_papers
+from .word_weights import TEXT
+
+if TYPE_CHECKING:
+    from ..library import Library
+
+_DRIFT: Final = 1.25  # of the length of texts, from which on weights are calculated again
+_LEAST_WEIGHED: Final = 1000  # chunks; the mean of fewer says little
+
+
+class MilvusStores:
+    """Catalog, texts and vectors in PostgreSQL; their search in Milvus, connected on first use."""
+
+    one_state = False  # of two engines
+
+    def __init__(self, database: Database, url: VectorsUrl) -> None:
+        pool = database.pool()
+        self.catalog = MilvusCatalog(database, pool)
+        self.vectors = PostgresVectors(database, pool)
+        self.metadata = MetadataStore(DatabaseTables(database, pool), "metadata_")
+        self._connection = MilvusConnection(url)
+        self._versions = VersionsInForce(self.catalog)
+        self._known: MilvusRows | None = None
+        self.words = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
+
+    def _rows(self) -> MilvusRows:
+        if self._known is None:
+            name = self.catalog.name_in_milvus()
+            if name is None:
+                raise VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
+            self._known = MilvusRows(self._connection, name)
+        return self._known
+
+    def search_of(self, library: Library) -> MilvusNearest:
+        """Through the index of Milvus, with its filters."""
+        return MilvusNearest(library, self._rows, self._versions, self.vectors)
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Write staged changes to Milvus, commit them, and delete the rows that they replace; idempotent."""
+        versions = self.catalog.staged_versions([change.key for change in changes])
+        words = write_papers(changed_papers(changes, versions), self._rows(), self.catalog.means)
+        self.catalog.commit(changes, versions, words)
+        self._drop_outdated()
+
+    def _drop_outdated(self) -> None:
+        versions = self.catalog.outdated()
+        if versions:
+            self._rows().delete(versions)
+            self.catalog.forget_outdated(versions)
+
+    def state(self) -> list[tuple[bool, str, str]]:
+        """Versions of both engines, state of indexes, and whether Milvus holds the rows of all papers."""
+        database = [finding for finding in database_state(self.catalog.rows) if finding[1] == "database"]
+        if self.catalog.name_in_milvus() is None and not self.catalog.records():
+            return [*database, (True, "Milvus", f"nothing written yet, at {self._connection.url}")]
+        try:
+            about, wrong = self._rows().state()
+            lost = compare(self.catalog, self._rows())
+        except CiteloomError as error:
+            return [*database, (False, "Milvus", f"{error.message.rstrip('.')}; {error.help}".rstrip("; "))]
+        found = [(True, "Milvus", f"{about}, at {self._connection.url}")]
+        found += [(False, "Milvus", message) for message in [*wrong, *self._drifted(), *lost.messages()]]
+        if len(found) == 1:
+            found.append((True, "rows", f"Milvus has {counted(lost.rows, 'row')}, those of the database"))
+        return [*database, *found]
+
+    def _drifted(self) -> list[str]:
+        sums = self.catalog.sums()
+        if sums[TEXT].chunks < _LEAST_WEIGHED:
+            return []
+        weighed, now = self.catalog.means(sums)[TEXT], sums[TEXT].mean
+        if max(weighed / now, now / weighed) < _DRIFT:
+            return []
+        return [f"words are weighed for texts of {weighed:.0f} terms, but they have {now:.0f}; run 'doctor --repair'"]
+
+    def restore(self) -> list[str]:
+        """Write again what Milvus has lost, and delete what belongs to no paper; returns the keys of such papers."""
+        rows = self._rows()
+        records = self.catalog.records()
+        if rows.missing() or self._drifted():
+            self.catalog.set_meta("fulltext", "building")  # if killed from here on, the next open rebuilds it
+            self.words.create()
+            self.words.put_papers(list(records))
+            self.catalog.set_meta("fulltext", FULLTEXT_VERSION)
+            return list(records)
+        self._drop_outdated()
+        lost = compare(self.catalog, rows)
+        rows.delete(sorted(lost.strange | {self._versions.now().by_key[key] for key in lost.differing}))
+        self.catalog.number(lost.unnumbered)
+        keys = sorted(lost.differing | lost.unnumbered)
+        write_papers(stored_papers(keys, records, self._versions.now().by_key, self.vectors), rows, self.catalog.means)
+        return keys
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connection.close()
+        self.catalog.close()

@@ -1,0 +1,48 @@
+"""An ingest into PostgreSQL with Milvus, in a process that kills itself at a step between the two engines.
+
+    python interrupted_milvus_ingest.py HOME VECTORS PAPERS STEP
+
+STEP is the name of a function in `STEPS`; the process dies before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from citeloom.database_url import home_of
+from citeloom.ingestion.ingest import ingest
+from citeloom.stores.home import find_home
+from citeloom.stores.library import Library
+from citeloom.stores.milvus.milvus_catalog import MilvusCatalog
+from citeloom.stores.milvus.milvus_rows import MilvusRows
+from citeloom.vectors_url import vectors_of
+from tests.support.word_embedding import WordEmbedding
+
+STEPS: dict[str, Any] = {
+    "put_chunks": MilvusRows,
+    "put_papers": MilvusRows,
+    "commit": MilvusCatalog,
+    "delete": MilvusRows,
+    "forget_outdated": MilvusCatalog,
+}
+
+
+def main(home: str, vectors: str, papers: str, step: str) -> None:
+    library = Library.open(find_home(home_of(home), vectors=vectors_of(vectors)), WordEmbedding())
+
+    def die(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(STEPS[step], step, die)
+    asyncio.run(ingest(library, [Path(papers)], prune=True))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
