@@ -83,12 +83,12 @@ async def take_turn(
         graph = _graph(saver, session)
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)
-        await _keep_what_is_over(thread_id, state.values, bool(state.next), session, register)
+        await _keep_what_is_over(thread_id, state.values, bool(state.tasks), session, register)
         if (finished := await asyncio.to_thread(_finished, thread_id, asked, request.number, register)) is not None:
             return finished
-        going_on = _pending(state.values, bool(state.next)) == PausedTurn(asked, request.kind)
+        going_on = _pending(state.values, bool(state.tasks)) == PausedTurn(asked, request.kind)
         if going_on:
-            on_notice(f"Resuming this question at step {', '.join(map(repr, state.next))}.")
+            on_notice(f"Resuming this question at step {', '.join(repr(task.name) for task in state.tasks)}.")
         before = await session.usage(thread_id)
         with session.run(thread_id):
             given: Any = None if going_on else {"asked": asked, "turn_kind": request.kind}
@@ -105,7 +105,7 @@ async def paused_turn(thread_id: str, home: Home) -> PausedTurn | None:
     """The turn of a conversation that was started and is not finished."""
     async with backend_of(home).open_checkpoints() as saver:
         state = await _graph(saver).aget_state({"configurable": {"thread_id": thread_id}})
-        return _pending(state.values, bool(state.next))
+        return _pending(state.values, bool(state.tasks))
 
 
 def _pending(values: Any, has_next: bool) -> PausedTurn | None:

@@ -122,10 +122,10 @@ async def _go_on(
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
     given: Any = None
-    # No next step and no result: nothing was started, or a listener interrupted the current step.
-    if not state.next and not state.values.get("result"):
+    # A step whose output is stored, but not yet the checkpoint after it, is a task without being a next step.
+    if not state.tasks and not state.values.get("result"):
         given = request.given()
-    elif state.next:
+    elif state.tasks:
         on_notice(f"Resuming run {run.thread_id} at {_place(request.kind, state)}.")
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
@@ -160,7 +160,7 @@ async def _current_session(_: object) -> Session:
 
 def _place(kind: str, state: Any) -> str:
     """Where a run stopped: the step, and in a paper the section."""
-    steps = f"step {', '.join(map(repr, state.next))}"
+    steps = f"step {', '.join(repr(task.name) for task in state.tasks)}"
     return f"the {state.values['section']}, {steps}" if kind == "paper" and "section" in state.values else steps
 
 

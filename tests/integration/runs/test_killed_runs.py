@@ -28,3 +28,12 @@ def test_killed_three_times_a_section_comes_out_the_same_and_pays_for_nothing_tw
         assert killed.attempt(Write("checkpoint,step", "after", dice.randint(1, 3))).killed
         assert not killed.attempt().killed
         killed.check_against(undisturbed)
+
+
+def test_a_step_whose_output_is_stored_is_not_repeated_when_killed_before_its_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "killed").mkdir()
+    with KillingServer() as server:
+        killed = KilledRuns(server, home_with_three_papers(server, tmp_path), tmp_path / "killed", "discussion")
+        for resumed in ("", "Resuming run discussion-"):
+            attempt = killed.attempt(Write("checkpoint,step", "before", 5))
+            assert attempt.killed and resumed in attempt.finished.err
