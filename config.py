@@ -10,12 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from dotenv import dotenv_values
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -28,13 +26,10 @@ from pydantic import (
 )
 from pydantic_settings import (
     BaseSettings,
-    DotEnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
-    TomlConfigSettingsSource,
 )
-from pydantic_settings.sources.utils import parse_env_vars
 
 from .database_url import DatabaseUrl, home_address
 from .errors import ConfigurationError
@@ -45,76 +40,26 @@ from .key_trust import (
     FLAG,
     FOLDER_TOML,
     Address,
+    ApiKey,
     Key,
+    clean_key,
     is_own,
     key_mark,
     require_trusted,
     user_configuration,
 )
+from .metadata_settings import MetadataService, MetadataSettings, ZoteroSettings
+from .settings_sources import ORIGINS, DotEnvSource, TrackedSource, toml_source
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 PdfReader = Literal["pdf-oxide", "opendataloader"]
+OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer", "vision"]
-MetadataService = Literal["crossref", "datacite", "openalex", "semantic_scholar"]
 
 EXTRACTIVE = "extractive"
 LOCAL_EMBEDDING = "local"
 OPENAI_BASE_URL = "https://api.openai.com/v1"
-
-
-def _clean_key(key: SecretStr) -> SecretStr:
-    """`key` without characters copied by mistake; raises ValueError if it is not valid in an HTTP header."""
-    plain = key.get_secret_value().strip()
-    if not plain.isascii() or not plain.isprintable() or " " in plain:
-        raise ValueError("a key is plain ASCII without spaces")
-    return SecretStr(plain)
-
-
-_ORIGINS: Final = "origins of the settings"  # no variable or line of a file can have this name
-
-
-class _TrackedSource(PydanticBaseSettingsSource):
-    """A settings source that also records where its values were set, and the user's own addresses."""
-
-    def __init__(self, source: PydanticBaseSettingsSource, origin: str) -> None:
-        super().__init__(source.settings_cls)
-        self._source = source
-        self._origin = origin
-
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        return self._source.get_field_value(field, field_name)
-
-    def __call__(self) -> dict[str, Any]:
-        values = self._source()
-        given = values.pop(_ORIGINS, {}) if self._origin == FLAG else {}
-        origins = {name: given.get(name, self._origin) for name in values}
-        own = {
-            name: value
-            for name, value in values.items()
-            if name.endswith("_base_url") and is_own(origins[name]) and isinstance(value, str)
-        }
-        return {**values, _ORIGINS: {"set": origins, "own": own}}
-
-
-class _DotEnv(DotEnvSettingsSource):
-    """Reads `.env` without expanding `${NAME}`, which would let a foreign folder copy the environment into settings."""
-
-    def _read_env_file(self, file_path: Path) -> Mapping[str, str | None]:
-        try:
-            written = dotenv_values(file_path, encoding=self.env_file_encoding or "utf-8", interpolate=False)
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(f"{file_path}: {error}.", help="Correct or remove the file.") from error
-        for name, value in written.items():
-            if name.upper().startswith("CITELOOM_") and "${" in (value or ""):
-                raise ConfigurationError(
-                    f"{file_path}: {name} holds '${{', but variables are not expanded there.",
-                    help="Write the value itself, or set it in the environment.",
-                )
-        return parse_env_vars(written, self.case_sensitive, self.env_ignore_empty, self.env_parse_none_str)
-
-
-ApiKey = Annotated[SecretStr, AfterValidator(_clean_key)]
 
 
 class Price(BaseModel):
@@ -126,7 +71,7 @@ class Price(BaseModel):
     output: float = Field(0, ge=0, description="Per million tokens answered.")
 
 
-class Settings(BaseSettings):
+class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     """All settings of Citeloom; in the environment each is `CITELOOM_` plus its name."""
 
     model_config = SettingsConfigDict(
@@ -265,35 +210,15 @@ class Settings(BaseSettings):
     pdf_reader: PdfReader = Field(
         "pdf-oxide", description="The PDF reader; 'opendataloader' needs the extra of that name, and Java."
     )
-
-    metadata_services: list[MetadataService] = Field(
-        ["crossref", "datacite", "openalex", "semantic_scholar"],
-        description="Services that 'papers enrich' and 'add' ask, as a JSON list; nothing else asks them.",
+    ocr: OcrMode = Field(
+        "off",
+        description="Whether pages of a PDF without text are read by OCR: 'auto' does where tesseract is installed.",
     )
-    metadata_mailto: str = Field(
-        "",
+    ocr_languages: str = Field(
+        "eng",
         max_length=200,
-        pattern=r"^([^\s@<>()\"]+@[^\s@<>()\"]+)?$",
-        description="Your email address for the polite pools of Crossref and OpenAlex; not set: none is sent.",
-    )
-    metadata_days: float = Field(
-        7, ge=0, le=3650, description="Days for which an answer of a metadata service is taken from the cache."
-    )
-    crossref_base_url: str = Field("https://api.crossref.org", description="Address of Crossref's REST API.")
-    datacite_base_url: str = Field("https://api.datacite.org", description="Address of DataCite's REST API.")
-    openalex_base_url: str = Field("https://api.openalex.org", description="Address of OpenAlex's API.")
-    openalex_api_key: ApiKey | None = Field(None, description="Key for OpenAlex; without one it answers few requests.")
-    semantic_scholar_base_url: str = Field(
-        "https://api.semanticscholar.org/graph/v1", description="Address of Semantic Scholar's Graph API."
-    )
-    semantic_scholar_api_key: ApiKey | None = Field(None, description="Key for Semantic Scholar.")
-    retraction_watch: Path | None = Field(None, description="Retraction Watch's CSV file of retractions.")
-    cite_retracted: bool = Field(False, description="Let sections and answers cite retracted papers.")
-    citation_key: str = Field(
-        "auth.lower + year + veryshorttitle.lower",
-        min_length=1,
-        max_length=300,
-        description="Pattern for the keys of papers added by identifier, in Better BibTeX's terms.",
+        pattern=r"^\w+(/\w+)?(\+\w+(/\w+)?)*$",
+        description="Languages of scanned pages, in tesseract's names: 'eng+deu'.",
     )
 
     _set: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -314,19 +239,19 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        dotenv = _DotEnv(settings_cls, env_file=getattr(dotenv_settings, "env_file", DOTENV))
+        dotenv = DotEnvSource(settings_cls, env_file=getattr(dotenv_settings, "env_file", DOTENV))
         return (
-            _TrackedSource(init_settings, FLAG),
-            _TrackedSource(env_settings, ENVIRONMENT),
-            _TrackedSource(dotenv, DOTENV),
-            _TrackedSource(_toml(settings_cls, Path(FOLDER_TOML)), FOLDER_TOML),
-            _TrackedSource(_toml(settings_cls, user_configuration()), str(user_configuration())),
+            TrackedSource(init_settings, FLAG),
+            TrackedSource(env_settings, ENVIRONMENT),
+            TrackedSource(dotenv, DOTENV),
+            TrackedSource(toml_source(settings_cls, Path(FOLDER_TOML)), FOLDER_TOML),
+            TrackedSource(toml_source(settings_cls, user_configuration()), str(user_configuration())),
         )
 
     @model_validator(mode="wrap")
     @classmethod
     def _remember_origins(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        marks = given.pop(_ORIGINS, {}) if isinstance(given, dict) else {}
+        marks = given.pop(ORIGINS, {}) if isinstance(given, dict) else {}
         settings = handler(given)
         settings._set = marks.get("set", {})
         settings._own = marks.get("own", {})
@@ -395,20 +320,13 @@ class Settings(BaseSettings):
         return key.secret
 
 
-def _toml(settings_cls: type[BaseSettings], path: Path) -> PydanticBaseSettingsSource:
-    try:
-        return TomlConfigSettingsSource(settings_cls, path)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{path}: {error}.", help="Correct or remove the file.") from error
-
-
 def ambient_key(base_url: str) -> SecretStr | None:
     """`OPENAI_API_KEY`, but only for OpenAI's own address; raises `ConfigurationError` if it is not a valid key."""
     if urlsplit(base_url).hostname != urlsplit(OPENAI_BASE_URL).hostname:
         return None
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     try:
-        return _clean_key(SecretStr(key)) if key else None
+        return clean_key(SecretStr(key)) if key else None
     except ValueError as error:
         raise ConfigurationError(
             f"OPENAI_API_KEY: {error}.", help="Copy it again, without surrounding characters."
@@ -432,7 +350,7 @@ def load_settings(
     given = {name: value for name, value in overrides.items() if value is not None}
     others = {name: value for name, value in (brought or {}).items() if value is not None and name not in given}
     try:
-        settings = Settings(**{**others, **given, _ORIGINS: dict.fromkeys(others, origin)})
+        settings = Settings(**{**others, **given, ORIGINS: dict.fromkeys(others, origin)})
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])

@@ -338,7 +338,8 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
     if missing:
         named = _named(", ".join(map(repr, missing)))
         warnings.append(
-            f"exp.json: plots: no image (png, jpg, svg, pdf) next to it for {named}: the text does not mention them."
+            f"exp.json: plots: no image (png, jpg, svg, pdf, webp) next to it for {named}: "
+            "the text does not mention them."
         )
     if experiment.failure:
         warnings.append(

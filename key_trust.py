@@ -14,10 +14,10 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, SecretStr
 
 from .errors import ConfigurationError
 
@@ -31,6 +31,17 @@ CONTEXT: Final = "the context of the run"
 
 # The distance of an origin from the user; unlisted ones are the user's own: flag, environment, own configuration.
 _DISTANCE: Final = {DOTENV: 1, FOLDER_TOML: 1, RUN: 2, CONTEXT: 2}
+
+
+def clean_key(key: SecretStr) -> SecretStr:
+    """`key` without characters copied by mistake; raises ValueError if it is not valid in an HTTP header."""
+    plain = key.get_secret_value().strip()
+    if not plain.isascii() or not plain.isprintable() or " " in plain:
+        raise ValueError("a key is plain ASCII without spaces")
+    return SecretStr(plain)
+
+
+ApiKey = Annotated[SecretStr, AfterValidator(clean_key)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from ..config import Settings
 from ..errors import InputError
 from ..ingestion.doctor import Problem, examine
 from ..ingestion.opendataloader_process import OPENDATALOADER, reader_version, require_java
+from ..ingestion.tesseract import find_ocr, tesseract_version
 from ..key_trust import shown_address
+from ..metadata_settings import MetadataSettings
 from ..runs.publication_notices import retraction_problems
 from ..stores.library import Library
 
@@ -17,7 +19,8 @@ from ..stores.library import Library
 def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     """Every setting with its value and origin; keys are shown as set or not."""
     shown: dict[str, tuple[str, str]] = {}
-    for name in type(settings).model_fields:
+    # Those of the metadata services last, as they are documented.
+    for name in sorted(type(settings).model_fields, key=lambda name: name in MetadataSettings.model_fields):
         value = getattr(settings, name)
         if name.endswith("_api_key"):
             value = "set" if value else "not set"
@@ -40,7 +43,7 @@ def library_counts(library: Library) -> dict[str, Any]:
 def findings(library: Library, settings: Settings) -> list[dict[str, Any]]:
     """What is fine with a library, its papers and the PDF reader, and what is not; changes nothing. Blocks."""
     retracted = retraction_problems(library.home, library, allowed=settings.cite_retracted)
-    return [asdict(finding) for finding in [*examine(library), *retracted, *_reader(settings)]]
+    return [asdict(finding) for finding in [*examine(library), *retracted, *_reader(settings), _ocr(settings)]]
 
 
 def _reader(settings: Settings) -> list[Problem]:
@@ -51,3 +54,16 @@ def _reader(settings: Settings) -> list[Problem]:
         return [Problem("fine", "PDF reader", f"{OPENDATALOADER} {reader_version()} with {require_java()}")]
     except InputError as error:
         return [Problem("problem", "PDF reader", error.message.rstrip("."), error.help)]
+
+
+def _ocr(settings: Settings) -> Problem:
+    """Whether scanned pages can be read; where OCR is off, it may be missing."""
+    try:
+        found = find_ocr(settings.ocr_languages)
+        version = tesseract_version(found.program)
+    except InputError as error:
+        if settings.ocr == "off":
+            return Problem("fine", "OCR", f"off, and not available ({error.message.rstrip('.')})")
+        return Problem("problem", "OCR", error.message.rstrip("."), error.help)
+    state = "on" if settings.ocr == "auto" else "off unless 'ingest --ocr' or CITELOOM_OCR=auto asks for it"
+    return Problem("fine", "OCR", f"{version} with {found.languages}; {state}")

@@ -13,6 +13,7 @@ from ..database_url import home_of
 from ..errors import ConfigurationError
 from ..graph.session import Session, create_session
 from ..ingestion.ingest import ingest as ingest_papers
+from ..ingestion.pdf_subprocess import PdfReading
 from ..key_trust import is_own
 from ..stores.home import find_home
 from ..stores.local.read_only_copy import readable_home
@@ -143,7 +144,7 @@ async def aingest(
         prune=prune,
         chunk_tokens=library.settings.chunk_tokens,
         chunk_overlap=library.settings.chunk_overlap,
-        pdf_reader=library.settings.pdf_reader,
+        pdf=PdfReading.of(library.settings),
         follow_links=follow_links,
     )
     return report.as_dict()

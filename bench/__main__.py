@@ -32,6 +32,7 @@ from bench import (
     pdf,
     questions,
     retrieval,
+    scans,
     section,
     served,
     startup,
@@ -45,7 +46,8 @@ PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
     *("server", "pdf", "embedder", "retrieval", "checks", "cases", "matching", "figures"),
 )
-ASKED_FOR = ("coverage", "judge", "questions", "rerank")  # take minutes, so only on request
+# These take minutes, or a server, so only on request.
+ASKED_FOR = ("coverage", "judge", "questions", "rerank", "scans", "stores")
 
 
 def main() -> None:
@@ -85,6 +87,9 @@ def main() -> None:
         _log("coverage: facts found, read and shown to the writer ...")
         names = [name for name in given.questions.split(",") if name]
         coverage.measure(given.home, names, single_shot=given.single_shot, as_json=given.json, needs=given.needs)
+    if "scans" in parts:
+        _log("scans: words that OCR reads ...")
+        scans.measure()
     if "judge" in parts:
         _log("judge: on-topic and off-topic on pairs of real papers ...")
         judging.measure()
@@ -114,6 +119,11 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
     if "journal" in parts:
         _log("journal: overhead per call ...")
         rows += await journal.measure(rounds)
+    if "stores" in parts:
+        from bench import stores  # needs the extra engines
+
+        _log("stores: a library in PostgreSQL, against the bare driver ...")
+        rows += await stores.measure(rounds)
     if "endpoint" in parts:
         _log("endpoint: ingest with immediate vectors ...")
         rows += await endpoint_ingest.measure(chosen, max(1, rounds // 3))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ..errors import DONE_WITH_REFUSALS, CiteloomError, InputError
+from ..errors import DONE_WITH_REFUSALS
 from ..models.concurrency import run_async
 from ..plurals import counted
 from ..program import command
@@ -21,9 +21,7 @@ from .output import ingest_progress, notice, result, result_json, warnings_and_r
 if TYPE_CHECKING:
     from ..config import Settings
     from ..documents.identifiers import Identifier
-    from ..graph.session import Session
     from ..metadata.adding import Found
-    from ..metadata.services import Services
 
 _SAID: Final = {
     "added": "added with its PDF",
@@ -69,8 +67,10 @@ def add(
 
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
+    from ..api.paper_lookup import identifiers_of
+
     settings, found = resolve(home)
-    asked = _parsed(identifiers)
+    asked = identifiers_of(identifiers)
     records = run_async(_add(settings, asked, found, bib, download, anyway=anyway, offline=offline))
     if as_json:
         result_json({"papers": records})
@@ -80,19 +80,6 @@ def add(
                 result(line)
     if any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records):
         raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def _parsed(identifiers: Sequence[str]) -> list[Identifier]:
-    from ..documents.identifiers import parse_identifier
-
-    parsed = {text: parse_identifier(text) for text in identifiers}
-    wrong = next((text for text, identifier in parsed.items() if identifier is None), None)
-    if wrong is not None:
-        raise InputError(
-            f"{one_line(wrong)[:100]}: is neither a DOI nor an arXiv id.",
-            help="A DOI begins with 10., as in 10.1371/journal.pmed.0020124; an arXiv id is arXiv:1706.03762.",
-        )
-    return list({identifier.doi: identifier for identifier in parsed.values() if identifier}.values())
 
 
 async def _add(
@@ -105,147 +92,36 @@ async def _add(
     anyway: bool,
     offline: bool,
 ) -> list[dict[str, Any]]:
-    import asyncio
+    from ..api.paper_lookup import Adding, add_each
+    from ..metadata.services import hosts_asked
 
-    from ..metadata.adding import KnownPapers, bibs_in_use
-    from ..metadata.citation_keys import KeyPattern
-    from ..metadata.services import hosts_asked, open_services
-    from ..stores.backends import backend_of
+    def opened() -> None:
+        if not offline:
+            notice(f"Asking {hosts_asked(settings)} about {counted(len(identifiers), 'paper')}.")
 
-    pattern = KeyPattern(settings.citation_key)
-    records: list[dict[str, Any]] = []
-    with command_session(settings, home) as session:
-        # Keys are chosen by what is there, so two processes must not add at once.
-        adding = backend_of(session.home).run_lock(
-            "add", lambda _: notice("Another process is adding papers; waiting for it.")
+    with command_session(settings, home) as session, ingest_progress() as show:
+        how = Adding(
+            agreed=lambda found: _agreed(found, download),
+            wants_file=bool(download),
+            anyway=anyway,
+            offline=offline,
+            bib=bib,
+            on_open=opened,
+            on_event=show,
+            on_report=warnings_and_refusals,
+            on_notice=notice,
         )
-        async with adding:
-            bibs = await asyncio.to_thread(bibs_in_use, session.home, bib)
-            papers = await asyncio.to_thread(session.library.papers)
-            known = await asyncio.to_thread(KnownPapers.of, papers, session.metadata, bibs)
-            async with open_services(settings, session.metadata, offline=offline) as services:
-                if not offline:
-                    notice(f"Asking {hosts_asked(settings)} about {counted(len(identifiers), 'paper')}.")
-                one = _AddOne(settings, session, services, bib, download=download, anyway=anyway, offline=offline)
-                for identifier in identifiers:
-                    records.append(await one.run(identifier, known, pattern))
-    return records
+        return [record async for record in add_each(session, identifiers, how)]
 
 
-class _AddOne:
-    """Adds one paper after the other, so that each is complete before the next is begun."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        session: Session,
-        services: Services,
-        bib: Path | None,
-        *,
-        download: bool | None,
-        anyway: bool,
-        offline: bool,
-    ) -> None:
-        self._settings = settings
-        self._session = session
-        self._services = services
-        self._bib = bib
-        self._download = download
-        self._anyway = anyway
-        self._offline = offline
-
-    async def run(self, identifier: Identifier, known: Any, pattern: Any) -> dict[str, Any]:
-        """The record of one paper; an error is its reason, so that the others are added."""
-        from ..metadata.adding import look_up
-
-        try:
-            found = await look_up(self._services, identifier, known, pattern)
-            if found.duplicate and not self._lacks_file(found):
-                return _record(identifier, "duplicate", found, key=found.duplicate)
-            if found.similar and not self._anyway and not found.duplicate:
-                why = f"{found.similar} has the same title and authors; --anyway adds this version too"
-                return _record(identifier, "similar", found, why=why)
-            return await self._added(found)
-        except CiteloomError as error:
-            return _record(identifier, "refused", why=f"{error.message} {error.help}".strip())
-
-    def _lacks_file(self, found: Found) -> bool:
-        """Whether the library has only the abstract, and a PDF is wanted."""
-        paper = self._session.library.paper(found.duplicate)
-        abstract = self._session.home.added / f"{found.duplicate}.md"
-        return bool(self._download) and Path(paper.source) == abstract.resolve()
-
-    async def _added(self, found: Found) -> dict[str, Any]:
-        import asyncio
-
-        from ..metadata.adding import fetch_pdf, keep_entry, keep_file
-
-        home = self._session.home
-        why, pdf = "", None
-        if found.pdfs and not self._offline and self._agreed(found):
-            try:
-                pdf = await fetch_pdf(self._services, found)
-            except CiteloomError as error:
-                why = f"{error.message} {error.help}".strip()
-        await asyncio.to_thread(keep_entry, home, found, self._bib)
-        file = await asyncio.to_thread(keep_file, home, found, pdf)
-        if file is None:
-            return _record(found.identifier, "entry", found, why=why)
-        refused = await self._ingest(file)
-        if refused:
-            return _record(found.identifier, "refused", found, why=f"{file}: {refused}")
-        return _record(found.identifier, "added" if file.suffix == ".pdf" else "abstract", found, why=why, file=file)
-
-    async def _ingest(self, file: Path) -> str:
-        """Index one file; the reason if it was refused."""
-        from ..ingestion.ingest import ingest
-        from ..metadata.adding import own_bib
-
-        settings = self._settings
-        with ingest_progress() as show:
-            report = await ingest(
-                self._session.library,
-                [file],
-                bib=own_bib(self._session.home),
-                on_event=show,
-                chunk_tokens=settings.chunk_tokens,
-                chunk_overlap=settings.chunk_overlap,
-                pdf_reader=settings.pdf_reader,
-            )
-        warnings_and_refusals(report)
-        return "; ".join(refusal.reason for refusal in report.refused)
-
-    def _agreed(self, found: Found) -> bool:
-        if self._download is not None:
-            return self._download
-        pdf = found.pdfs[0]
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            notice(f"{found.identifier.shown}: {pdf.service} names a free PDF, {pdf.url}; --download fetches it.")
-            return False
-        return typer.confirm(one_line(f"Download {pdf.url} ({pdf.service})?"), default=True, err=True)
-
-
-def _record(
-    identifier: Identifier,
-    outcome: str,
-    found: Found | None = None,
-    *,
-    key: str = "",
-    why: str = "",
-    file: Path | None = None,
-) -> dict[str, Any]:
-    return {
-        "identifier": identifier.shown,
-        "doi": identifier.doi,
-        "outcome": outcome,
-        "key": key or (found.key if found and outcome not in ("similar", "refused") else ""),
-        "title": found.work.title if found else "",
-        "why": why,
-        "file": str(file) if file else "",
-        "free_pdfs": [pdf.url for pdf in found.pdfs] if found else [],
-        **(found.status.as_dict() if found else {"status": "", "notices": []}),
-        "failures": list(found.failures) if found else [],
-    }
+def _agreed(found: Found, download: bool | None) -> bool:
+    if download is not None:
+        return download
+    pdf = found.pdfs[0]
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        notice(f"{found.identifier.shown}: {pdf.service} names a free PDF, {pdf.url}; --download fetches it.")
+        return False
+    return typer.confirm(one_line(f"Download {pdf.url} ({pdf.service})?"), default=True, err=True)
 
 
 def _lines(record: dict[str, Any]) -> list[str]:

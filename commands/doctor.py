@@ -60,6 +60,7 @@ def doctor(
 
 
 async def _repaired(library: Library, settings: Settings) -> list[Problem]:
+    from ..ingestion.pdf_subprocess import PdfReading
     from ..ingestion.rebuild import repair_library
     from .output import ingest_progress
 
@@ -69,7 +70,7 @@ async def _repaired(library: Library, settings: Settings) -> list[Problem]:
             on_event=show,
             chunk_tokens=settings.chunk_tokens,
             chunk_overlap=settings.chunk_overlap,
-            pdf_reader=settings.pdf_reader,
+            pdf=PdfReading.of(settings),
         )
     for refusal in refused:
         notice(f"Refused: {refusal.path}: {refusal.reason}")
@@ -83,6 +84,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
     folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
     Exit code 4 means that some could not be repaired, each named with its reason.
     """
+    from ..ingestion.pdf_subprocess import PdfReading
     from ..ingestion.rebuild import rebuild
     from .output import ingest_progress
 
@@ -94,7 +96,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
                 on_event=show,
                 chunk_tokens=settings.chunk_tokens,
                 chunk_overlap=settings.chunk_overlap,
-                pdf_reader=settings.pdf_reader,
+                pdf=PdfReading.of(settings),
             )
         )
     warnings_and_refusals(report)

@@ -17,8 +17,8 @@ from .output import notice, result, result_json
 
 if TYPE_CHECKING:
     from ..config import Settings
-    from ..documents import Paper
     from ..graph.session import Session
+    from ..metadata.enriching import Enrichment
 
 OfflineOption = Annotated[
     bool, typer.Option("--offline", help="Send nothing: use only answers that are in the cache, of any age.")
@@ -61,36 +61,36 @@ def enrich_papers(
     """
     settings, found = resolve(home)
     with command_session(settings, found, create=False) as session:
-        papers = [session.library.paper(key) for key in dict.fromkeys(keys or ())] or session.library.papers()
-        record = run_async(_enriched(settings, session, papers, offline=offline, refresh=refresh, shows=not as_json))
+        chosen = [session.library.paper(key).key for key in dict.fromkeys(keys or ())]
+        chosen = chosen or [paper.key for paper in session.library.papers()]
+        record = run_async(_enriched(settings, session, chosen, offline=offline, refresh=refresh, shows=not as_json))
     if as_json:
         result_json(record)
     else:
         counts = Counter(item["outcome"] for item in record["papers"])
         said = ", ".join(f"{counts[name]} {label}" for name, label in _OUTCOMES if counts[name])
         answers = f"{counted(record['requests'], 'answer')} from the services, {record['cached']} from the cache"
-        result(f"{counted(len(papers), 'paper')}: {said or 'none'}; {answers}.")
+        result(f"{counted(len(record['papers']), 'paper')}: {said or 'none'}; {answers}.")
     if any(item["failures"] for item in record["papers"]):
         raise typer.Exit(DONE_WITH_REFUSALS)
 
 
 async def _enriched(
-    settings: Settings, session: Session, papers: list[Paper], *, offline: bool, refresh: bool, shows: bool
+    settings: Settings, session: Session, keys: list[str], *, offline: bool, refresh: bool, shows: bool
 ) -> dict[str, Any]:
-    from ..metadata.enriching import enrich
-    from ..metadata.services import hosts_asked, open_services
+    from ..api.paper_lookup import aenrich
+    from ..metadata.services import hosts_asked
 
-    records: list[dict[str, Any]] = []
     named: set[str] = set()
-    async with open_services(settings, session.metadata, offline=offline, refresh=refresh) as services:
-        if not offline:
-            notice(f"Asking {hosts_asked(settings)} about {counted(len(papers), 'paper')}.")
-        async for found in enrich(services, papers):
-            records.append(found.as_dict())
-            for line in enrichment_lines(found) if shows else ():
-                result(line)
-            for failure in found.failures:
-                if failure not in named:
-                    named.add(failure)
-                    notice(f"Failed: {failure}")
-    return {"papers": records, "requests": services.traffic.requests, "cached": services.traffic.cached}
+
+    def show(found: Enrichment) -> None:
+        for line in enrichment_lines(found) if shows else ():
+            result(line)
+        for failure in found.failures:
+            if failure not in named:
+                named.add(failure)
+                notice(f"Failed: {failure}")
+
+    if not offline:
+        notice(f"Asking {hosts_asked(settings)} about {counted(len(keys), 'paper')}.")
+    return await aenrich(session, keys, offline=offline, refresh=refresh, on_paper=show)

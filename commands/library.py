@@ -50,6 +50,9 @@ def ingest(
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Also ingest what links inside a folder point to outside of it.")
     ] = False,
+    ocr: Annotated[
+        bool, typer.Option("--ocr", help="Read pages of PDFs that hold no text by OCR; needs tesseract.")
+    ] = False,
     summarize: Annotated[
         bool,
         typer.Option("--summarize", help="Summarize each new paper with the summarizer model (costs calls)."),
@@ -73,6 +76,7 @@ def ingest(
     file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
     that some files or entries were refused, each named with its reason; the others are indexed.
     KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
+    --ocr reads scanned pages by tesseract, in the languages of CITELOOM_OCR_LANGUAGES; what it read is marked so.
     The limits count the requests of this ingest, embeddings among it; given again, the command starts counting again.
     With CITELOOM_VISION_MODEL, figures are described once the papers are ready; what cannot be described is named, and
     'papers describe' continues.
@@ -80,8 +84,8 @@ def ingest(
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
     limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    options = {"prune": prune, "summarize": summarize, "follow_links": follow_links, "describe": describe}
-    record, stopped = run_async(_ingest(paths, bib, home, limits, **options))
+    switches = {"prune": prune, "summarize": summarize, "follow_links": follow_links, "ocr": ocr, "describe": describe}
+    record, stopped = run_async(_ingest(paths, bib, home, limits, **switches))
     if as_json:
         result_json(record)
     else:
@@ -108,12 +112,14 @@ async def _ingest(
     prune: bool,
     summarize: bool,
     follow_links: bool,
+    ocr: bool,
     describe: bool,
 ) -> tuple[dict[str, Any], CiteloomError | None]:
     """The report, and what kept figures from being described."""
     from ..graph.figure_descriptions import describe_papers
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_papers
+    from ..ingestion.pdf_subprocess import PdfReading
     from ..models.journal.billing_context import bill_to
 
     settings, found = resolve(home, **limits)
@@ -130,7 +136,7 @@ async def _ingest(
                 on_event=show,
                 chunk_tokens=settings.chunk_tokens,
                 chunk_overlap=settings.chunk_overlap,
-                pdf_reader=settings.pdf_reader,
+                pdf=PdfReading.of(settings, ocr=ocr),
                 follow_links=follow_links,
             )
             record = report.as_dict()

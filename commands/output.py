@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..ingestion.describing import DescribeReport
     from ..ingestion.events import IngestEvent, IngestReport
     from ..models.journal.records import Usage
+    from ..zotero.sync import SyncReport
     from .live_view import RunProgress
 
 
@@ -66,8 +67,8 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
         progress.hide()
 
 
-def warnings_and_refusals(report: IngestReport) -> None:
-    """Print the warnings and refused files of an ingest, one line each."""
+def warnings_and_refusals(report: IngestReport | SyncReport) -> None:
+    """Print the warnings and refused files of an ingest or a sync, one line each."""
     for warning in report.warnings:
         notice(f"Warning: {warning}")
     for refusal in report.refused:

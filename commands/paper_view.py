@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..documents import Paper
+from ..documents.zotero_link import zotero_link
 from ..program import command
 from ..tools.context_windows import Passage
 from ..tools.outline import OutlinedSection
@@ -31,6 +32,10 @@ def paper_lines(
     authors = ", ".join(paper.authors) or "no authors"
     yield one_line(f"{authors} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip())
     yield f"File: {one_line(paper.source)}"
+    if link := zotero_link(paper.bibtex):
+        yield f"Zotero: {link.select}"
+    if paper.ocr_pages:
+        yield f"Read by OCR: {shown_pages(paper.ocr_pages)}"
     if figures:
         yield one_line(f"It has {figures}: {command('papers figures')} {paper.key}")
     if known:
@@ -52,6 +57,15 @@ def _facts(item: OutlinedSection) -> Iterator[str]:
         yield "no chunks" if item.section.searchable else "not searched"
     if item.pages:
         yield _range("p.", "pp.", item.pages)
+
+
+def shown_pages(pages: Sequence[int]) -> str:
+    """Page numbers in order, those in a row as a range: "pp. 1-4, 7"."""
+    known = frozenset(pages)
+    starts = [page for page in pages if page - 1 not in known]
+    ends = [page for page in pages if page + 1 not in known]
+    ranges = [str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)]
+    return f"{'p.' if len(pages) == 1 else 'pp.'} {', '.join(ranges)}"
 
 
 def _range(one: str, several: str, ends: tuple[int, int]) -> str:

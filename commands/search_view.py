@@ -29,14 +29,20 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
         [
             str(number),
             one_line(record["key"]),
-            str(record["page"] or ""),
+            f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
             one_line(record["section"]),
             f"{record['score']:.2f}",
-            " ".join([f"{_figure(record)}{shown(record['sentence'])}", *map(_described, record["described_figures"])]),
+            " ".join(
+                [
+                    marked(record, f"{_figure(record)}{shown(record['sentence'])}"),
+                    *map(_described, record["described_figures"]),
+                ]
+            ),
         ]
         for number, record in enumerate(records, start=1)
     ]
     table(title, ["", "key", "page", "section", "score", "sentence"], rows, prose=["section", "sentence"])
+    show_notices(records)
 
 
 def _described(figure: dict[str, str]) -> str:
@@ -65,11 +71,20 @@ def show_papers(record: dict[str, Any], page: int) -> None:
         for paper in papers
     ]
     table(title, ["key", "year", "title", "score", "sentence"], rows, prose=["title", "sentence"])
-    for paper in papers:
-        for line in paper.get("notices", ()):
-            notice(f"{paper['key']}: {line}")
+    show_notices(papers)
     if record["next_page"]:
         notice(f"More: --page {record['next_page']}")
+
+
+def show_notices(records: Sequence[dict[str, Any]]) -> None:
+    """What became of the papers since they were published, each line once."""
+    for line in dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())):
+        notice(line)
+
+
+def marked(record: dict[str, Any], text: str) -> str:
+    """The text after RETRACTED and the like, if the record of its paper says so."""
+    return f"{record['status'].upper()}. {text}" if record.get("status") else text
 
 
 def place_of(record: dict[str, Any]) -> str:
@@ -80,11 +95,8 @@ def place_of(record: dict[str, Any]) -> str:
 
 def behind(paper: dict[str, Any]) -> str:
     """The matching sentence, prefixed with its place in the paper or "your note", and with RETRACTED and the like."""
-    lead = f"{paper['status'].upper()}. " if paper.get("status") else ""
-    if paper.get("matched") == "note":
-        return f"{lead}your note: {shown(paper['sentence'])}"
-    place = place_of(paper)
-    return f"{lead}{place}: {shown(paper['sentence'])}" if place else f"{lead}{shown(paper['sentence'])}"
+    place = "your note" if paper.get("matched") == "note" else place_of(paper)
+    return marked(paper, f"{place}: {shown(paper['sentence'])}" if place else shown(paper["sentence"]))
 
 
 def shown(sentence: str) -> str:

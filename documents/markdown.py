@@ -73,7 +73,7 @@ class ParsedPaper:
     """The structure of one paper; offsets are into `text`.
 
     `page_starts` holds the offset at which each page begins, empty for a source without pages; `title_source` names
-    where the title was found if not in the front matter or a heading.
+    where the title was found if not in the front matter or a heading; `ocr_pages` are the pages that OCR read.
     """
 
     text: str
@@ -83,6 +83,8 @@ class ParsedPaper:
     blocks: tuple[Block, ...]
     page_starts: tuple[int, ...] = ()
     title_source: str = ""
+    ocr_pages: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def page_at(self, offset: int) -> int | None:
         """The page, from 1, of the character at `offset`; None without pages."""

@@ -23,7 +23,7 @@ def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Pape
     With an entry, the file only fills its empty fields; without one, a BibTeX entry is generated.
     """
     front = parsed.front_matter
-    warnings = [f"{path}: {front.problem}."] if front.problem else []
+    warnings = [f"{path}: {problem}." for problem in (front.problem, *parsed.warnings) if problem]
     if entry is None:
         title = parsed.title or path.stem
         found = _title_source(parsed)
@@ -43,6 +43,7 @@ def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Pape
         source=str(path.resolve()),
         content_hash=text_hash(parsed.text),
         pages=len(parsed.page_starts) or paper.pages,
+        ocr_pages=parsed.ocr_pages,
     )
     return (paper if paper.bibtex else replace(paper, bibtex=made_entry(paper))), warnings
 

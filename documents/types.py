@@ -72,7 +72,7 @@ class Paper:
     """A paper's metadata; `authors` are display names ("Ada Lovelace"), family name last.
 
     `content_hash` is the sha256 of the indexed text, `bibtex` the entry as the user wrote it (or one generated from
-    the front matter), `venue` the journal or book title.
+    the front matter), `venue` the journal or book title. `ocr_pages` are the pages whose text was read by OCR.
     """
 
     key: str
@@ -88,6 +88,7 @@ class Paper:
     content_hash: str = ""
     pages: int | None = None
     family_names: tuple[str, ...] = field(default=())
+    ocr_pages: tuple[int, ...] = ()
 
 
 def chunk_id(key: str, index: int) -> str:

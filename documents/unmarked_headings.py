@@ -49,7 +49,7 @@ def plain_heading(line: str) -> PlainHeading | None:
         return None
     number = _NUMBERED.match(title) or _ROMAN.match(title)
     rest = title[number.end() :] if number else title
-    sure = number is not None or _is_part(rest)
+    sure = number is not None or names_part(rest)
     level = min(_DEEPEST, 2 + number.group(1).count(".")) if number else 2
     if bold:
         return PlainHeading(title, level, sure)
@@ -59,7 +59,8 @@ def plain_heading(line: str) -> PlainHeading | None:
     return PlainHeading(title, level, sure)
 
 
-def _is_part(title: str) -> bool:
+def names_part(title: str) -> bool:
+    """Whether it is the title of a usual part of a paper, reference lists among them."""
     if said_outright(title) is not None:
         return True
     return place(title, 1) == Placement(Category.OTHER, searchable=False)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import PdfReader
 from ..documents.subprocesses import in_thread
 from ..documents.types import Paper
 from ..stores.backends import backend_of
@@ -23,6 +22,7 @@ from .conversion_cache import ConvertedFiles
 from .events import IngestEvent, IngestReport, Planned, Waiting
 from .indexing import Indexing, OnEvent, Summarize, to_end, write
 from .notes import attach_notes
+from .pdf_subprocess import BUILT_IN, PdfReading
 from .plan import IngestPlan, make_plan
 from .renamed_files import match_renamed
 from .sources import Sources, read_sources
@@ -43,7 +43,7 @@ async def ingest(
     on_event: OnEvent | None = None,
     chunk_tokens: int = 400,
     chunk_overlap: int = 100,
-    pdf_reader: PdfReader = "pdf-oxide",
+    pdf: PdfReading = BUILT_IN,
     follow_links: bool = False,
 ) -> IngestReport:
     """Ingest all papers under `paths`; unchanged papers cost nothing.
@@ -59,7 +59,7 @@ async def ingest(
         on_event: called with each event, on the thread of the event loop.
         chunk_tokens: target size of a chunk, in tokens.
         chunk_overlap: tokens shared by neighbouring chunks.
-        pdf_reader: the PDF reader to use.
+        pdf: how PDFs are read.
         follow_links: also follow links that lead out of a given folder.
 
         Raises `InputError` before any change if a path or the `.bib` is missing, nothing is found, the PDF reader or
@@ -69,7 +69,7 @@ async def ingest(
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
     sources = await in_thread(
-        read_sources, list(paths), bib, list(documents), converted, pdf_reader, follow_links=follow_links
+        read_sources, list(paths), bib, list(documents), converted, pdf, follow_links=follow_links
     )
     report = await ingest_sources(
         library,
@@ -129,17 +129,24 @@ async def ingest_sources(
 
 async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:
     """Remove a paper from every store, but not its file; raises `UnknownPaperError`."""
+    (paper,) = await remove_all(library, [key], on_event=on_event)
+    return paper
+
+
+async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:
+    """Remove papers from every store, but not their files; raises `UnknownPaperError` before any change."""
     emit = on_event or _ignore
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         await to_end(library.finish_staged)
-        paper = library.paper(key)
-        ConvertedFiles(library.home.converted).forget(Path(paper.source))
-        await write(library, [removal(key)], emit)
-    return paper
+        papers = [library.paper(key) for key in keys]
+        for paper in papers:
+            ConvertedFiles(library.home.converted).forget(Path(paper.source))
+        await write(library, [removal(key) for key in keys], emit)
+    return papers
 
 
 def _ignore(event: IngestEvent) -> None:
     """Discard an event."""
 
 
-__all__ = ["IngestPlan", "IngestReport", "ingest", "ingest_sources", "remove"]
+__all__ = ["IngestPlan", "IngestReport", "ingest", "ingest_sources", "remove", "remove_all"]

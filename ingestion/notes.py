@@ -19,6 +19,7 @@ def attach_notes(sources: Sources) -> Sources:
     """The sources with the current notes next to their files; notes that match no paper are named in warnings.
 
     To be called when the keys are final. A note that cannot be read is refused, and its paper is ingested without one.
+    A source keeps the note that it came with if there is no file for it.
     """
     names = _notes_beside(source.folder for source in sources.found if source.folder is not None)
     of_paper = _owners(sources.found, names)
@@ -27,7 +28,7 @@ def attach_notes(sources: Sources) -> Sources:
     for source in sources.found:
         file = of_paper.get(source.paper.key)
         try:
-            text = _text(file, sources) if file is not None else ""
+            text = _text(file, sources) if file is not None else source.note
         except SourceRefusedError as error:
             refused.append(Refusal(str(file), str(error)))
             text = ""

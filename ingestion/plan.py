@@ -118,7 +118,8 @@ class IngestPlan:
 
 def metadata_hash(paper: Paper) -> str:
     """A hash of a paper's metadata, without the path and content of its file."""
-    metadata = {name: value for name, value in asdict(paper).items() if name not in {"source", "content_hash"}}
+    left_out = {"source", "content_hash", *(() if paper.ocr_pages else ("ocr_pages",))}  # as before there was OCR
+    metadata = {name: value for name, value in asdict(paper).items() if name not in left_out}
     return text_hash(json.dumps(metadata, sort_keys=True))
 
 
@@ -253,16 +254,11 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
     ids = library.catalog.ids_by_text(texts) if texts else {}
     vectors = library.store.get_vectors(sorted(set(ids.values()))) if ids else {}
     known = {name: vectors[identifier] for name, identifier in ids.items() if identifier in vectors}
-    old = library.records()
-    same = [
-        plan.record
-        for plan in plans
-        if plan.record.paper.key in old and old[plan.record.paper.key].summary == plan.record.summary
-    ]
-    summaries = library.store.summary_vectors([record.paper.key for record in same]) if same else {}
-    for record in same:
-        if record.paper.key in summaries:
-            known[text_hash(record.summary)] = summaries[record.paper.key]
+    # A paper with another key may have the same summary: the same paper, whose key was changed.
+    keys = {record.summary: key for key, record in library.records().items()}
+    same = {key: summary for plan in plans if (key := keys.get(summary := plan.record.summary))}
+    summaries = library.store.summary_vectors(list(same)) if same else {}
+    known.update({text_hash(same[key]): vector for key, vector in summaries.items()})
     known.update(_known_passages(library, plans))
     missing = sorted(texts - known.keys())
     if cache is not None and missing:
@@ -274,13 +270,12 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
 
 def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, Vector]:
     """The vectors of unchanged passages of the notes on these papers, by text hash."""
-    old = library.records()
+    wanted = {text for plan in plans for text in _passages(plan.record)}
     names: dict[str, str] = {}
-    for plan in plans:
-        key = plan.record.paper.key
-        before = _passages(old[key]) if key in old else ()
-        kept = set(_passages(plan.record)).intersection(before)
-        names.update({chunk_id(key, place): text_hash(text) for place, text in enumerate(before) if text in kept})
+    for key, record in library.records().items() if wanted else ():
+        for place, text in enumerate(_passages(record)):
+            if text in wanted:
+                names[chunk_id(key, place)] = text_hash(text)
     vectors = library.store.note_vectors(list(names)) if names else {}
     return {names[identifier]: vector for identifier, vector in vectors.items()}
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import replace
 
-from ..config import PdfReader
 from ..documents.bibliography import Refusal
 from ..documents.subprocesses import in_thread, raise_if_stopped
+from ..documents.zotero_link import zotero_link
 from ..plurals import counted
 from ..stores.library import Library
 from .conversion_cache import ConvertedFiles
@@ -21,6 +22,7 @@ from .events import IngestReport
 from .indexing import OnEvent
 from .ingest import ingest_sources
 from .langchain_documents import SourcePaper
+from .pdf_subprocess import BUILT_IN, PdfReading
 from .sources import SourceRefusedError, Sources, read_again
 
 
@@ -31,7 +33,7 @@ async def rebuild(
     on_event: OnEvent | None = None,
     chunk_tokens: int = 400,
     chunk_overlap: int = 100,
-    pdf_reader: PdfReader = "pdf-oxide",
+    pdf: PdfReading = BUILT_IN,
 ) -> IngestReport:
     """Reindex every paper, or those with the keys `only`.
 
@@ -41,7 +43,7 @@ async def rebuild(
     """
     await repair(library)
     incomplete = (await asyncio.to_thread(differences, library)).lacking
-    sources = await in_thread(_library_sources, library, incomplete, only, pdf_reader)
+    sources = await in_thread(_library_sources, library, incomplete, only, pdf)
     return await ingest_sources(
         library, sources, rechunk=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap)
     )
@@ -53,7 +55,7 @@ async def repair_library(
     on_event: OnEvent | None = None,
     chunk_tokens: int = 400,
     chunk_overlap: int = 100,
-    pdf_reader: PdfReader = "pdf-oxide",
+    pdf: PdfReading = BUILT_IN,
 ) -> tuple[list[Problem], tuple[Refusal, ...]]:
     """Repair the library and reindex incomplete papers; those whose file is gone or unreadable are refused.
 
@@ -69,7 +71,7 @@ async def repair_library(
         on_event=on_event,
         chunk_tokens=chunk_tokens,
         chunk_overlap=chunk_overlap,
-        pdf_reader=pdf_reader,
+        pdf=pdf,
     )
     if report.updated:
         embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded"
@@ -78,7 +80,7 @@ async def repair_library(
 
 
 def _library_sources(
-    library: Library, incomplete: frozenset[str], only: Collection[str] | None, pdf_reader: PdfReader
+    library: Library, incomplete: frozenset[str], only: Collection[str] | None, pdf: PdfReading
 ) -> Sources:
     kept = ConvertedFiles(library.home.converted)
     found: list[SourcePaper] = []
@@ -89,7 +91,9 @@ def _library_sources(
             continue
         raise_if_stopped()
         try:
-            found.append(read_again(paper, kept, pdf_reader))
+            # A note that came from Zotero lies in no file beside the paper.
+            note = library.note(paper.key) if zotero_link(paper.bibtex) else ""
+            found.append(replace(read_again(paper, kept, pdf), note=note))
         except SourceRefusedError as error:
             if paper.key in incomplete:
                 refused.append(Refusal(paper.source, f"{error}, and parts of {paper.key} are missing; ingest it"))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import PdfReader
 from ..documents.bibliography import Bibliography, Refusal, read_bibliography
 from ..documents.conversion import FORMATS, ConversionError, as_markdown, most_bytes
 from ..documents.markdown import ParsedPaper, parse_markdown
@@ -23,7 +22,7 @@ from ..plurals import counted
 from .conversion_cache import ConvertedFiles
 from .folder_walk import printable, walk
 from .langchain_documents import MOST_CHARACTERS, Given, SourcePaper, grouped, read_given
-from .pdf_subprocess import read_pdf_apart
+from .pdf_subprocess import BUILT_IN, PdfReading, read_pdf_apart
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -64,7 +63,7 @@ def read_sources(
     bib: Path | None,
     documents: Sequence[Document] = (),
     kept: ConvertedFiles | None = None,
-    pdf_reader: PdfReader = "pdf-oxide",
+    pdf: PdfReading = BUILT_IN,
     *,
     follow_links: bool = False,
 ) -> Sources:
@@ -98,7 +97,7 @@ def read_sources(
     items: list[Path | Given] = [*files, *given]
     for item in items:
         raise_if_stopped()
-        read = _read_any(item, bibliography, kept, pdf_reader)
+        read = _read_any(item, bibliography, kept, pdf)
         if isinstance(read, Refusal):
             refused.append(read)
             continue
@@ -156,12 +155,12 @@ def _differ(file: Path, other: Path) -> bool:
 
 
 def _read_any(
-    item: Path | Given, bibliography: Bibliography, kept: ConvertedFiles | None, pdf_reader: PdfReader
+    item: Path | Given, bibliography: Bibliography, kept: ConvertedFiles | None, pdf: PdfReading
 ) -> tuple[SourcePaper, list[str]] | Refusal:
     """Like `_read`, but also refuses what cannot be parsed, so that one paper cannot abort the others."""
     try:
         if isinstance(item, Path):
-            return _read(item, bibliography, kept, pdf_reader)
+            return _read(item, bibliography, kept, pdf)
         return read_given(item, bibliography)
     except (RecursionError, MemoryError, ValueError) as error:
         name = str(item) if isinstance(item, Path) else item.name
@@ -170,13 +169,13 @@ def _read_any(
 
 
 def _read(
-    file: Path, bibliography: Bibliography, kept: ConvertedFiles | None, pdf_reader: PdfReader
+    file: Path, bibliography: Bibliography, kept: ConvertedFiles | None, pdf: PdfReading
 ) -> tuple[SourcePaper, list[str]] | Refusal:
     """A paper with warnings, or the reason why it is refused."""
     if printable(str(file)) != str(file):
         return Refusal(printable(str(file)), "has a name that is not valid text; rename it")
     try:
-        parsed = _parsed(file, kept, pdf_reader)
+        parsed = _parsed(file, kept, pdf)
     except SourceRefusedError as error:
         return Refusal(str(file), str(error))
     front = parsed.front_matter
@@ -185,7 +184,7 @@ def _read(
     return SourcePaper(file, parsed, paper, folder=file.parent), notices
 
 
-def _parsed(file: Path, kept: ConvertedFiles | None, pdf_reader: PdfReader) -> ParsedPaper:
+def _parsed(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper:
     """Parse the file by its extension; raises `SourceRefusedError`."""
     ending = file.suffix.lower()
     try:
@@ -194,7 +193,7 @@ def _parsed(file: Path, kept: ConvertedFiles | None, pdf_reader: PdfReader) -> P
         # Checked before anything is read, even to compare it with the cache.
         require_regular(file, most_bytes(file) if ending in FORMATS else _MOST_PDF)
         if ending == PDF:
-            return read_pdf_apart(file, kept, reader=pdf_reader)
+            return read_pdf_apart(file, kept, how=pdf)
         if ending in FORMATS:
             return parse_markdown(_converted(file, kept))
     except (PdfRefusedError, ConversionError, FileRefusedError) as error:
@@ -241,15 +240,21 @@ def read_text(file: Path, *, blank: bool = False) -> str:
     return text
 
 
-def read_again(paper: Paper, kept: ConvertedFiles, pdf_reader: PdfReader) -> SourcePaper:
+def read_again(paper: Paper, kept: ConvertedFiles, pdf: PdfReading) -> SourcePaper:
     """Read a paper's file again, keeping the library's metadata; raises `SourceRefusedError`."""
     file = Path(paper.source)
     if file.is_symlink():  # the library stores resolved paths
         raise SourceRefusedError("has become a link")
     if not file.is_file():
         raise SourceRefusedError("is gone")
-    read = _read_any(file, Bibliography({paper.key: paper}, {file.name.lower(): paper.key}), kept, pdf_reader)
+    read = read_as(file, paper, kept, pdf)
     if isinstance(read, Refusal):
         raise SourceRefusedError(read.reason)
     source, _ = read
-    return replace(source, paper=replace(paper, content_hash=source.paper.content_hash))
+    now = source.paper
+    return replace(source, paper=replace(paper, content_hash=now.content_hash, ocr_pages=now.ocr_pages))
+
+
+def read_as(file: Path, entry: Paper, kept: ConvertedFiles, pdf: PdfReading) -> tuple[SourcePaper, list[str]] | Refusal:
+    """The file as the paper of this entry, whatever its name, with warnings; or the reason why it is refused."""
+    return _read_any(file, Bibliography({entry.key: entry}, {file.name.lower(): entry.key}), kept, pdf)

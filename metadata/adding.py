@@ -202,14 +202,14 @@ def keep_file(home: Home, found: Found, pdf: bytes | None) -> Path | None:
             abstract.unlink(missing_ok=True)  # the whole paper takes its place
             return file
         if found.work.abstract:
-            write_durably(abstract, _abstract_page(found.work).encode("utf-8"))
+            write_durably(abstract, abstract_page(found.work.title, found.work.abstract).encode("utf-8"))
             return abstract
     except OSError as error:
         raise InputError(f"{home.added}: cannot be written ({error.strerror}).") from error
     return None
 
 
-def _abstract_page(work: Work) -> str:
-    text = work.abstract if work.abstract[0].isalnum() else f"\\{work.abstract}"
-    title = " ".join(work.title.split())
-    return f"# {title}\n\n## Abstract\n\n{text}\n"
+def abstract_page(title: str, abstract: str) -> str:
+    """The markdown that is indexed for a paper of which only the abstract is known."""
+    text = abstract if abstract[0].isalnum() else f"\\{abstract}"
+    return f"# {' '.join(title.split())}\n\n## Abstract\n\n{text}\n"

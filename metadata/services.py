@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ..config import MetadataService, Settings
+from ..config import Settings
 from ..documents import Paper
 from ..documents.identifiers import Identifier
 from ..documents.publication_status import Notice
 from ..errors import ConfigurationError
 from ..key_trust import host_of
+from ..metadata_settings import MetadataService
 from ..models.http.clock import Clock, SystemClock
 from ..program import NAME
 from ..stores.metadata_store import MetadataStore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 from ..errors import InputError
 from ..experiment import (
     SECTION_KINDS,
+    Experiment,
     SectionKind,
     experiment_warnings,
     field_problems,
@@ -39,10 +41,12 @@ class ExperimentCheck:
         return () if self.problems else tuple(kind for kind, groups in self.missing.items() if not groups)
 
 
-def check_experiment(data: object) -> ExperimentCheck:
-    """Check the content of an `exp.json`; never raises."""
+def check_experiment(
+    data: object, with_plots: Callable[[Experiment], Experiment] = lambda experiment: experiment
+) -> ExperimentCheck:
+    """Check the content of an `exp.json`; raises only what `with_plots`, which finds the images of its plots, does."""
     try:
-        experiment = parse_experiment(data)
+        experiment = with_plots(parse_experiment(data))
     except InputError as error:
         return ExperimentCheck(tuple(_issues(error)), {}, ())
     missing = {kind: tuple(missing_fields(experiment, kind)) for kind in SECTION_KINDS}

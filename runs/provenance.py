@@ -10,6 +10,7 @@ from typing import Any
 
 from ..documents import Evidence
 from ..documents.quote_display import shown_quote
+from ..documents.zotero_link import NO_LINK, zotero_link
 from ..errors import InputError
 from ..graph.role_inputs import sources_for
 from ..stores.library import Library
@@ -51,4 +52,6 @@ def _paper(library: Library, key: str) -> dict[str, Any]:
         "year": paper.year,
         "venue": paper.venue,
         "doi": paper.doi,
+        **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
+        "ocr_pages": list(paper.ocr_pages),
     }

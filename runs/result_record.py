@@ -45,6 +45,7 @@ class CitationRecord(TypedDict):
     reason: str
     number: NotRequired[int | None]
     chunk_text: NotRequired[str | None]
+    ocr: NotRequired[bool]
 
 
 class ReferenceRecord(TypedDict):
@@ -126,10 +127,18 @@ def public_record(
     texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
     if "citations" in record:
         public["citations"] = [_with_chunk(citation, texts) for citation in record["citations"]]
+    papers = record.get("report", {}).get("papers", {})
+    for name in ("citations", "evidence") if papers else ():
+        public[name] = [_with_ocr(item, papers.get(item["key"], {})) for item in public[name]]
     public["files"] = dict(files or record.get("files") or {})
     if "sections" in record:
         public["sections"] = [public_record(section, passages=texts) for section in record["sections"]]
     return cast(ResultRecord, inert_record(public))
+
+
+def _with_ocr(item: dict[str, Any], paper: Mapping[str, Any]) -> dict[str, Any]:
+    """The citation or evidence, with `ocr` if the page of its quote was read by OCR."""
+    return {**item, "ocr": True} if item["page"] in paper.get("ocr_pages", ()) else item
 
 
 def _with_chunk(citation: CitationRecord, texts: Mapping[str, str]) -> CitationRecord:

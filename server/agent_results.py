@@ -23,11 +23,14 @@ class FoundPassage(BaseModel):
     title: str
     year: int | None
     page: int | None = Field(description="Page on which it begins; null for a source without pages.")
+    ocr: bool = Field(False, description="True if that page is a scan whose text was read by OCR.")
     section: str
     category: str
     score: float = Field(description="Orders the passages of one search; not comparable between searches.")
     sentence: str = Field(description="The sentence that fits the query best.")
     text: str
+    status: str = Field("", description="retracted, expression of concern, reinstated or corrected; else empty.")
+    notices: list[str] = Field(default_factory=list, description="What says so, and other versions of the paper.")
     described_figures: list[DescribedFigure] = Field([], description="Figures whose captions are in the passage.")
 
 
@@ -66,6 +69,8 @@ class FoundPaper(BaseModel):
     chunk_id: str | None = Field(None, description="The passage with the sentence, in a search of the full text.")
     page: int | None = None
     section: str | None = None
+    status: str = Field("", description="retracted, expression of concern, reinstated or corrected; else empty.")
+    notices: list[str] = Field(default_factory=list, description="What says so, and other versions of the paper.")
 
 
 class FoundPapers(BaseModel):
@@ -111,6 +116,7 @@ class CheckedCitation(BaseModel):
 
     key: str
     page: int | None
+    ocr: bool = Field(False, description="True if that page is a scan whose text was read by OCR.")
     section: str
     chunk_id: str
     sentence: str = Field(description="The sentence of the answer.")

@@ -24,9 +24,11 @@ from .routes import (
     conversations,
     events,
     ingests,
+    lookups,
     paper_figures,
     paper_files,
     papers,
+    plots,
     research,
     run_files,
     runs,
@@ -75,7 +77,20 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    api = (events, research, conversations, runs, run_files, sentences, writing, search, ingests, status)
+    api = (
+        events,
+        research,
+        conversations,
+        runs,
+        run_files,
+        sentences,
+        writing,
+        plots,
+        search,
+        ingests,
+        lookups,
+        status,
+    )
     for module in (*api, paper_figures, paper_files, papers):
         app.include_router(module.router, prefix="/api/v1")
     for router in PAGE_ROUTERS:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from fastapi import Response
 
+from ..citations.export.figures import image_type
 from ..runs.result_files import ResultFiles
 
 _TYPES: Final = {
@@ -42,7 +43,7 @@ def file_records(files: Sequence[ResultFiles], base: str) -> list[dict[str, Any]
 
 def media_type(suffix: str) -> str:
     """The type of a file by what follows the stem of its name."""
-    return _TYPES.get(suffix, "application/octet-stream")
+    return _TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
 
 
 def attachment(name: str, content: bytes, suffix: str, *, inline: bool = False) -> Response:

@@ -25,7 +25,7 @@ from .tokens import Tokens
 
 SIGN_IN: Final = "/sign-in"
 _OPEN_PATHS: Final = frozenset({"/api/v1/health", SIGN_IN})
-_UPLOADS: Final = "/api/v1/papers"
+_UPLOADS: Final = frozenset({"/api/v1/papers", "/api/v1/plots"})
 _API: Final = ("/api/", "/v1/", "/mcp")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CLIENTS: Final = 4096  # whose requests are counted
@@ -114,7 +114,7 @@ class Guard:
 
     def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """`receive` that refuses more bytes than a request may have, whatever length it states."""
-        upload = scope["method"] == "POST" and scope["path"] == _UPLOADS
+        upload = scope["method"] == "POST" and scope["path"] in _UPLOADS
         most = self._options.max_upload if upload else self._options.max_body
         stated = headers.getlist("content-length")
         if len(stated) > 1 or not all(length.isascii() and length.isdigit() for length in stated):

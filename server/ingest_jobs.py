@@ -16,11 +16,13 @@ from ..graph.session import Session
 from ..ingestion.conversion_cache import ConvertedFiles
 from ..ingestion.events import IngestEvent, IngestReport
 from ..ingestion.ingest import ingest_sources
+from ..ingestion.pdf_subprocess import PdfReading
 from ..ingestion.sources import Sources, read_sources
 from ..models.journal.billing_context import bill_to
 from ..stores.library import Library
 from .job_register import JobOrder
 from .jobs import Emit, Job, Jobs, Work
+from .lookup_jobs import adding_work, enriching_work
 from .uploaded_files import bibliography_of, is_uploaded, refusal, tidy_folder, upload_folder, without_folder
 
 
@@ -32,8 +34,11 @@ class IngestJobs:
     jobs: Jobs
 
     async def start(self, order: JobOrder) -> Job:
-        """Ingest the files of an upload; `order.request` has their `files`, what was `refused`, and `replace`."""
-        return await self.jobs.start(order, _ingest_work(order.id, order.request, self.session))
+        """Ingest the files of an upload, add papers by `identifiers`, or look papers up by their `keys`.
+
+        For an upload, `order.request` has its `files`, what was `refused`, and `replace`.
+        """
+        return await self.jobs.start(order, _work_of(order, self.session))
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier upload; None once it was stopped or the server was started again."""
@@ -47,6 +52,14 @@ class IngestJobs:
             folder = upload_folder(self.session.home, upload_id)
             await asyncio.to_thread(tidy_folder, folder, self.session.library)
         return stopped
+
+
+def _work_of(order: JobOrder, session: Session) -> Work:
+    if "identifiers" in order.request:
+        return adding_work(order.id, order.request, session)
+    if "keys" in order.request:
+        return enriching_work(order.request, session)
+    return _ingest_work(order.id, order.request, session)
 
 
 def _ingest_work(upload_id: str, request: Mapping[str, Any], session: Session) -> Work:
@@ -77,7 +90,7 @@ async def _ingest(
     papers = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
     converted = ConvertedFiles(session.home.converted)
     given = folder / bib if bib else None
-    sources = await in_thread(read_sources, papers, given, (), converted, settings.pdf_reader)
+    sources = await in_thread(read_sources, papers, given, (), converted, PdfReading.of(settings))
     sources, known = await asyncio.to_thread(_new, sources, session.library, replaces=bool(request["replace"]))
 
     def show(event: IngestEvent) -> None:

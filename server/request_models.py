@@ -50,6 +50,23 @@ class ResearchBody(LimitedBody):
     fresh: bool = Field(False, description="Answer again, without reusing cached answers.")
 
 
+class IdentifierBody(_Body):
+    """Papers to add by identifier."""
+
+    identifiers: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(
+        min_length=1, max_length=100, description="DOIs or arXiv ids, bare or as links."
+    )
+    download: bool = Field(False, description="Get the free PDF where a service names one.")
+    anyway: bool = Field(False, description="Also add a paper whose title and authors are in the library already.")
+
+
+class EnrichBody(_Body):
+    """Papers to look up at the metadata services."""
+
+    keys: list[PaperKey] = Field(default_factory=list, max_length=10_000, description="All papers if none is given.")
+    refresh: bool = Field(False, description="Ask again for what is in the cache.")
+
+
 class QuestionBody(LimitedBody):
     """The next question of a conversation."""
 
@@ -66,5 +83,6 @@ class ImproveBody(LimitedBody):
 class WritingBody(LimitedBody):
     """A section or a paper to write from an experiment."""
 
-    experiment: dict[str, Any] = Field(description="The experiment, as in exp.json; its plots cannot name image files.")
+    experiment: dict[str, Any] = Field(description="The experiment, as in exp.json.")
+    plot_upload: str = Field("", max_length=30, description="Id of the uploaded images that its plots name.")
     fresh: bool = Field(False, description="Write again, without reusing cached answers.")

@@ -27,6 +27,7 @@ from .server_options import ServerOptions
 from .stream_count import StreamCount
 from .tokens import Tokens
 from .uploaded_files import tidy_abandoned
+from .uploaded_plots import tidy_plots
 
 _RENDERERS: Final = 2  # of page images at once
 _HOUR: Final = 3600
@@ -79,6 +80,7 @@ async def open_state(
         await _resume_unfinished(state)
         active = {job.id for job in jobs.active()}
         await asyncio.to_thread(tidy_abandoned, session.library, active)
+        await asyncio.to_thread(tidy_plots, home)
         expiry = asyncio.create_task(_delete_expired(state))
         try:
             yield state

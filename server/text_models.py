@@ -25,6 +25,15 @@ class ExperimentBody(BaseModel):
     """An experiment to check."""
 
     experiment: Any = Field(description="The content of exp.json.")
+    plot_upload: str = Field("", max_length=30, description="Id of the uploaded images that its plots name.")
+
+
+class PlotUpload(BaseModel):
+    """Stored images; `id` stands for all `files` in a request to write."""
+
+    id: str
+    files: list[str]
+    refused: list[dict[str, Any]]
 
 
 class ResultFile(BaseModel):

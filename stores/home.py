@@ -88,9 +88,19 @@ class Home:
         return self.root / "added"
 
     @property
+    def zotero(self) -> Path:
+        """Folder with what syncs with Zotero brought, and the abstracts of items without a file."""
+        return self.root / "zotero"
+
+    @property
     def papers(self) -> Path:
         """Folder with the papers that were added through the server."""
         return self.root / "papers"
+
+    @property
+    def plots(self) -> Path:
+        """Folder with the images of plots that were uploaded to the server."""
+        return self.root / "plots"
 
     @property
     def converted(self) -> Path:

@@ -128,6 +128,10 @@ class Library:
         self.records()  # reopens the stores if another process has written, so that its changes are not overwritten
         self._stores.carry_out(changes)
 
+    def last_records(self) -> Mapping[str, PaperRecord]:
+        """The records as they were last read; read now if there were none."""
+        return self._records or self.records()
+
     def records(self) -> Mapping[str, PaperRecord]:
         """The catalog's records of the ready papers, by key."""
         with self._lock:
@@ -199,23 +203,12 @@ class Library:
         self.records()
         return self._chunk_total
 
-    def _present(self, ids: Iterable[str]) -> set[str]:
-        """The ids that belong to chunks of ready papers."""
-        records = self.records()
-        found: set[str] = set()
-        for identifier in ids:
-            try:
-                key, index = split_chunk_id(identifier)
-            except ValueError:
-                continue
-            if key in records and index < records[key].chunk_count:
-                found.add(identifier)
-        return found
-
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """The chunks with these ids, in the given order; unknown ids are skipped."""
-        present = self._present(ids)
-        known = [identifier for identifier in dict.fromkeys(ids) if identifier in present]
+        known = list(dict.fromkeys(ids))
+        if not self._stores.one_state:
+            present = _present(self.records(), known)
+            known = [identifier for identifier in known if identifier in present]
         found = self.store.get_chunks(known) if known else {}
         return [found[identifier].chunk for identifier in ids if identifier in found]
 
@@ -267,8 +260,9 @@ class Library:
         A chunk is as near as its text, or as a description of a figure whose caption it holds.
         `years` are the first and last year, inclusive; `venue` is a part of its name; None sets no limit.
         """
-        within = keys_within(self.records(), keys, years, venue)
-        return self.described.near(self._nearest.ids(vector, k, within, categories), vector, k, within, categories)
+        if years is not None or venue:
+            keys = keys_within(self.records(), keys, years, venue)
+        return self.described.near(self._nearest.ids(vector, k, keys, categories), vector, k, keys, categories)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
@@ -290,19 +284,24 @@ class Library:
         Filters as in `nearest_ids`; `ids` restricts to single chunks. Raises `FullTextError` if the index is missing
         or cannot be read.
         """
-        limits = (keys, years, venue)
-        return unchanged(
-            self.records,
-            lambda records: self._matching(terms, k, TextScope(keys_within(records, *limits), categories, ids)),
-        )
 
-    def _matching(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
-        if not self.records():
+        def scope(records: Callable[[], Mapping[str, PaperRecord]]) -> TextScope:
+            limited = years is not None or bool(venue)
+            return TextScope(keys_within(records(), keys, years, venue) if limited else keys, categories, ids)
+
+        if self._stores.one_state:
+            return self.fulltext.search(terms, k, scope(self.records))
+        return unchanged(self.records, lambda records: self._matching(records, terms, k, scope(lambda: records)))
+
+    def _matching(
+        self, records: Mapping[str, PaperRecord], terms: Sequence[str], k: int, scope: TextScope
+    ) -> list[tuple[str, float]]:
+        if not records:
             return []
         asked = k
         while True:
             found = self.fulltext.search(terms, asked, scope)
-            present = self._present(identifier for identifier, _ in found)
+            present = _present(records, (identifier for identifier, _ in found))
             if len(present) >= k or len(found) < asked:
                 known = [(identifier, score) for identifier, score in found if identifier in present][:k]
                 return self.described.matching(known, terms, k, scope)
@@ -311,3 +310,16 @@ class Library:
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of whose note, is nearest; best first."""
         return self._nearest.papers(vector, k)
+
+
+def _present(records: Mapping[str, PaperRecord], ids: Iterable[str]) -> set[str]:
+    """The ids that belong to chunks of ready papers."""
+    found: set[str] = set()
+    for identifier in ids:
+        try:
+            key, index = split_chunk_id(identifier)
+        except ValueError:
+            continue
+        if key in records and index < records[key].chunk_count:
+            found.add(identifier)
+    return found

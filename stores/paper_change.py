@@ -118,7 +118,8 @@ def _chunk(item: dict[str, Any]) -> Chunk:
 
 def paper_of(record: dict[str, Any]) -> Paper:
     """A paper from its JSON."""
-    return Paper(**{**record, "authors": tuple(record["authors"]), "family_names": tuple(record["family_names"])})
+    lists = ("authors", "family_names", "ocr_pages")  # papers of older versions have no pages read by OCR
+    return Paper(**{**record, **{name: tuple(record.get(name, ())) for name in lists}})
 
 
 def record_of(row: Sequence[Any]) -> PaperRecord:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..documents import Category
 from ..models.embeddings.protocol import Vector
@@ -27,7 +27,13 @@ class ChunkScope:
 
 
 class ScopedSearch(ABC):
-    """The nearest chunks and papers of a library; a backend implements the three searches."""
+    """The nearest chunks and papers of a library; a backend implements the three searches.
+
+    `_one_state` is true where a single statement finds chunks: it sees one state of the library, the newest, so the
+    records that tell how large a scope is need not be those of that state.
+    """
+
+    _one_state: ClassVar[bool] = False
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -38,12 +44,14 @@ class ScopedSearch(ABC):
         """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
 
         def search(records: Mapping[str, PaperRecord]) -> Scored:
-            wanted = None if keys is None else records.keys() & set(keys)
+            wanted = None if keys is None else set(keys) if self._one_state else records.keys() & set(keys)
             kinds = None if categories is None else tuple(sorted(set(categories)))
             if k < 1 or not records or kinds == () or (wanted is not None and not wanted):
                 return []
             return self._near_chunks(vector, k, ChunkScope(records, wanted, kinds))
 
+        if self._one_state:
+            return search(self._library.last_records())
         return unchanged(self._library.records, search)
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:

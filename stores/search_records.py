@@ -84,7 +84,8 @@ def keys_within(
 
 
 def unchanged(
-    records: Callable[[], Mapping[str, PaperRecord]], search: Callable[[Mapping[str, PaperRecord]], Found]
+    records: Callable[[], Mapping[str, PaperRecord]],
+    search: Callable[[Mapping[str, PaperRecord]], Found],
 ) -> Found:
     """Repeat a search until the library did not change during it, so that its results come from one state."""
     for _ in range(_TRIES - 1):

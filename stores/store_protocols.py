@@ -253,6 +253,11 @@ class LibraryStores(Protocol):
         """What services said of the papers."""
         ...
 
+    @property
+    def one_state(self) -> bool:
+        """Whether each search sees one state of the library, the newest, by itself."""
+        ...
+
     def search_of(self, library: Library) -> VectorSearch:
         """The vector search over a library."""
         ...

@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from ..documents import Paper
+from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..plurals import counted
 from ..stores.library import Library
-from .paper_search import search_papers
+from .paper_search import search_papers, statuses_of
 
 SUMMARIES = 5
 
@@ -53,10 +55,11 @@ async def read_summaries(library: Library, query: str) -> Passages:
     near = await asyncio.to_thread(library.nearest_papers, vector, SUMMARIES)
     if not near:
         return Passages("The library has no summaries.")
+    statuses = await asyncio.to_thread(statuses_of, library, [item.paper for item in near])
     lines: list[str] = []
     for item in near:
-        paper = item.paper
-        lines.append(f"- {paper.key} ({paper.year or 'no year'}), {paper.title}: {' '.join(item.summary.split())}")
+        named = _named(item.paper, statuses[item.paper.key])
+        lines.append(f"- {named}: {' '.join(item.summary.split())}")
         if item.note:
             lines.append(f"  The user's own note on it, which is no words of the paper: {' '.join(item.note.split())}")
     return Passages("\n".join(["Papers whose summaries are nearest to the query:", *lines]))
@@ -70,11 +73,17 @@ def read_papers(library: Library, query: str, min_year: int | None, max_year: in
         return Passages(error.message)
     if not answer.hits:
         return Passages("No paper has these words." if page == 1 else f"There is no page {page}.")
+    statuses = statuses_of(library, [hit.paper for hit in answer.hits])
     lines = [
-        f"- {hit.paper.key} ({hit.paper.year or 'no year'}), {hit.paper.title}; chunk {hit.chunk.id}: {hit.sentence}"
-        for hit in answer.hits
+        f"- {_named(hit.paper, statuses[hit.paper.key])}; chunk {hit.chunk.id}: {hit.sentence}" for hit in answer.hits
     ]
     more = [f"There are more on page {answer.next_page}."] if answer.next_page else []
     return Passages(
         "\n".join([f"Page {page} of {counted(answer.total, 'paper')} with words of the query:", *lines, *more])
     )
+
+
+def _named(paper: Paper, status: PublicationStatus) -> str:
+    """Key, year and title, with RETRACTED and the like."""
+    mark = f" [{status.label.upper()}]" if status.label else ""
+    return f"{paper.key} ({paper.year or 'no year'}), {paper.title}{mark}"

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..documents import Paper
+from ..documents.zotero_link import NO_LINK, zotero_link
 from ..metadata.enriching import stored_metadata
 from ..stores.library import Library
 from .context_windows import Passage
@@ -56,6 +57,7 @@ def _paper_record(
 ) -> dict[str, Any]:
     record = {
         **asdict(paper),
+        **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
         "summary": summary,
         "note": note,
         "chunks": sum(item.chunk_count for item in sections),

@@ -21,7 +21,7 @@ from ..models.embeddings.reranker import Reranker
 from ..roles.protocols import Candidate
 from ..stores.library import Library
 from .figure_records import figure_of
-from .paper_search import matching_sentence
+from .paper_search import matching_sentence, statuses_of
 from .reranking import PairScorer, pool_of, reranked
 from .scope import Scope
 
@@ -171,6 +171,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
     """The hits as plain data, best first: the JSON of `search --json`; blocks."""
     said: dict[str, set[str]] = {}
     sentences: list[str] = []
+    statuses = statuses_of(library, [hit.candidate.paper for hit in hits])
     for hit in hits:
         chunk = hit.candidate.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
@@ -183,6 +184,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "title": hit.candidate.paper.title,
             "year": hit.candidate.paper.year,
             "page": hit.candidate.chunk.page,
+            "ocr": hit.candidate.chunk.page in hit.candidate.paper.ocr_pages,
             "section": hit.candidate.chunk.section,
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
@@ -190,6 +192,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "figure": figure_of(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
             "sentence": sentence,
             "text": hit.candidate.chunk.text,
+            **statuses[hit.candidate.paper.key].as_dict(),
             "described_figures": description_records(library.described.of([hit.candidate.chunk])),
         }
         for hit, sentence in zip(hits, sentences, strict=True)

@@ -18,7 +18,7 @@ from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateN
 from markupsafe import Markup
 
 from ...plurals import counted
-from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart
+from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart, zotero_html
 from .report_images import ReportImages, data_uri
 from .report_model import DOUBTFUL, ReportView, finding_place, report_view
 
@@ -128,5 +128,6 @@ def _template() -> Template:
     )
     environment.filters["reference"] = reference_html
     environment.filters["doi"] = doi_html
+    environment.filters["zotero"] = zotero_html
     environment.filters["commonness"] = commonness
     return environment.get_template("evidence.html")

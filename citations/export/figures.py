@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from ...documents.marker_escaping import as_written
 from ...documents.regular_files import FileRefusedError, read_regular
 from ...experiment import PLOT_FILE, Experiment, Plot
 
-_MOST_BYTES: Final = 20_000_000
+MOST_BYTES: Final = 20_000_000
 _BITMAP: Final = frozenset({"md", "html", "tex", "docx"})
 
 
@@ -44,6 +44,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         frozenset({"md", "html"}),
     ),
     ".pdf": _Kind(re.compile(rb"%PDF-"), "application/pdf", frozenset({"tex"})),
+    ".webp": _Kind(re.compile(rb"RIFF(?s:.{4})WEBP"), "image/webp", frozenset({"md", "html"})),
 }
 _MEANING: Final = re.compile(r"[\\`*_\[\]<>@!#&$^~|]")
 
@@ -62,9 +63,14 @@ class Figure:
         return asdict(self)
 
 
-def with_plot_files(experiment: Experiment, folder: Path) -> Experiment:
-    """The experiment with the image paths of plots that have one in `folder`; blocks."""
-    return experiment.model_copy(update={"plots": [_with_file(plot, folder) for plot in experiment.plots]})
+def with_plot_files(
+    experiment: Experiment, folder: Path, file_of: Callable[[str], str] = lambda written: written
+) -> Experiment:
+    """The experiment with the image paths of plots that have one in `folder`; blocks.
+
+    `file_of` is the file in the folder that a plot's path stands for; the path itself if omitted.
+    """
+    return experiment.model_copy(update={"plots": [_with_file(plot, folder, file_of) for plot in experiment.plots]})
 
 
 def without_plot_files(experiment: Experiment) -> Experiment:
@@ -122,10 +128,28 @@ def images_of(figures: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
     return {file: image for file, image in images.items() if image}
 
 
-def _with_file(plot: Plot | str, folder: Path) -> Plot | str:
+def image_problem(name: str, data: bytes) -> str:
+    """Why a file of this name and content is no image that a result can show; empty if it is one."""
+    kind = _KINDS.get(Path(name).suffix.lower())
+    if kind is None:
+        return f"is not an image ({', '.join(_KINDS)})"
+    if not data:
+        return "is empty"
+    if len(data) > MOST_BYTES:
+        return f"is larger than {MOST_BYTES // 1_000_000} MB"
+    return "" if kind.begins.match(data) else f"is not what its name says: no {Path(name).suffix.lower()[1:]} image"
+
+
+def image_type(name: str) -> str:
+    """The media type of an image by its name; empty for another file."""
+    kind = _KINDS.get(Path(name).suffix.lower())
+    return kind.media if kind else ""
+
+
+def _with_file(plot: Plot | str, folder: Path, file_of: Callable[[str], str]) -> Plot | str:
     bare = _without_file(plot)
     written = bare if isinstance(bare, str) else bare.path
-    path = _inside(folder, written)
+    path = _inside(folder, file_of(written))
     if path is None or not _image(path):
         return bare
     fields = {} if isinstance(bare, str) else bare.model_dump()
@@ -151,10 +175,10 @@ def _inside(folder: Path, written: str) -> Path | None:
 def _image(path: Path) -> bytes:
     """The bytes of an image; empty if there is no such image."""
     try:
-        data = read_regular(path, _MOST_BYTES)
+        data = read_regular(path, MOST_BYTES)
     except (OSError, ValueError, FileRefusedError):
         return b""
-    return data if _KINDS[path.suffix.lower()].begins.match(data) else b""
+    return b"" if image_problem(path.name, data) else data
 
 
 def _shows(target: str, file: str) -> bool:

@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from ...documents.zotero_link import is_zotero_address
 from ..marking import MARKS
 
 if TYPE_CHECKING:
@@ -115,6 +116,20 @@ def doi_html(doi: str) -> Markup:
     return (
         _doi_link(named, f"doi:{named}") if named else Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
     )
+
+
+def zotero_html(paper: Mapping[str, Any], page: int | None = None) -> Markup:
+    """Links to a paper's item in Zotero, and to its PDF at a page; nothing for a paper that did not come from there."""
+    item, pdf = paper.get("zotero"), paper.get("zotero_pdf")
+    links = [_zotero_link(item, "Show in Zotero")] if is_zotero_address(item) else []
+    if is_zotero_address(pdf):
+        place = f"?page={page}" if isinstance(page, int) else ""
+        links.append(_zotero_link(f"{pdf}{place}", "Open its PDF in Zotero"))
+    return Markup(" · ").join(links)
+
+
+def _zotero_link(address: object, shown: str) -> Markup:
+    return Markup('<a href="{}" rel="noopener noreferrer">{}</a>').format(address, shown)
 
 
 def _valid_doi(doi: str) -> str:

@@ -18,9 +18,12 @@ _UNKNOWN = {
     "year": None,
     "venue": "",
     "doi": "",
+    "zotero": "",
+    "zotero_pdf": "",
     "status": "",
     "notices": (),
-}  # a paper that was removed from the library
+    "ocr_pages": (),
+}  # a paper that was removed from the library, and fields that records of older versions lack
 # A line break within a paragraph; those between lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
 # Verdicts that a reader should check, by the rule of their finding.

@@ -113,6 +113,7 @@ async def section(shell: Shell, argument: str) -> Outcome:
 
 async def rebuild_index(shell: Shell, _: str) -> Outcome:
     """Rebuild the index from the files of the papers."""
+    from ...ingestion.pdf_subprocess import PdfReading
     from ...ingestion.rebuild import rebuild
 
     session = await shell.session()
@@ -123,7 +124,7 @@ async def rebuild_index(shell: Shell, _: str) -> Outcome:
             on_event=show,
             chunk_tokens=settings.chunk_tokens,
             chunk_overlap=settings.chunk_overlap,
-            pdf_reader=settings.pdf_reader,
+            pdf=PdfReading.of(settings),
         )
     warnings_and_refusals(report)
     embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded in {report.seconds:.1f} s"

@@ -1,4 +1,7 @@
-"""Reads one PDF and prints `{"text": ...}` or `{"refused": reason}`; exits with 0 either way."""
+"""Reads one PDF and prints `{"text": ...}`, or `{"refused": reason, "unread": pages}`; exits with 0 either way.
+
+`python -m citeloom.documents.pdf FILE [PROGRAM LANGUAGES LAYOUT]` reads pages without text by that tesseract.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,22 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from .ocr import Ocr
 from .reader import PdfRefusedError, read_pdf
 
 _MEMORY = 4 << 30  # bytes of address space
 
 
 def main() -> None:
-    """Print the content of the file given by the first argument."""
+    """Print the content of the file that the arguments name."""
     _bound_memory()
     # The parser's own messages must not mix with the output.
     answer = os.dup(1)
     os.dup2(2, 1)
     try:
-        result = asdict(read_pdf(Path(sys.argv[1])))
+        result = asdict(read_pdf(Path(sys.argv[1]), Ocr(*sys.argv[2:]) if sys.argv[2:] else None))
     except PdfRefusedError as error:
-        result = {"refused": str(error)}
+        result = {"refused": str(error), "unread": error.unread}
     with os.fdopen(answer, "w", encoding="utf-8") as out:
         json.dump(result, out)
 

@@ -72,7 +72,7 @@ def text_of(document: dict[str, Any], own: PdfText) -> PdfText:
     title, source = (
         (own.title, own.title_source) if from_metadata or not read.title else (read.title, read.title_source)
     )
-    return replace(read, title=title, title_source=source, doi=own.doi)
+    return replace(read, title=title, title_source=source, doi=own.doi, unread=own.unread)
 
 
 def _elements(node: dict[str, Any], pages: int) -> Iterator[_Element]:

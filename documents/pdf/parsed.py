@@ -18,4 +18,11 @@ def parsed_pdf(read: PdfText) -> ParsedPaper:
     sections = paper.sections
     if read.opens_with_names and len(sections) > 1:
         sections = (replace(sections[0], searchable=False), *sections[1:])
-    return replace(paper, sections=sections, page_starts=tuple(read.pages), title_source=read.title_source)
+    return replace(
+        paper,
+        sections=sections,
+        page_starts=tuple(read.pages),
+        title_source=read.title_source,
+        ocr_pages=read.ocr_pages,
+        warnings=tuple(f"OCR could not read page {number}: it {reason}" for number, reason in read.ocr_failed),
+    )

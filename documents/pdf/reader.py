@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from ..front_matter import find_doi
 from .dehyphenation import lost_ligatures
 from .lines import read_lines
 from .metadata import document_title
+from .ocr import Ocr, ScannedPages, read_scanned
 from .page_reading import read_page
 from .pages import FEW_LETTERS, Page
 from .structure import PdfText, structure
@@ -24,16 +25,22 @@ _STRAY = 0.02  # maximum share of control or undefined characters
 _RIGHT_TO_LEFT = 0.3  # of the letters
 _ODD_WORDS = 0.4  # maximum share of words with digits or signs between letters
 
-NO_MAP = "its fonts do not say which letters they draw (no Unicode map), so its text cannot be read; run OCR on it"
-SCANNED = "holds pictures of pages without any text (scanned?); run OCR on it first"
+_OCR = "--ocr or CITELOOM_OCR=auto has tesseract read it"
+NO_MAP = f"its fonts do not say which letters they draw (no Unicode map), so its text cannot be read; {_OCR}"
+SCANNED = f"holds pictures of pages without any text (scanned?); {_OCR}"
+RIGHT_TO_LEFT = "is written from right to left, which a PDF gives in the wrong order; take its text file"
 
 
 class PdfRefusedError(Exception):
-    """A PDF that cannot be used; the message is the reason in one line."""
+    """A PDF that cannot be used; the message is the reason in one line, `unread` are the pages that OCR may read."""
+
+    def __init__(self, reason: str, unread: Sequence[int] = ()) -> None:
+        super().__init__(reason)
+        self.unread = tuple(unread)
 
 
-def read_pdf(path: Path) -> PdfText:
-    """The text of a PDF with its structure; raises `PdfRefusedError`."""
+def read_pdf(path: Path, ocr: Ocr | None = None) -> PdfText:
+    """The text of a PDF with its structure, pages without text read by `ocr`; raises `PdfRefusedError`."""
     data = path.read_bytes()
     document = _opened(path, data)
     try:
@@ -41,7 +48,28 @@ def read_pdf(path: Path) -> PdfText:
         pages = [read_page(document, number) for number in range(count)]
     except Exception as error:
         raise PdfRefusedError(f"cannot be read as PDF ({_line(error)})") from error
-    _require_text(document, data, pages)
+    refusal = _refusal(document, data, pages)
+    unread = _without_text(pages, refusal)
+    if ocr is None or not unread:
+        if refusal:
+            raise PdfRefusedError(refusal, unread)
+        return _laid_out(data, pages, unread)
+    scanned = read_scanned(path, unread, ocr)
+    if refusal and not any(page.runs for page in scanned.read.values()):
+        raise PdfRefusedError(_found_nothing(scanned))
+    without = {number: replace(pages[number - 1], runs=(), tables=()) for number in unread}
+    merged = [{**without, **scanned.read}.get(number, page) for number, page in enumerate(pages, 1)]
+    return replace(
+        _laid_out(data, merged, scanned.failed),
+        ocr=ocr.languages,
+        ocr_pages=tuple(number for number in sorted(scanned.read) if scanned.read[number].runs),
+        ocr_failed=tuple(sorted(scanned.failed.items())),
+    )
+
+
+def _laid_out(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> PdfText:
+    """The text of these pages, with title and DOI."""
+    count = len(pages)
     lost = lost_ligatures(run.text for page in pages for run in page.runs)
     read = structure(read_lines(pages, lost), count)
     if not read.blocks:
@@ -54,7 +82,21 @@ def read_pdf(path: Path) -> PdfText:
         title=title or read.title,
         title_source="metadata of the PDF" if title else read.title_source,
         doi=dois.pop() if len(dois) == 1 else "",
+        unread=tuple(sorted(unread)),
     )
+
+
+def _without_text(pages: Sequence[Page], refusal: str) -> tuple[int, ...]:
+    """The numbers, from 1, of the pages that OCR may read: all of them if their text means nothing."""
+    if refusal == RIGHT_TO_LEFT:
+        return ()
+    return tuple(number for number, page in enumerate(pages, 1) if page.pictures or not page.runs or refusal == NO_MAP)
+
+
+def _found_nothing(scanned: ScannedPages) -> str:
+    for number, reason in sorted(scanned.failed.items()):
+        return f"could not be read by OCR: page {number} {reason}"
+    return "holds no text, nor did OCR find any on its pages"
 
 
 def _opened(path: Path, data: bytes) -> Any:
@@ -89,28 +131,29 @@ def _line(error: Exception) -> str:
     return re.sub(r"\s+", " ", str(error)).strip().rstrip(".")[:160] or type(error).__name__
 
 
-def _require_text(document: Any, data: bytes, pages: Sequence[Page]) -> None:
-    """Raise `PdfRefusedError` if there is no text, or no meaningful text."""
+def _refusal(document: Any, data: bytes, pages: Sequence[Page]) -> str:
+    """Why a document without text, or without meaningful text, is refused; empty otherwise."""
     if not pages:
-        raise PdfRefusedError("has no pages")
+        return "has no pages"
     text = " ".join(run.text for page in pages for run in page.runs)
     shown = "".join(text[:_SAMPLE].split())
     letters = [character for character in shown if character.isalpha()]
     if not shown:
         if any(page.pictures for page in pages):
-            raise PdfRefusedError(SCANNED)
+            return SCANNED
         if re.search(rb"/Type3\b|/FontFile\d?\b", data):
-            raise PdfRefusedError(NO_MAP)
+            return NO_MAP
         if document.has_xfa() or b"/XFA" in data:
-            raise PdfRefusedError("is a form whose pages hold no text (XFA); print it to a PDF first")
-        raise PdfRefusedError("holds no text: its pages are blank")
+            return "is a form whose pages hold no text (XFA); print it to a PDF first"
+        return "holds no text: its pages are blank"
     if _is_gibberish(text[:_SAMPLE], shown, len(letters)):
-        raise PdfRefusedError(NO_MAP)
+        return NO_MAP
     if len(letters) < FEW_LETTERS and any(page.pictures for page in pages):
-        raise PdfRefusedError(SCANNED)
+        return SCANNED
     leftward = sum(unicodedata.bidirectional(character) in {"R", "AL"} for character in letters)
     if leftward > _RIGHT_TO_LEFT * len(letters):
-        raise PdfRefusedError("is written from right to left, which a PDF gives in the wrong order; take its text file")
+        return RIGHT_TO_LEFT
+    return ""
 
 
 def _is_gibberish(text: str, shown: str, letters: int) -> bool:

@@ -22,7 +22,9 @@ class PdfText:
     """A PDF as text.
 
     `headings` are title, level, start of the line and start of the text below; `blocks` are kind, start and end;
-    `pages` is the offset at which each page begins; `title_source` says where the title was found.
+    `pages` is the offset at which each page begins; `title_source` says where the title was found. `unread` are the
+    numbers of the pages without text, `ocr_pages` of those that OCR read in the languages `ocr`, `ocr_failed` of those
+    that it could not read, with the reason.
     """
 
     text: str
@@ -33,6 +35,10 @@ class PdfText:
     title_source: str
     opens_with_names: bool
     doi: str = ""
+    unread: tuple[int, ...] = ()
+    ocr: str = ""
+    ocr_pages: tuple[int, ...] = ()
+    ocr_failed: tuple[tuple[int, str], ...] = ()
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> PdfText:
@@ -42,6 +48,9 @@ class PdfText:
                 **record,
                 "headings": [tuple(heading) for heading in record["headings"]],
                 "blocks": [tuple(block) for block in record["blocks"]],
+                "unread": tuple(record["unread"]),
+                "ocr_pages": tuple(record["ocr_pages"]),
+                "ocr_failed": tuple((number, reason) for number, reason in record["ocr_failed"]),
             }
         )
 

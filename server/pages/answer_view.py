@@ -116,7 +116,12 @@ def _pages(library: Library, hits: list[SearchHit]) -> dict[str, Mapping[str, An
     """For the evidence whose paper is a PDF in the library: the number of the page and the words to look for on it."""
     records = library.records()
     return {
-        hit.record["id"]: {"key": hit.record["key"], "page": hit.record["page"], "quote": hit.record["quote"][:_QUOTED]}
+        hit.record["id"]: {
+            "key": hit.record["key"],
+            "page": hit.record["page"],
+            "quote": hit.record["quote"][:_QUOTED],
+            "ocr": hit.record["page"] in hit.paper["ocr_pages"],
+        }
         for hit in hits
         if hit.record["page"] is not None
         and hit.record["key"] in records

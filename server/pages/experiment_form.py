@@ -66,7 +66,7 @@ FORM: Final = (
             FormField(
                 "plots",
                 "Plots",
-                "One on each line: file | caption. Images are read only by the command line, next to exp.json.",
+                "One on each line: file | caption. Add the images themselves below.",
                 "plots",
                 2,
             ),

@@ -16,7 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...citations.export.evidence_report import VERDICTS, commonness
-from ...citations.export.report_html import doi_html, reference_html, section_html, shown_text
+from ...citations.export.report_html import doi_html, reference_html, section_html, shown_text, zotero_html
 from ...citations.export.report_model import DOUBTFUL
 from ...plurals import counted
 from .static_files import STATIC
@@ -62,7 +62,7 @@ def _environment() -> Environment:
     environment.globals.update(asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"))
     environment.globals.update(verdicts=VERDICTS, doubtful=DOUBTFUL, commonness=commonness)
     environment.filters.update(
-        markdown=markdown, counted=counted, doi=doi_html, reference=reference_html, moment=_moment
+        markdown=markdown, counted=counted, doi=doi_html, reference=reference_html, moment=_moment, zotero=zotero_html
     )
     return environment
 

@@ -56,6 +56,7 @@ async def library(
         "found": found.total,
         "all": len(state.session.library.records()),
         "passages": state.session.library.chunk_count(),
+        "services": state.session.settings.metadata_services,
         "offset": offset,
         "earlier": _address(query, offset - _PAGE) if offset else "",
         "later": _address(query, offset + _PAGE) if offset + _PAGE < found.total else "",
@@ -100,9 +101,11 @@ async def paper(
     """One paper: its data, section tree, text and note, and where it was cited."""
     record = (await get_paper(key, state)).model_dump()
     shown = await asyncio.to_thread(shown_sections, state.session.library, key, section)
-    figures = await asyncio.to_thread(state.session.library.figures, key)
     cited = await asyncio.to_thread(_cited, state, key)
-    return page(request, "paper.html", {"paper": record, "text": shown, "figures": figures, **cited})
+    services = state.session.settings.metadata_services
+    figures = await asyncio.to_thread(state.session.library.figures, key)
+    content = {"paper": record, "text": shown, "services": services, "figures": figures, **cited}
+    return page(request, "paper.html", content)
 
 
 def _cited(state: ServerState, key: str) -> dict[str, Any]:

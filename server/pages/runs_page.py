@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
 from ...api.usage_record import usage_by_day, usage_total
 from ...errors import InputError
+from ...graph.session import Session
+from ...runs.publication_notices import with_notices
 from ...runs.result_files import ResultFiles
 from ...runs.result_record import stored
 from ...runs.sentence_check import load_editable, sentence_records
@@ -66,7 +70,7 @@ async def runs(
 async def run(run_id: str, request: Request, state: StateOf) -> Response:
     """One run: its steps while it works, why it stopped, or its text."""
     record = await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
-    context = {"run": await _view(record, state), **await asyncio.to_thread(_text_of, record)}
+    context = {"run": await _view(record, state), **await asyncio.to_thread(_text_of, record, state.session)}
     context |= await asyncio.to_thread(_sentences_of, record, state)
     return page(request, "run_body.html" if "x-part" in request.headers else "run.html", context)
 
@@ -77,7 +81,8 @@ async def run_detail(run_id: str, kinds: str, which: str, request: Request, stat
     record = await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
-    view = await asyncio.to_thread(answer_view, record.result, f"/runs/{record.thread_id}")
+    known = await asyncio.to_thread(with_notices, stored(record.result), state.session)
+    view = await asyncio.to_thread(answer_view, known, f"/runs/{record.thread_id}")
     return await detail_page(request, state, view, kinds, which)
 
 
@@ -87,13 +92,24 @@ async def _view(record: RunRecord, state: ServerState) -> RunView:
     return await asyncio.to_thread(run_view, record, session.home, state.jobs, spent, session.settings.prices)
 
 
-def _text_of(record: RunRecord) -> dict[str, Any]:
-    """The text of a finished run and its files."""
+def _text_of(record: RunRecord, session: Session) -> dict[str, Any]:
+    """The text of a finished run and its files, with what became of its papers since."""
     if record.status != "finished" or record.result is None:
-        return {"answer": None, "files": []}
+        return {"answer": None, "files": [], "figures": []}
     base = f"/runs/{record.thread_id}"
     files = ResultFiles.of(stored(record.result))
-    return {"answer": answer_view(record.result, base), "files": file_records([files], f"/api/v1{base}/files")}
+    address = f"/api/v1{base}/files"
+    return {
+        "answer": answer_view(with_notices(stored(record.result), session), base),
+        "files": file_records([files], address),
+        "figures": [_shown_figure(figure, address) for figure in files.figures],
+    }
+
+
+def _shown_figure(figure: Mapping[str, Any], address: str) -> dict[str, Any]:
+    """A figure with its address; a PDF is offered as a file, since browsers show none as an image."""
+    file = figure["file"]
+    return {**figure, "href": f"{address}/{quote(file)}", "shown": not file.endswith(".pdf")}
 
 
 def _sentences_of(record: RunRecord, state: ServerState) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ...runs.sentence_check import check_sentence, keep_edit, load_editable, sen
 from ..response_models import problems
 from ..server_state import StateOf
 from ..text_models import CheckedSentence, ExperimentBody, ExperimentReport, SentenceBody, SentenceList
+from ..uploaded_plots import with_uploaded_plots
 
 router = APIRouter(tags=["writing"])
 
@@ -46,8 +47,11 @@ async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -
     await asyncio.to_thread(withdraw_edit, state.session.home, run_id, position)
 
 
-@router.post("/experiments/check", responses=problems())
-async def check_experiment_fields(body: ExperimentBody) -> ExperimentReport:
+@router.post("/experiments/check", responses=problems(404))
+async def check_experiment_fields(body: ExperimentBody, state: StateOf) -> ExperimentReport:
     """What is wrong or odd in an experiment, and which fields each section still needs."""
-    check = await asyncio.to_thread(check_experiment, body.experiment)
+    home = state.session.home
+    check = await asyncio.to_thread(
+        check_experiment, body.experiment, lambda given: with_uploaded_plots(given, home, body.plot_upload)
+    )
     return ExperimentReport.model_validate({**asdict(check), "ready": check.ready})

@@ -138,6 +138,22 @@ byId("adding-stop").addEventListener("click", () => {
   else if (uploadId) send("POST", `/api/v1/ingests/${uploadId}/cancel`).catch(failed);
 });
 
+byId("identifiers")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  const identifiers = form.elements.identifiers.value.split(/[\s,;]+/).filter(Boolean);
+  if (!identifiers.length) return;
+  byId("added").replaceChildren();
+  try {
+    const body = { identifiers, download: form.elements.download.checked };
+    const job = await send("POST", "/api/v1/papers/by-identifier", body, { "Idempotency-Key": crypto.randomUUID() });
+    form.reset();
+    listen(job.id);
+  } catch (problem) {
+    failed(problem);
+  }
+});
+
 // Dropping
 
 const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");

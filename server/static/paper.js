@@ -1,7 +1,9 @@
-// One paper: removing it.
+// One paper: removing it, and looking it up at metadata services.
 
-import { send, toast } from "./api.js";
+import { problemCard, send, toast } from "./api.js";
 import { confirmed } from "./confirm.js";
+import { follow } from "./events.js";
+import { element } from "./text.js";
 
 const remove = document.getElementById("remove");
 
@@ -17,3 +19,44 @@ remove.addEventListener("click", async () => {
     toast([problem.message, problem.help].filter(Boolean).join(" "));
   }
 });
+
+const enrich = document.getElementById("enrich");
+
+enrich?.addEventListener("click", async () => {
+  const shown = document.getElementById("enriched");
+  const over = (...parts) => {
+    enrich.disabled = false;
+    shown.replaceChildren(...parts);
+  };
+  enrich.disabled = true;
+  shown.replaceChildren(element("p", { class: "notice" }, "Asking the services …"));
+  try {
+    const job = await send("POST", "/api/v1/papers/enrich", { keys: [enrich.dataset.key] }, { "Idempotency-Key": crypto.randomUUID() });
+    const stream = follow(`/api/v1/ingests/${job.id}/events`, {
+      done: ({ result }) => {
+        stream.close();
+        finished(result.papers[0], over);
+      },
+      error: (problem) => {
+        stream.close();
+        over(problemCard(problem));
+      },
+    });
+  } catch (problem) {
+    over(problemCard(problem));
+  }
+});
+
+function finished(found, over) {
+  if (["known", "found"].includes(found.outcome)) {
+    location.reload();
+    return;
+  }
+  const said = {
+    unsure: "The services have papers like this one, but it is not clear which it is; nothing was changed. Put its DOI into its .bib entry.",
+    "not-found": "No service knows this paper.",
+    failed: "No service answered.",
+  };
+  const failures = found.failures.map((text) => element("p", { class: "problem" }, text));
+  over(element("p", { class: "notice" }, said[found.outcome]), ...failures);
+}

@@ -6,6 +6,7 @@ import { readLimits } from "./limits.js";
 import { element } from "./text.js";
 
 const KEPT = "citeloom-experiment"; // the form survives a reload
+const KEPT_PLOTS = "citeloom-plots"; // so do the images, until the server deletes them
 const LARGEST = 4_000_000; // bytes
 const PAUSE = 400; // milliseconds after the last key until the form is checked
 const byId = (id) => document.getElementById(id);
@@ -14,6 +15,7 @@ const fields = fieldsOf(form);
 let rest = {};
 let timer = 0;
 let checks = 0;
+let plots = recall(KEPT_PLOTS) ?? { id: "", files: [] };
 
 const chosen = () => form.elements.kind.value;
 const kindName = () => (chosen() === "paper" ? "whole paper" : chosen());
@@ -36,6 +38,46 @@ async function upload(file) {
   } catch (problem) {
     byId("upload-message").replaceChildren(problemCard(problem));
   }
+}
+
+function uploadAll(files) {
+  const given = [...files];
+  given.filter(({ name }) => name.toLowerCase().endsWith(".json")).slice(0, 1).forEach(upload);
+  const images = given.filter(({ name }) => !name.toLowerCase().endsWith(".json"));
+  if (images.length) uploadPlots(images);
+}
+
+async function uploadPlots(images, base = plots.id) {
+  const body = new FormData();
+  for (const image of images) body.append("files", image);
+  if (base) body.append("base", base);
+  try {
+    const stored = await send("POST", "/api/v1/plots", body);
+    showPlots({ id: stored.id, files: stored.files }, stored.refused);
+    mention(stored.files);
+  } catch (problem) {
+    if (problem.status === 404 && base) return uploadPlots(images, ""); // the earlier images were deleted
+    byId("images-message").replaceChildren(problemCard(problem));
+  }
+}
+
+function showPlots(stored, refused = []) {
+  plots = stored;
+  keep(KEPT_PLOTS, plots);
+  byId("no-images").hidden = !plots.id;
+  const said = plots.files.length ? [element("p", { class: "notice" }, `Images: ${plots.files.join(", ")}.`)] : [];
+  const wrong = refused.map(({ name, reason }) => element("p", { class: "problem" }, `${name} ${reason}.`));
+  byId("images-message").replaceChildren(...said, ...wrong);
+}
+
+// Each image has a line in the field of the plots, where its caption is written.
+function mention(names) {
+  const field = fields.find(({ form: kind }) => kind === "plots");
+  const last = (line) => line.split("|")[0].trim().split(/[\\/]/).pop().toLowerCase();
+  const known = new Set(field.input.value.split("\n").map(last));
+  const missing = names.filter((name) => !known.has(name.toLowerCase()));
+  field.input.value = [field.input.value.trimEnd(), ...missing.map((name) => `${name} | `)].filter(Boolean).join("\n");
+  changed();
 }
 
 function parse(text, name) {
@@ -69,11 +111,15 @@ function changed() {
 async function check() {
   const number = ++checks;
   const { experiment, problems } = collect(fields, rest);
-  remember(experiment);
+  keep(KEPT, experiment);
   let report;
   try {
-    report = await send("POST", "/api/v1/experiments/check", { experiment });
+    report = await send("POST", "/api/v1/experiments/check", { experiment, plot_upload: plots.id });
   } catch (problem) {
+    if (problem.status === 404 && plots.id) {
+      showPlots({ id: "", files: [] }, [{ name: "The images", reason: "are no longer on the server; add them again" }]);
+      return check();
+    }
     if (number === checks) byId("warnings").replaceChildren(problemCard(problem));
     return null;
   }
@@ -112,17 +158,17 @@ function showNeeds(missing, broken) {
 const unique = (groups) => [...new Map(groups.map((group) => [group.join(), group])).values()];
 const label = (path) => byId(`field-${path.replaceAll(".", "-")}`)?.closest(".field").querySelector("label").textContent ?? path;
 
-function remember(experiment) {
+function keep(name, value) {
   try {
-    localStorage.setItem(KEPT, JSON.stringify(experiment));
+    localStorage.setItem(name, JSON.stringify(value));
   } catch {
     // too large, or forbidden: the form works without
   }
 }
 
-function recall() {
+function recall(name) {
   try {
-    return JSON.parse(localStorage.getItem(KEPT) ?? "null");
+    return JSON.parse(localStorage.getItem(name) ?? "null");
   } catch {
     return null;
   }
@@ -142,7 +188,7 @@ async function start() {
   }
   byId("submit").disabled = true;
   try {
-    const body = { experiment, ...readLimits(byId), strict: byId("strict").checked, fresh: byId("fresh").checked };
+    const body = { experiment, plot_upload: plots.id, ...readLimits(byId), strict: byId("strict").checked, fresh: byId("fresh").checked };
     const address = chosen() === "paper" ? "/api/v1/manuscripts" : `/api/v1/sections/${chosen()}`;
     const job = await send("POST", address, body, { Prefer: "respond-async", "Idempotency-Key": crypto.randomUUID() });
     location.assign(`/runs/${encodeURIComponent(job.id)}`);
@@ -172,6 +218,14 @@ byId("file").addEventListener("change", ({ target }) => {
   if (target.files.length) upload(target.files[0]);
   target.value = "";
 });
+byId("images").addEventListener("change", ({ target }) => {
+  if (target.files.length) uploadPlots([...target.files]);
+  target.value = "";
+});
+byId("no-images").addEventListener("click", () => {
+  showPlots({ id: "", files: [] });
+  changed();
+});
 byId("save").addEventListener("click", save);
 byId("clear").addEventListener("click", () => {
   const before = collect(fields, rest).experiment;
@@ -185,12 +239,13 @@ for (const [name, over] of [["dragover", true], ["dragleave", false], ["drop", f
   drop.addEventListener(name, (event) => {
     event.preventDefault();
     drop.classList.toggle("over", over);
-    if (name === "drop" && event.dataTransfer.files.length) upload(event.dataTransfer.files[0]);
+    if (name === "drop" && event.dataTransfer.files.length) uploadAll(event.dataTransfer.files);
   });
 }
 window.addEventListener("storage", ({ key }) => {
   if (key === KEPT) toast("The form was changed in another tab; the last change is kept.");
 });
 
-load(recall() ?? {}, "");
+load(recall(KEPT) ?? {}, "");
+showPlots(plots);
 byId("chosen").textContent = kindName();

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 class LocalStores:
     """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
 
+    one_state = False
+
     def __init__(self, home: Home) -> None:
         self.catalog = Catalog(home.catalog, FigureFiles(home))
         self.vectors = VectorStore(home)

@@ -1,59 +1,89 @@
-"""BM25 in PostgreSQL: postings of the same terms as in a folder's full-text index, scored by the server.
+"""BM25 in PostgreSQL: postings of the same terms as in a folder's full-text index.
 
 A row of `postings` holds a term of a paper: the chunks with it, how often each has it, and the length of the field
-there. Scores are computed over these rows for every chunk that holds a term, so results are exact, see the
-transaction of the reader, and need no extension. k1, b and the idf are those of tantivy, whose lengths are rounded.
+there. The postings of a query's terms are read in one statement and scored here, for every chunk that holds a term:
+results are exact, need no extension, and the server that all share only reads. What is known of the papers, such as the
+categories of their chunks, is read once per revision of the library. k1, b and the idf are those of tantivy, whose
+lengths are rounded.
 """
 
 from __future__ import annotations
 
+import math
 import threading
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any, Final
 
-from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
+import numpy as np
+from numpy.typing import NDArray
+
+from ...documents import Chunk, chunk_id, text_hash
 from ..search_records import TextScope
 from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
-from .database import Database
+from .database import Database, DatabaseError
 
 _K1: Final = 1.2
 _B: Final = 0.75
 _TEXT, _SECTION = 0, 1
-_POSTING_TYPES: Final = "text int2 text int4[] int4[] int4[]".split()
+_POSTING_TYPES: Final = "text int2 int4 bytea".split()
+_ENTRY: Final = np.dtype([("place", "<i4"), ("count", "<u2"), ("length", "<u2")])
+_NUMBER: Final = np.dtype(">i4")  # as `int4send` writes it
+_MOST: Final = 2**16 - 1  # of a count or a length
 _PAPERS_PER_COMMIT: Final = 50
-# Sums are rounded: their last digits depend on the order in which the server adds. Constants are floats: plain literals
-# would make it calculate in decimals.
-_SEARCH: Final = f"""
-WITH totals AS (
-    SELECT sum(cardinality(hashes))::float8 AS chunks, sum(text_terms)::float8 AS text,
-        sum(section_terms)::float8 AS section
-    FROM word_totals
-), held AS MATERIALIZED (
-    SELECT field, term, sum(cardinality(places))::float8 AS chunks FROM postings
-    WHERE term = ANY(%(terms)s) GROUP BY field, term
-), rare AS MATERIALIZED (
-    SELECT field, term, ln(1 + (totals.chunks - held.chunks + 0.5::float8) / (held.chunks + 0.5::float8))
-            * CASE field WHEN {_TEXT} THEN 1 ELSE {SECTION_WEIGHT}::float8 END AS idf,
-        CASE field WHEN {_TEXT} THEN totals.text ELSE totals.section END / totals.chunks AS mean
-    FROM held, totals
-), scored AS (
-    SELECT key, place, sum(
-        idf * {1 + _K1}::float8 * n::float8
-        / (n::float8 + {_K1}::float8 * ({1 - _B}::float8 + {_B}::float8 * size::float8 / mean))
-    ) AS score
-    FROM postings JOIN rare USING (field, term), unnest(places, counts, lengths) AS u (place, n, size)
-    WHERE term = ANY(%(terms)s) AND (%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))
-        AND (%(categories)s::int[] IS NULL OR EXISTS (
-            SELECT 1 FROM chunks c WHERE c.key = postings.key AND c.idx = place AND c.category = ANY(%(categories)s)))
-        AND (%(ids)s::text[] IS NULL
-            OR (key, place) IN (SELECT * FROM unnest(%(id_keys)s::text[], %(id_places)s::int[])))
-    GROUP BY key, place
-)
-SELECT key, place, round(score * 1e9::float8) / 1e9::float8 AS rounded
-FROM scored ORDER BY rounded DESC, (key || ':') COLLATE "C", place LIMIT %(k)s
+_TRIES: Final = 5  # for a search during which writers commit
+# A row for each term and field with all its papers in scope; how many hold it counts those out of scope as well. The
+# revision says whether what is known of the papers is still true.
+SEARCH: Final = """
+SELECT revision.number, field, held, papers, sizes, entries FROM revision LEFT JOIN (
+    SELECT field, sum(octet_length(entries)) AS held, string_agg(int4send(paper), '') FILTER (WHERE inside) AS papers,
+        string_agg(int4send(octet_length(entries)), '') FILTER (WHERE inside) AS sizes,
+        string_agg(entries, '') FILTER (WHERE inside) AS entries
+    FROM (
+        SELECT *, %(papers)s::int[] IS NULL OR paper = ANY(%(papers)s) AS inside FROM postings
+        WHERE term = ANY(%(terms)s)
+    ) AS rows GROUP BY term, field
+) AS terms ON true
 """
+_PAPERS: Final = (
+    "SELECT revision.number, key, paper, categories, text_terms, section_terms"
+    " FROM revision LEFT JOIN word_totals ON true ORDER BY (key || ':') COLLATE \"C\""
+)
+
+
+_TOTALS: Final = (
+    "INSERT INTO word_totals (key, hashes, categories, text_terms, section_terms) VALUES (%s, %s, %s, %s, %s)"
+    " RETURNING paper"
+)
+
+
+class _Papers:
+    """The papers of the library at a revision. Its chunks are numbered in the order of their ids."""
+
+    def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        held = [row for row in rows if row[1] is not None]
+        self.revision: int = rows[0][0]
+        self.numbers = {row[1]: int(row[2]) for row in held}
+        self.categories = np.frombuffer(b"".join(row[3] for row in held), np.uint8)
+        self._keys: list[str] = [row[1] for row in held]
+        self._firsts = list(accumulate((len(row[3]) for row in held), initial=0))
+        self.first_chunk = np.zeros(max(self.numbers.values(), default=0) + 1, np.int64)
+        self.first_chunk[list(self.numbers.values())] = self._firsts[:-1]
+        chunks = max(1, len(self.categories))
+        self.means = {_TEXT: sum(row[4] for row in held) / chunks, _SECTION: sum(row[5] for row in held) / chunks}
+
+    def id_of(self, chunk: int) -> str:
+        """The id of a chunk."""
+        paper = bisect_right(self._firsts, chunk) - 1
+        return chunk_id(self._keys[paper], chunk - self._firsts[paper])
+
+    def weight(self, field: int, holding: int) -> float:
+        """The weight of a term in a field that this many chunks hold."""
+        rarity = math.log(1 + (len(self.categories) - holding + 0.5) / (holding + 0.5))
+        return (1 + _K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
 
 class PostgresWords:
@@ -62,6 +92,7 @@ class PostgresWords:
     def __init__(self, database: Database, pool: Any) -> None:
         self._database = database
         self._pool = pool
+        self._papers: _Papers | None = None
 
     def close(self) -> None:
         """Do nothing: every call sees what other processes wrote."""
@@ -81,11 +112,12 @@ class PostgresWords:
 
     def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         with self._connection() as connection:
-            return list(connection.execute(query, values).fetchall())
+            return list(connection.execute(query, values, binary=True).fetchall())
 
     def create(self) -> None:
         """Delete all words."""
         with self._connection() as connection, connection.transaction():
+            connection.execute("UPDATE revision SET number = number + 1")
             connection.execute("TRUNCATE postings, word_totals")
 
     def put_all(self, chunks: Iterable[Chunk]) -> None:
@@ -100,6 +132,7 @@ class PostgresWords:
 
     def _put(self, papers: Mapping[str, Sequence[Chunk]]) -> None:
         with self._connection() as connection, connection.transaction():
+            connection.execute("UPDATE revision SET number = number + 1")
             write_postings(connection.cursor(), papers)
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
@@ -114,28 +147,78 @@ class PostgresWords:
         """Ids and BM25 scores of the `k` best matching chunks, best first; ties by id."""
         if not terms or k < 1:
             return []
-        pairs = None if scope.ids is None else [split_chunk_id(identifier) for identifier in sorted(scope.ids)]
-        rows = self._rows(
-            _SEARCH,
-            {
-                "terms": sorted(set(terms)),
-                "k": k,
-                "keys": None if scope.keys is None else sorted(scope.keys),
-                "categories": None if scope.categories is None else sorted({int(kind) for kind in scope.categories}),
-                "ids": None if scope.ids is None else sorted(scope.ids),
-                "id_keys": [key for key, _ in pairs or ()],
-                "id_places": [place for _, place in pairs or ()],
-            },
-        )
-        return [(chunk_id(key, index), float(score)) for key, index, score in rows]
+        wanted = sorted(set(terms))
+        papers = self._papers or self._read_papers()
+        for _ in range(_TRIES):
+            numbers = _numbers_of(scope, papers)
+            rows = self._rows(SEARCH, {"terms": wanted, "papers": numbers})
+            if rows[0][0] == papers.revision:
+                break
+            papers = self._read_papers()
+        else:
+            raise DatabaseError(f"{self._database.url}: changes without pause.", help="Run the same command again.")
+        scores = _scored([row for row in rows if row[3]], papers)
+        return _best(scores, _in_scope(np.flatnonzero(scores), scope, papers), papers, k)
+
+    def _read_papers(self) -> _Papers:
+        self._papers = _Papers(self._rows(_PAPERS))
+        return self._papers
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
         """How rare each term is: 1 if it occurs nowhere, near 0 if it occurs in every chunk."""
-        (total,) = self._rows("SELECT coalesce(sum(cardinality(hashes)), 0) FROM word_totals")[0]
-        query = "SELECT term, sum(cardinality(places)) FROM postings WHERE field = %s AND term = ANY(%s) GROUP BY term"
-        found = dict(self._rows(query, (_TEXT, list(terms))))
+        query = (
+            "SELECT term, sum(octet_length(entries)) FROM postings WHERE field = %s AND term = ANY(%s) GROUP BY term"
+        )
+        found = {term: int(size) // _ENTRY.itemsize for term, size in self._rows(query, (_TEXT, list(terms)))}
+        (total,) = self._rows("SELECT coalesce(sum(octet_length(categories)), 0) FROM word_totals")[0]
         most = max(1, int(total))
-        return {term: 1 - min(most, int(found.get(term, 0))) / (most + 1) for term in terms}
+        return {term: 1 - min(most, found.get(term, 0)) / (most + 1) for term in terms}
+
+
+def _numbers_of(scope: TextScope, papers: _Papers) -> list[int] | None:
+    """The papers in scope; None for all."""
+    keys = None if scope.keys is None else set(scope.keys)
+    if scope.ids is not None:
+        named = {identifier.rpartition(":")[0] for identifier in scope.ids}
+        keys = named if keys is None else named & keys
+    return None if keys is None else [papers.numbers[key] for key in sorted(papers.numbers.keys() & keys)]
+
+
+def _scored(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.float64]:
+    """The BM25 of every chunk of the library, 0 where it holds no term."""
+    entries = np.frombuffer(b"".join(row[5] for row in rows), _ENTRY)
+    firsts = papers.first_chunk[np.frombuffer(b"".join(row[3] for row in rows), _NUMBER)]
+    of_paper = np.frombuffer(b"".join(row[4] for row in rows), _NUMBER) // _ENTRY.itemsize
+    of_term = [len(row[5]) // _ENTRY.itemsize for row in rows]
+    weight = np.repeat([papers.weight(row[1], int(row[2]) // _ENTRY.itemsize) for row in rows], of_term)
+    slope = np.repeat([_K1 * _B / papers.means[row[1]] for row in rows], of_term)
+    count = entries["count"].astype(np.float64)
+    gains = weight * count / (count + _K1 * (1 - _B) + slope * entries["length"])
+    chunks = np.repeat(firsts, of_paper) + entries["place"]
+    return np.bincount(chunks, gains, len(papers.categories)).astype(np.float64)
+
+
+def _in_scope(chunks: NDArray[np.int64], scope: TextScope, papers: _Papers) -> NDArray[np.int64]:
+    """Those of the chunks that are in scope, as far as that was not asked of the server."""
+    if scope.categories is not None:
+        wanted = [int(category) for category in scope.categories]
+        chunks = chunks[np.isin(papers.categories[chunks], wanted)]
+    if scope.ids is not None:
+        ids = set(scope.ids)
+        inside = (papers.id_of(chunk) in ids for chunk in chunks.tolist())
+        chunks = chunks[np.fromiter(inside, np.bool_, len(chunks))]
+    return chunks
+
+
+def _best(scores: NDArray[np.float64], chunks: NDArray[np.int64], papers: _Papers, k: int) -> list[tuple[str, float]]:
+    """The best of these chunks, ties by id. Scores are rounded: their last digits depend on the order of the sum."""
+    rounded = np.round(scores[chunks], 9)
+    if len(rounded) > k:  # sort only what can be among the best
+        among = rounded >= np.partition(rounded, len(rounded) - k)[len(rounded) - k]
+        chunks, rounded = chunks[among], rounded[among]
+    best = np.lexsort((chunks, -rounded))[:k]
+    found = zip(chunks[best].tolist(), rounded[best].tolist(), strict=True)
+    return [(papers.id_of(chunk), score) for chunk, score in found]
 
 
 _analyzer: Any = None
@@ -154,15 +237,33 @@ def analyze(text: str) -> list[str]:
 
 def write_postings(cursor: Any, papers: Mapping[str, Sequence[Chunk]]) -> None:
     """Write the words of papers that have none yet."""
+    copy_postings(cursor, [rows_of(key, chunks) for key, chunks in papers.items()])
+
+
+PostingRow = tuple[str, int, bytes]
+
+
+def rows_of(key: str, chunks: Sequence[Chunk]) -> tuple[tuple[object, ...], list[PostingRow]]:
+    """What is stored of a paper's words: its row in `word_totals`, and its terms with field and entries."""
+    lengths = {_TEXT: 0, _SECTION: 0}
+    found = _postings(chunks, lengths)
+    hashes = [text_hash(chunk.text) for chunk in chunks]
+    kinds = bytes(int(chunk.category) for chunk in chunks)
+    entries = [(term, field, np.array(each, _ENTRY).tobytes()) for (term, field), each in found.items()]
+    return (key, hashes, kinds, lengths[_TEXT], lengths[_SECTION]), entries
+
+
+def copy_postings(cursor: Any, papers: Sequence[tuple[tuple[object, ...], list[PostingRow]]]) -> None:
+    """Write the rows of papers, in the order in which they are searched."""
+    written = []
+    for totals, entries in papers:
+        cursor.execute(_TOTALS, totals)
+        (paper,) = cursor.fetchone()
+        written += [(term, field, paper, packed) for term, field, packed in entries]
     with cursor.copy("COPY postings FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(_POSTING_TYPES)
-        totals = []
-        for key, chunks in papers.items():
-            lengths = {_TEXT: 0, _SECTION: 0}
-            for (term, field), found in _postings(chunks, lengths).items():
-                copy.write_row((term, field, key, *map(list, zip(*found, strict=True))))
-            totals.append((key, [text_hash(chunk.text) for chunk in chunks], lengths[_TEXT], lengths[_SECTION]))
-    cursor.executemany("INSERT INTO word_totals VALUES (%s, %s, %s, %s)", totals)
+        for row in sorted(written):
+            copy.write_row(row)
 
 
 def _postings(chunks: Sequence[Chunk], lengths: dict[int, int]) -> dict[tuple[str, int], list[tuple[int, int, int]]]:
@@ -173,5 +274,5 @@ def _postings(chunks: Sequence[Chunk], lengths: dict[int, int]) -> dict[tuple[st
             terms = analyze(text)
             lengths[field] += len(terms)
             for term, count in Counter(terms).items():
-                found[term, field].append((chunk.index, count, len(terms)))
+                found[term, field].append((chunk.index, min(count, _MOST), min(len(terms), _MOST)))
     return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from ...database_url import DatabaseUrl
 from ...errors import ConfigurationError, InputError, PausedError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _CONNECTIONS: Final = 6  # of a library's readers and its writer
 _WAIT: Final = 30.0  # seconds for one of them
+_IDLE: Final = 1.0  # seconds without use, after which a connection is checked
 # A computer that is gone keeps no lock: the server notices within a minute, by default after two hours. Nor does one
 # that stops in the middle of a transaction. These are ignored on a Unix socket.
 _SESSION: Final = {
@@ -79,7 +82,7 @@ class Database:
             max_size=_CONNECTIONS,
             timeout=_WAIT,
             configure=_know_vectors,
-            check=ConnectionPool.check_connection,
+            check=_CheckIdle(),
             name="library",
             open=True,
         )
@@ -87,8 +90,7 @@ class Database:
     def holds_library(self) -> bool:
         """Whether the tables of a library are there."""
         with self.reachable(), self.transaction() as connection:
-            found = connection.execute("SELECT to_regclass('schema_versions') IS NOT NULL").fetchone()
-        return bool(found and found[0])
+            return has_table(connection, "schema_versions")
 
     @contextmanager
     def reachable(self) -> Iterator[None]:
@@ -140,6 +142,27 @@ class Database:
             "client_encoding": "UTF8",
             "options": f"{given.get('options') or ''} {session}".strip(),
         }
+
+
+class _CheckIdle:
+    """Checks a pooled connection that was not used for a while: a check is a round trip, as a short query is."""
+
+    def __init__(self) -> None:
+        self._checked: WeakKeyDictionary[Connection[Any], float] = WeakKeyDictionary()
+
+    def __call__(self, connection: Connection[Any]) -> None:
+        from psycopg_pool import ConnectionPool
+
+        now = time.monotonic()
+        if now - self._checked.get(connection, -_IDLE) >= _IDLE:
+            ConnectionPool.check_connection(connection)
+        self._checked[connection] = now
+
+
+def has_table(connection: Any, name: str) -> bool:
+    """Whether the library's own schema has a table: one of that name may lie in another schema of the search path."""
+    found = connection.execute("SELECT to_regclass(quote_ident(current_schema()) || '.' || %s)", (name,)).fetchone()
+    return found[0] is not None
 
 
 def require_extra() -> None:

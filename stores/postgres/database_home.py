@@ -96,7 +96,16 @@ class DatabaseHome(Home):
     @property
     def added(self) -> Path:
         """Papers that were added by identifier on this computer: files of papers are not in the database."""
-        return _under("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark / "added"
+        return self._data / "added"
+
+    @property
+    def zotero(self) -> Path:
+        """What syncs with the Zotero of this computer brought: another computer's is another one."""
+        return self._data / "zotero"
+
+    @property
+    def _data(self) -> Path:
+        return _under("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
 
     @property
     def papers(self) -> Path:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from ...database_url import DatabaseUrl
 from ...errors import InputError
 from .advisory_locks import free, taken
-from .database import Database, DatabaseError
+from .database import Database, DatabaseError, has_table
 
 _NAME: Final = re.compile(r"(\d{4})_\w+\.sql")
 _LOCK: Final = "schema"
@@ -54,8 +54,7 @@ def forget_prepared() -> None:
 
 def version_of(connection: Any) -> int:
     """The version of the tables; 0 if there are none."""
-    found = connection.execute("SELECT to_regclass('schema_versions') IS NOT NULL").fetchone()
-    if not found[0]:
+    if not has_table(connection, "schema_versions"):
         return 0
     newest = connection.execute("SELECT coalesce(max(number), 0) FROM schema_versions").fetchone()
     return int(newest[0])
@@ -98,8 +97,7 @@ def _require_vectors(connection: Any, url: DatabaseUrl) -> None:
 def _checkpoints_ready(connection: Any) -> bool:
     from langgraph.checkpoint.postgres import PostgresSaver
 
-    found = connection.execute("SELECT to_regclass('checkpoint_migrations') IS NOT NULL").fetchone()
-    if not found[0]:
+    if not has_table(connection, "checkpoint_migrations"):
         return False
     newest = connection.execute("SELECT max(v) FROM checkpoint_migrations").fetchone()
     return bool(newest[0] is not None and newest[0] >= len(PostgresSaver.MIGRATIONS) - 1)

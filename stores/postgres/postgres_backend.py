@@ -17,6 +17,7 @@ from .bm25 import PostgresWords
 from .database import Database
 from .database_home import DatabaseHome
 from .database_records import DatabaseRecords
+from .database_state import database_state
 from .database_tables import DatabaseTables
 from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 class PostgresStores:
     """Catalog, vectors and words in one database, with a common pool of connections."""
 
+    one_state = True
+
     def __init__(self, database: Database) -> None:
         pool = database.pool()
         self.catalog = PostgresCatalog(database, pool)
@@ -43,8 +46,8 @@ class PostgresStores:
         return PostgresNearest(library, self.vectors)
 
     def state(self) -> list[tuple[bool, str, str]]:
-        """Versions of the server, of pgvector and of the tables, and which index vectors have."""
-        return self.catalog.state()
+        """Versions of the server, of pgvector and of the tables, which indexes there are, and whether tables agree."""
+        return database_state(self.catalog.rows)
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Do nothing: a staged change is committed as a whole."""

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from ...documents import Category, Chunk, Section, chunk_id, text_hash
 from ...errors import InputError
-from ...plurals import counted
 from ...sqlite import DamagedFileError
 from ..paper_change import Change, ChunkRow, PaperRecord, record_of
 from .bm25 import write_postings
@@ -22,14 +21,15 @@ from .database import Database, storable
 from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
 from .postgres_vectors import EXACT_LIMIT
 
-_ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _SECTIONS: Final = "key, idx, title, parent, level, category, start, stop, searchable"
+SECTION_ROW: Final = f"INSERT INTO sections ({_SECTIONS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _CHUNKS: Final = (
     "key, idx, text, section, parent, category, level, page, start, stop, tokens, page_breaks, text_hash, embedding"
 )
 _CHUNK_TYPES: Final = "text int4 text text text int2 int4 int4 int4 int4 int4 int4[] text vector".split()
 # pgvector's HNSW index takes vectors of up to 2,000 numbers, and halves of up to 4,000.
-_INDEXABLE: Final = 2000
+INDEXABLE: Final = 2000
 INDEX: Final = "chunks_by_vector"
 
 
@@ -50,17 +50,18 @@ class PostgresCatalog:
         with self._database.named_errors(), self._pool.connection() as connection:
             yield connection
 
-    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
         with self._connection() as connection:
             return list(connection.execute(query, values).fetchall())
 
     def state_token(self) -> tuple[int, int]:
         """The number of the library's revision: it changes with every change of papers."""
-        return int(self._rows("SELECT number FROM revision")[0][0]), 0
+        return int(self.rows("SELECT number FROM revision")[0][0]), 0
 
     def meta(self, name: str) -> str | None:
         """A fact about the library as a whole, such as the embedding model."""
-        rows = self._rows("SELECT value FROM facts WHERE name = %s", (name,))
+        rows = self.rows("SELECT value FROM facts WHERE name = %s", (name,))
         return str(rows[0][0]) if rows else None
 
     def set_meta(self, name: str, value: str) -> None:
@@ -73,7 +74,7 @@ class PostgresCatalog:
 
     def records(self) -> dict[str, PaperRecord]:
         """All papers by key, sorted by key."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, figures_version"
             " FROM papers ORDER BY key"
         )
@@ -96,7 +97,7 @@ class PostgresCatalog:
 
     def sections(self, key: str) -> list[Section]:
         """The section tree of a paper, in reading order."""
-        rows = self._rows(f"SELECT {_SECTIONS} FROM sections WHERE key = %s ORDER BY idx", (key,))
+        rows = self.rows(f"SELECT {_SECTIONS} FROM sections WHERE key = %s ORDER BY idx", (key,))
         return [
             Section(index, title, parent, level, Category(category), start, stop, searchable)
             for _, index, title, parent, level, category, start, stop, searchable in rows
@@ -107,7 +108,7 @@ class PostgresCatalog:
     ) -> list[ChunkRow]:
         """The chunks within a scope, sorted by key and index; None sets no limit."""
         chosen = [int(category) for category in categories] if categories is not None else None
-        rows = self._rows(
+        rows = self.rows(
             "SELECT key, idx, category, tokens, text_hash FROM chunks"
             " WHERE (%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))"
             " AND (%(categories)s::int[] IS NULL OR category = ANY(%(categories)s)) ORDER BY key, idx",
@@ -117,25 +118,25 @@ class PostgresCatalog:
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
         """For each of these text hashes found in a paper, the id of a chunk with that text."""
-        rows = self._rows("SELECT text_hash, key, idx FROM chunks WHERE text_hash = ANY(%s)", (sorted(set(hashes)),))
+        rows = self.rows("SELECT text_hash, key, idx FROM chunks WHERE text_hash = ANY(%s)", (sorted(set(hashes)),))
         return {text: chunk_id(key, index) for text, key, index in rows}
 
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
         """Update the metadata of papers whose text and summary stay the same."""
         rows = [(json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
         with self._connection() as connection, connection.transaction():
-            _revise(connection)
+            revise(connection)
             connection.cursor().executemany("UPDATE papers SET record = %s, metadata_hash = %s WHERE key = %s", rows)
 
     def mark_stale(self, keys: Iterable[str]) -> None:
         """Have the next ingest reindex these papers even if their text is unchanged."""
         with self._connection() as connection, connection.transaction():
-            _revise(connection)
+            revise(connection)
             connection.execute("UPDATE papers SET chunking = 'stale' WHERE key = ANY(%s)", (list(keys),))
 
     def miscounted(self) -> set[str]:
         """Keys of papers whose listed chunks differ from their chunk count, or that have no sections."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT key FROM papers WHERE chunk_count <> (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
             " OR chunk_count <> (SELECT coalesce(max(idx) + 1, 0) FROM chunks WHERE chunks.key = papers.key)"
             " OR NOT EXISTS (SELECT 1 FROM sections WHERE sections.key = papers.key)"
@@ -153,43 +154,29 @@ class PostgresCatalog:
         """Write changes to catalog, texts, vectors and words in one transaction."""
         changes = list(changes)
         with self._connection() as connection, connection.transaction():
-            _revise(connection)  # also makes other writers wait
+            revise(connection)
             keys = [change.key for change in changes]
             images = images_of(connection, keys)
             connection.execute("DELETE FROM papers WHERE key = ANY(%s)", (keys,))
-            put = [(change, change.record) for change in changes if change.record is not None]
-            cursor = connection.cursor()
-            cursor.executemany(_ROW, [_paper_row(change, record) for change, record in put])
-            cursor.executemany(
-                f"INSERT INTO sections ({_SECTIONS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
-                [row for change, _ in put for row in _section_rows(change)],
-            )
-            _copy_chunks(cursor, [change for change, _ in put])
-            cursor.executemany(
-                "INSERT INTO passages VALUES (%s, %s, %s)",
-                [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)],
-            )
-            write_postings(cursor, {change.key: change.chunks for change, _ in put})
-            write_figures(cursor, [change for change, _ in put])
+            if put := [(change, change.record) for change in changes if change.record is not None]:
+                self._put(connection, put)
             drop_images(connection, images)
-            for dimension in {len(change.summary_vector) for change, _ in put}:
-                _index(connection, dimension, self._database)
 
-    def state(self) -> list[tuple[bool, str, str]]:
-        """Versions of the server, of pgvector and of the tables, and whether the index of vectors is valid."""
-        server, vectors, tables, total = self._rows(
-            "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
-            " (SELECT max(number) FROM schema_versions), (SELECT coalesce(sum(chunk_count), 0) FROM papers)"
-        )[0]
-        versions = f"PostgreSQL {server.split()[0]}, pgvector {vectors}, tables of version {tables}"
-        valid = self._rows("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (INDEX,))
-        if not valid:
-            return [(True, "database", versions), (True, "index", f"none; exact search of {counted(total, 'chunk')}")]
-        message = "vectors are indexed (HNSW)" if valid[0][0] else f"{INDEX} is not valid: REINDEX INDEX {INDEX}"
-        return [(True, "database", versions), (bool(valid[0][0]), "index", message)]
+    def _put(self, connection: Any, put: Sequence[tuple[Change, PaperRecord]]) -> None:
+        cursor = connection.cursor()
+        cursor.executemany(ROW, [paper_row(change, record) for change, record in put])
+        cursor.executemany(SECTION_ROW, [row for change, _ in put for row in section_rows(change)])
+        copy_rows(cursor, (row for change, _ in put for row in chunk_rows_of(change)))
+        if passages := [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)]:
+            cursor.executemany("INSERT INTO passages VALUES (%s, %s, %s)", passages)
+        write_postings(cursor, {change.key: change.chunks for change, _ in put})
+        write_figures(cursor, [change for change, _ in put])
+        for dimension in {len(change.summary_vector) for change, _ in put}:
+            _index(connection, dimension, self._database)
 
 
-def _revise(connection: Any) -> None:
+def revise(connection: Any) -> None:
+    """Count a change of the library, which also makes other writers wait."""
     connection.execute("UPDATE revision SET number = number + 1")
 
 
@@ -201,12 +188,13 @@ def _index(connection: Any, dimension: int, database: Database) -> None:
     elif int(known[0]) != dimension:
         raise InputError(f"{database.url}: holds vectors of {known[0]} numbers, but these have {dimension}.")
     (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
-    if total > EXACT_LIMIT and dimension <= _INDEXABLE:
+    if total > EXACT_LIMIT and dimension <= INDEXABLE:
         expression = f"(embedding::vector({dimension})) vector_cosine_ops"
         connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 
 
-def _paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
+def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
+    """The row of a paper."""
     paper = record.paper
     note = json.dumps(asdict(record.note)) if record.note is not None else None
     head = (change.key, json.dumps(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
@@ -214,7 +202,8 @@ def _paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
     return (*head, storable(record.summary), *rest)
 
 
-def _section_rows(change: Change) -> list[tuple[object, ...]]:
+def section_rows(change: Change) -> list[tuple[object, ...]]:
+    """The rows of a paper's sections."""
     return [
         (
             change.key,
@@ -231,12 +220,17 @@ def _section_rows(change: Change) -> list[tuple[object, ...]]:
     ]
 
 
-def _copy_chunks(cursor: Any, changes: Sequence[Change]) -> None:
+def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
+    """Write the rows of chunks."""
     with cursor.copy(f"COPY chunks ({_CHUNKS}) FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(_CHUNK_TYPES)
-        for change in changes:
-            for chunk, vector in zip(change.chunks, change.vectors, strict=True):
-                copy.write_row((*_chunk_row(chunk), vector))
+        for row in rows:
+            copy.write_row(row)
+
+
+def chunk_rows_of(change: Change) -> list[tuple[object, ...]]:
+    """The rows of a paper's chunks."""
+    return [(*_chunk_row(chunk), vector) for chunk, vector in zip(change.chunks, change.vectors, strict=True)]
 
 
 def _chunk_row(chunk: Chunk) -> tuple[object, ...]:

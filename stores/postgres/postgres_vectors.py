@@ -34,6 +34,17 @@ _LIMITS: Final = (
     "(%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))"
     " AND (%(categories)s::int[] IS NULL OR category = ANY(%(categories)s))"
 )
+
+
+def _by_ids(columns: str, table: str) -> str:
+    return f"SELECT {columns} FROM unnest(%s::text[], %s::int[]) AS wanted (key, idx) JOIN {table} c USING (key, idx)"
+
+
+CHUNKS: Final = _by_ids(f"{_CHUNK}, NULL", "chunks")
+EXACT: Final = (
+    "SELECT key, idx, 1 - (embedding <=> %(vector)s) FROM chunks"
+    f" WHERE {_LIMITS} ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s"
+)
 EXACT_LIMIT: Final = 20_000  # chunks
 _WIDENING: Final = 4  # results requested from the index for each one wanted
 _MOST_SCANNED: Final = 200_000
@@ -59,11 +70,7 @@ class PostgresVectors:
             return list(connection.execute(query, values, binary=True).fetchall())
 
     def _of_ids(self, columns: str, table: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
-        keys, places = _split(ids)
-        return self._rows(
-            f"SELECT {columns} FROM unnest(%s::text[], %s::int[]) AS wanted (key, idx) JOIN {table} c USING (key, idx)",
-            (keys, places),
-        )
+        return self._rows(_by_ids(columns, table), split_ids(ids))
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The existing chunks, by id."""
@@ -109,7 +116,7 @@ class PostgresVectors:
             connection.execute("UPDATE papers SET summary_vector = NULL WHERE key = ANY(%s)", (list(keys),))
 
     def _delete(self, table: str, ids: Sequence[str]) -> None:
-        keys, places = _split(ids)
+        keys, places = split_ids(ids)
         with self._connection() as connection:
             connection.execute(
                 f"DELETE FROM {table} c USING unnest(%s::text[], %s::int[]) AS gone (key, idx)"
@@ -130,8 +137,7 @@ class PostgresVectors:
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the nearest chunks, each compared."""
         rows = self._rows(
-            "SELECT key, idx, 1 - (embedding <=> %(vector)s) FROM chunks"
-            f" WHERE {_LIMITS} ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s",
+            EXACT,
             {"vector": vector, "k": k, "keys": keys, "categories": categories},
         )
         return [(chunk_id(key, index), float(score)) for key, index, score in rows]
@@ -175,6 +181,8 @@ class PostgresVectors:
 class PostgresNearest(ScopedSearch):
     """Vector search over a library."""
 
+    _one_state = True
+
     def __init__(self, library: Library, vectors: PostgresVectors) -> None:
         super().__init__(library)
         self._vectors = vectors
@@ -186,7 +194,9 @@ class PostgresNearest(ScopedSearch):
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
         wanted = None if scope.keys is None else sorted(scope.keys)
         kinds = None if scope.categories is None else [int(category) for category in scope.categories]
-        size = sum(scope.records[key].chunk_count for key in (scope.records if wanted is None else wanted))
+        size = sum(
+            record.chunk_count for key, record in scope.records.items() if scope.keys is None or key in scope.keys
+        )
         if size > EXACT_LIMIT:
             found = self._vectors.indexed(vector, k, wanted, kinds)
             if len(found) == k:
@@ -200,7 +210,7 @@ class PostgresNearest(ScopedSearch):
         return [found for found in self._vectors.near_passages(vector, k) if split_chunk_id(found[0])[0] in records]
 
 
-def _split(ids: Iterable[str]) -> tuple[list[str], list[int]]:
+def split_ids(ids: Iterable[str]) -> tuple[list[str], list[int]]:
     """Keys and indices of those ids that are ids of chunks, each once."""
     pairs: dict[tuple[str, int], None] = {}
     for identifier in ids:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.cli_process import ROOT, Finished, environment, finish, run, start
+from tests.support.copied_homes import Address, answers, copied
 from tests.support.killing_server import KillingServer, Moment
 from tests.support.sample_library import EXPERIMENT, SAMPLES, THREE
 
@@ -57,12 +55,11 @@ class Attempt:
 class KilledRuns:
     """A copy of a home with papers, in which `command` is repeated, each time with a key of its own."""
 
-    def __init__(self, server: KillingServer, template: Path, folder: Path, command: str) -> None:
+    def __init__(self, server: KillingServer, template: Address, folder: Path, command: str) -> None:
         self.server = server
         self.folder = folder
-        self.home = folder / ".citeloom"
-        shutil.copytree(template, self.home)
-        self._arguments = (command, "--exp", str(EXPERIMENT), "--out", "out", "--home", str(self.home))
+        self.home = copied(template, folder)
+        self._arguments = (command, "--exp", str(EXPERIMENT), "--out", "out")
         self.attempts: list[Attempt] = []
         self._before = answers(self.home)
         server.forget()
@@ -70,7 +67,7 @@ class KilledRuns:
     def attempt(self, at: Moment | Write | None = None) -> Attempt:
         """Run the command, and kill it at that moment; the key of a `Moment` is filled in here."""
         key = f"attempt-{len(self.attempts)}"
-        settings = settings_of(self.server, key)
+        settings = settings_of(self.server, key) | {"HOME": str(self.home)}
         before = answers(self.home)
         if isinstance(at, Write):
             process = self._start_interrupted(at, settings)
@@ -151,16 +148,10 @@ def settings_of(server: KillingServer, key: str) -> dict[str, str]:
     }
 
 
-def answers(home: Path) -> int:
-    """The number of answers in the journal of this home."""
-    with closing(sqlite3.connect(home / "journal.sqlite")) as db:
-        return int(db.execute("SELECT count(*) FROM answers").fetchone()[0])
-
-
-def home_with_three_papers(server: KillingServer, folder: Path) -> Path:
-    """A home to copy, embedded by the counting server."""
+def home_with_three_papers(server: KillingServer, folder: Path, home: Address = Path("home")) -> Address:
+    """A home to copy, embedded by the counting server: a folder in `folder`, or a database."""
     papers = [SAMPLES / f"{key}.md" for key in THREE]
-    settings = settings_of(server, "ingest")
-    done = run("ingest", *papers, "--bib", SAMPLES / "library.bib", "--home", "home", cwd=folder, settings=settings)
+    settings = settings_of(server, "ingest") | {"HOME": str(home)}
+    done = run("ingest", *papers, "--bib", SAMPLES / "library.bib", cwd=folder, settings=settings)
     assert done.code == 0, done.err
-    return folder / "home"
+    return home if isinstance(home, str) else folder / home

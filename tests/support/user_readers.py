@@ -10,12 +10,14 @@ from langchain_core.messages import AIMessage, HumanMessage
 from citeloom.citations import user_citations, verification
 from citeloom.citations.checks import claimless
 from citeloom.citations.export import figures
-from citeloom.documents import field_blocks, marker_escaping
+from citeloom.documents import field_blocks, marker_escaping, zotero_link
 from citeloom.graph import chat_messages, needs_filter
 from citeloom.models import context_size
 from citeloom.roles.chat import reader_output
 from citeloom.roles.needs import Need
 from citeloom.server import chat_tasks
+from citeloom.zotero import item_entry, item_notes
+from citeloom.zotero.zotero_records import Creator, ZoteroItem, ZoteroLibrary
 from tests.support.reader_company import EXPERIMENT, PLAIN, experiment, paper
 
 Reader = Callable[[str], object]
@@ -38,6 +40,12 @@ def _refusable(text: str) -> None:
         str(error)
 
 
+def _item(text: str) -> ZoteroItem:
+    """Everything that Zotero may hold of an item."""
+    names = "title extra date DOI url pages abstractNote archiveID publicationTitle citationKey".split()
+    return ZoteroItem("ABCD2345", "journalArticle", dict.fromkeys(names, text), (Creator("author", text, text),))
+
+
 USERS: Final[Mapping[str, Reader]] = {
     "question_spans": claimless.question_spans,
     "figure_lines": lambda text: figures.figure_lines([{"number": 1, "caption": text, "file": "a.figure-1.png"}]),
@@ -55,6 +63,11 @@ USERS: Final[Mapping[str, Reader]] = {
     "chat_question": lambda text: chat_messages.chat_question(
         [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]
     ),
+    "zotero_link": zotero_link.zotero_link,
+    "is_zotero_address": zotero_link.is_zotero_address,
+    "item_entry": lambda text: item_entry.item_entry(_item(text), "key", ZoteroLibrary()),
+    "bibtex_key": lambda text: item_entry.bibtex_key(_item(text)),
+    "html_text": item_notes.html_text,
     "task_answer": lambda text: chat_tasks.task_answer([HumanMessage(text)]),
     "task_answer, a title": lambda text: chat_tasks.task_answer(
         [HumanMessage(f"Write a title for this chat.\n{text}")]

@@ -62,6 +62,10 @@ def test_it_is_shown_wherever_papers_are(citeloom: Citeloom, home: Path, service
         assert (found[KEY]["status"], found[KEY]["notices"]) == ("retracted", [LINE])
         done = citeloom("find", "seeds of classifiers", *mode, "--home", home)
         assert "RETRACTED" in done.out and f"{KEY}: {LINE}" in done.err
+    passages = citeloom("search", "seeds of classifiers", "--papers", KEY, "--home", home, "--json").json
+    assert passages and all((item["status"], item["notices"]) == ("retracted", [LINE]) for item in passages)
+    done = citeloom("search", "seeds of classifiers", "--papers", KEY, "--home", home)
+    assert "RETRACTED." in done.out and done.err.count(LINE) == 1
     assert LINE in citeloom("doctor", "--home", home).out
 
 

@@ -15,7 +15,7 @@ from citeloom.errors import InputError
 from citeloom.ingestion import opendataloader_process
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.opendataloader_process import read_layout, require_java
-from citeloom.ingestion.pdf_subprocess import read_pdf_apart
+from citeloom.ingestion.pdf_subprocess import PdfReading, read_pdf_apart
 from citeloom.ingestion.rebuild import rebuild
 from citeloom.stores.library import Library
 from tests.support import cli_process
@@ -62,7 +62,7 @@ def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @with_package
 @with_java
 async def test_a_real_paper_is_found_on_its_page(pdf: Path, library: Library) -> None:
-    report = await ingest(library, [pdf], pdf_reader="opendataloader")
+    report = await ingest(library, [pdf], pdf=PdfReading("opendataloader"))
     assert report.added == ("tree",) and not report.refused
     assert library.paper("tree").title == "treeheatr: an R package for interpretable decision tree visualizations"
     headings = {section.title: section.level for section in library.sections("tree")}
@@ -89,12 +89,12 @@ async def test_another_reader_reads_again_and_the_same_one_does_not(
 ) -> None:
     await ingest(library, [pdf])
     ours = library.paper("tree").content_hash
-    assert (await ingest(library, [pdf], pdf_reader="opendataloader")).updated == ("tree",)
+    assert (await ingest(library, [pdf], pdf=PdfReading("opendataloader"))).updated == ("tree",)
     assert library.paper("tree").content_hash != ours
     with monkeypatch.context() as without_java:
         without_java.setenv("PATH", "")
-        assert (await ingest(library, [pdf], pdf_reader="opendataloader")).unchanged == ("tree",)
-        assert (await rebuild(library, pdf_reader="opendataloader")).updated == ("tree",)
+        assert (await ingest(library, [pdf], pdf=PdfReading("opendataloader"))).unchanged == ("tree",)
+        assert (await rebuild(library, pdf=PdfReading("opendataloader"))).updated == ("tree",)
     await rebuild(library)
     assert library.paper("tree").content_hash == ours
 
@@ -104,7 +104,7 @@ async def test_another_reader_reads_again_and_the_same_one_does_not(
 def test_a_file_that_cannot_be_taken_has_the_same_reason(shared_dir: Path) -> None:
     nasty = shared_dir / "corpus" / "pdfs" / "nasty"
     with pytest.raises(PdfRefusedError, match="password"):
-        read_pdf_apart(nasty / "zietz2018network-encrypted.pdf", reader="opendataloader")
+        read_pdf_apart(nasty / "zietz2018network-encrypted.pdf", how=PdfReading("opendataloader"))
 
 
 @with_package
@@ -133,7 +133,7 @@ def test_without_java_one_line_names_the_remedy_and_nothing_is_changed(
 async def test_without_the_package_too(pdf: Path, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opendataloader_process, "_PACKAGE", "no-such-package-anywhere")
     with pytest.raises(InputError, match="is not installed") as caught:
-        await ingest(library, [pdf], pdf_reader="opendataloader")
+        await ingest(library, [pdf], pdf=PdfReading("opendataloader"))
     assert "pip install -e '.[opendataloader]'" in caught.value.help
     assert library.papers() == [] and not library.home.converted.exists()
 

@@ -122,6 +122,29 @@ def test_a_section_is_written_from_the_form_watched_edited_and_downloaded(
             assert name in ("bib", "docx") or words.encode() in content, name
 
 
+@pytest.mark.long
+def test_images_of_plots_are_added_get_lines_for_captions_and_are_shown_with_the_text(
+    page: Page, served: ServedProcess, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong.png"
+    wrong.write_text("<html>")
+    page.goto(f"{served.url}/write")
+    page.locator("#file").set_input_files(EXPERIMENT)
+    page.locator("#images").set_input_files([EXPERIMENT.parent / "reliability.png", wrong])
+    expect(page.locator("#images-message")).to_contain_text("Images: reliability.png.")
+    expect(page.locator("#images-message")).to_contain_text("wrong.png is not what its name says")
+    expect(page.locator("#warnings")).to_contain_text("'ece_by_variant.png', 'shared_errors.png'")
+    page.reload()
+    expect(page.locator("#images-message")).to_contain_text("Images: reliability.png.")
+    page.get_by_role("radio", name="Results", exact=True).check()
+    page.get_by_role("button", name="Write the results").click()
+    finished(page)
+    page.reload()
+    figure = page.locator("figure.plot")
+    expect(figure).to_contain_text("Accuracy against confidence")
+    assert figure.locator("img").evaluate("image => image.complete ? image.naturalWidth : 0") > 0
+
+
 def _key(row: Any) -> str:
     """The key of the paper that a sentence cites."""
     return str(row.get_attribute("data-text").rpartition("(")[2].rstrip(")."))

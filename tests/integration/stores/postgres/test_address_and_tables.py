@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -103,6 +104,24 @@ def test_a_database_without_a_library_says_so(url: str) -> None:
     assert home.exists()
 
 
+def test_a_library_in_another_schema_of_the_search_path_is_another_library(url: str) -> None:
+    find_home(home_of(url)).prepare()
+    with psycopg.connect(url, autocommit=True) as connection:
+        (outer,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
+        inner = f"{outer}_Inner"
+        connection.execute(f'CREATE SCHEMA "{inner}"')
+        try:
+            own = f'{url.partition("options=")[0]}options={quote(f"""-csearch_path="{inner}",{outer},public""")}'
+            home = find_home(home_of(own))
+            assert not home.exists()
+            home.prepare()
+            query = "SELECT count(*) FROM pg_tables WHERE schemaname = %s"
+            counts = [connection.execute(query, (name,)).fetchone() for name in (inner, outer)]
+            assert counts[0] == counts[1]
+        finally:
+            connection.execute(f'DROP SCHEMA "{inner}" CASCADE')
+
+
 def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
     home = find_home(home_of(url)).prepare()
     with psycopg.connect(url) as connection:
@@ -110,21 +129,6 @@ def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
     migrations.forget_prepared()
     with pytest.raises(InputError, match="created by a newer Citeloom"):
         home.prepare()
-
-
-def test_tables_are_brought_up_to_date_from_each_earlier_version(url: str) -> None:
-    address = home_of(url)
-    assert isinstance(address, DatabaseUrl)
-    for version in range(1, max(migrations.migrations()) + 1):
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("DROP SCHEMA IF EXISTS earlier CASCADE")
-            connection.execute("CREATE SCHEMA earlier")
-            connection.execute("SET search_path = earlier, public")
-            migrations.migrate(connection, address, to=version)
-            assert migrations.version_of(connection) == version
-            migrations.migrate(connection, address)
-            assert migrations.version_of(connection) == max(migrations.migrations())
-            connection.execute("DROP SCHEMA earlier CASCADE")
 
 
 def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:

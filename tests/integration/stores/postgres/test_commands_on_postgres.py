@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli_process import Finished, run
+from tests.support.made_zotero import MadeZotero
 from tests.support.metadata_server import MetadataServer, ServedWork
 from tests.support.sample_library import SAMPLES
 
@@ -81,6 +82,17 @@ def test_a_paper_is_added_by_its_doi_and_its_file_stays_on_this_computer(command
     assert "Quails migrate at night" in added.read_text(encoding="utf-8")
     found = command("find", "quails at night", "--fulltext", "--json").json
     assert found["papers"][0]["key"] == key
+
+
+def test_zotero_is_synced_and_what_is_known_of_it_stays_on_this_computer(command: Command, tmp_path: Path) -> None:
+    zotero = MadeZotero(tmp_path / "Zotero")
+    zotero.item("AAAA1111", title="Looms of the night", abstractNote="Looms weave at night.")
+    settings = {"ZOTERO": str(zotero.folder)}
+    assert command("sync", "zotero", "--json", **settings).json["added"] == ["looms"]
+    assert command("sync", "zotero", "--json", **settings).json["unchanged"] == 1
+    assert len(list((tmp_path / "data").rglob("sync.json"))) == 1
+    zotero.erase("AAAA1111")
+    assert len(command("sync", "zotero", "--json", **settings).json["removed"]) == 1
 
 
 def test_the_journal_is_surveyed_and_pruned(command: Command, url: str) -> None:

@@ -316,3 +316,22 @@ def test_what_became_of_a_paper_stands_at_its_citations_and_at_what_was_not_used
     assert page.count('<span class="verdict doubt">Retracted</span>') == 3  # in the list, its card, and what is unused
     assert '<span class="verdict">Corrected</span>' in page
     assert "<script>" not in page and "&lt;script&gt;alert(1)" in page
+
+
+def test_a_card_links_back_to_zotero_at_its_page() -> None:
+    record = make_record()
+    for number, paper in enumerate(record["report"]["papers"].values(), 1):
+        paper["zotero"] = f"zotero://select/library/items/ITEM000{number}"
+        paper["zotero_pdf"] = f"zotero://open-pdf/library/items/FILE000{number}"
+    links = _read(record).all("href")
+    assert "zotero://select/library/items/ITEM0001" in links
+    assert "zotero://open-pdf/library/items/FILE0001?page=4" in links
+    assert "zotero://open-pdf/library/items/FILE0002" in links  # a source without pages
+
+
+def test_an_address_that_zotero_would_not_make_is_no_link() -> None:
+    record = make_record()
+    for paper in record["report"]["papers"].values():
+        paper |= {"zotero": "javascript:alert(1)", "zotero_pdf": 'zotero://open-pdf/library/items/FILE0001" onclick=x'}
+    page = evidence_report(record)
+    assert "javascript" not in page and "onclick" not in page and "zotero:" not in page

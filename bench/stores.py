@@ -1,0 +1,247 @@
+"""What a library in PostgreSQL costs beside the bare driver: our calls, and psycopg sending the same SQL.
+
+The server is the one of the tests, or POSTGRES_FOR_TESTS; the library is made of random words and vectors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import psycopg
+import pytest
+from pgvector.psycopg import register_vector
+
+from bench.measure import Row, alternate, row_of
+from citeloom.database_url import home_of
+from citeloom.documents import Category, Chunk, Paper, Section, chunk_id
+from citeloom.models.journal.records import CallRecord, CallResult, RunScope
+from citeloom.stores.backends import backend_of
+from citeloom.stores.home import find_home
+from citeloom.stores.library import Library
+from citeloom.stores.paper_change import Change, PaperRecord, removal
+from citeloom.stores.postgres import bm25, postgres_catalog, postgres_vectors
+from tests.support.journal_calls import once
+from tests.support.postgres_server import new_schema, running_server
+from tests.support.word_embedding import WordEmbedding
+
+TARGET: Final = 1.3
+PAPERS, CHUNKS, WORDS, NUMBERS = 60, 50, 150, 384
+CALLS = 20  # of each operation in one time
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A library, and a bare connection to its database."""
+
+    library: Library
+    bare: psycopg.Connection[Any]
+    url: str
+
+
+async def measure(rounds: int) -> list[Row]:
+    """A row for each operation; none, with a line that says why, where no server can be started."""
+    try:
+        with _made() as made:
+            rows = [await _row(what, *pair, rounds) for what, pair in _reads(made).items()]
+            rows.append(await _row("ingest: a paper of 50 chunks, staged and committed", *_write(made), rounds))
+            rows.append(await _journal(made, rounds))
+    except pytest.skip.Exception as reason:
+        print(f"stores: skipped ({reason})")
+        return []
+    return rows
+
+
+@contextmanager
+def _made() -> Iterator[_Made]:
+    with ExitStack() as stack:
+        url = stack.enter_context(new_schema(stack.enter_context(running_server())))
+        library = Library.open(find_home(home_of(url)), WordEmbedding())
+        stack.callback(library.close)
+        library.finish_staged()
+        library.catalog.stage([paper(number) for number in range(PAPERS)])
+        bare = stack.enter_context(psycopg.connect(url, autocommit=True))
+        register_vector(bare)
+        bare.execute("ANALYZE")
+        yield _Made(library, bare, url)
+
+
+def paper(number: int) -> Change:
+    """A paper of random words, a few of them frequent, and random vectors."""
+    dice, key = random.Random(number), f"paper{number:05}"
+    vectors = np.random.default_rng(number).normal(size=(CHUNKS, NUMBERS)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    chunks = tuple(
+        Chunk(
+            id=chunk_id(key, index),
+            key=key,
+            index=index,
+            text=" ".join(words(dice, WORDS)),
+            section="Methods",
+            parent="",
+            category=Category.METHOD if index % 2 else Category.ABSTRACT,
+            level=1,
+            page=1,
+            start=0,
+            end=9,
+            tokens=WORDS,
+        )
+        for index in range(CHUNKS)
+    )
+    record = PaperRecord(Paper(key, f"On {key}", content_hash=key), "m", "400/100", "A summary.", "abstract", CHUNKS)
+    sections = (Section(0, "Methods", "", 1, Category.METHOD, 0, 9, True),)
+    return Change(key, record, sections, chunks, vectors, vectors[0], np.zeros((0, 0), np.float32))
+
+
+def words(dice: random.Random, count: int) -> list[str]:
+    """Made-up words, whose frequencies fall off as in a language."""
+    return [f"w{int(dice.paretovariate(0.7)) % 20_000}x" for _ in range(count)]
+
+
+Pair = tuple[Callable[[], object], Callable[[], object]]
+
+
+def _reads(made: _Made) -> dict[str, Pair]:
+    library, bare = made.library, made.bare
+    vector = paper(10_000).vectors[0]
+    some = [f"paper{number:05}" for number in range(20)]
+    ids = [chunk_id(key, index) for key in some for index in (3, 7)]
+    terms = sorted(set(library.fulltext.analyze(" ".join(words(random.Random(1), 15)))))
+    every: dict[str, Any] = {"vector": vector, "k": 40, "keys": None, "categories": None}
+    within = every | {"keys": some, "categories": [int(Category.METHOD)]}
+    keys, places = postgres_vectors.split_ids(ids)
+
+    def sent(query: str, values: Any) -> Callable[[], object]:
+        return lambda: bare.execute(query.encode(), values, binary=True).fetchall()
+
+    return {
+        "40 nearest of 3,000 chunks": (lambda: library.nearest_ids(vector, 40), sent(postgres_vectors.EXACT, every)),
+        "40 nearest of 20 papers and one category": (
+            lambda: library.nearest_ids(vector, 40, keys=some, categories=[Category.METHOD]),
+            sent(postgres_vectors.EXACT, within),
+        ),
+        f"BM25 of {len(terms)} words": (
+            lambda: library.matching(terms, 40),
+            sent(bm25.SEARCH, {"terms": terms, "papers": None}),
+        ),
+        "40 chunks by their ids": (lambda: library.chunks(ids), sent(postgres_vectors.CHUNKS, (keys, places))),
+    }
+
+
+def _write(made: _Made) -> Pair:
+    """A paper is added and removed again; the driver sends the same rows, which it makes as well."""
+    library, bare, change = made.library, made.bare, paper(20_000)
+
+    def ours() -> None:
+        library.catalog.stage([change])
+        library.catalog.stage([removal(change.key)])
+
+    def reference() -> None:
+        assert change.record is not None
+        with bare.transaction(), bare.cursor() as cursor:
+            postgres_catalog.revise(bare)
+            cursor.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key],))
+            cursor.executemany(postgres_catalog.ROW, [postgres_catalog.paper_row(change, change.record)])
+            cursor.executemany(postgres_catalog.SECTION_ROW, postgres_catalog.section_rows(change))
+            postgres_catalog.copy_rows(cursor, postgres_catalog.chunk_rows_of(change))
+            bm25.copy_postings(cursor, [bm25.rows_of(change.key, change.chunks)])
+            cursor.execute("SELECT sum(chunk_count) FROM papers").fetchone()
+        with bare.transaction():
+            postgres_catalog.revise(bare)
+            bare.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key],))
+
+    return ours, reference
+
+
+async def _row(what: str, ours: Callable[[], object], reference: Callable[[], object], rounds: int) -> Row:
+    for call in (ours, reference):
+        for _ in range(6):  # psycopg prepares a statement after five
+            call()
+    pairs = await alternate(_timed(ours), _timed(reference), rounds)
+    return row_of(f"{what} : psycopg with the same SQL", pairs, target=TARGET)
+
+
+def _timed(call: Callable[[], object]) -> Callable[[], Any]:
+    """The best of several calls: other work on the machine makes single ones slower, and never faster."""
+
+    async def seconds() -> float:
+        return min(_seconds(call) for _ in range(CALLS))
+
+    return seconds
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+async def _journal(made: _Made, rounds: int) -> Row:
+    """A call that is looked up, claimed, answered at once and committed, one after the other."""
+    lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ':journal', 0))"
+    count = iter(range(10**9))
+    with backend_of(made.library.home).open_journal() as journal, psycopg.connect(made.url, autocommit=True) as locks:
+
+        async def answer() -> CallResult:
+            return CallResult('"x"', 10, 5)
+
+        async def ours() -> float:
+            times = []
+            for _ in range(CALLS):
+                began = time.perf_counter()
+                await once(journal, CallRecord(f"o{next(count)}", "chat", "e", "m"), RunScope("run"), answer)
+                times.append(time.perf_counter() - began)
+            return min(times)
+
+        def commit(key: str, bare: psycopg.Connection[Any]) -> None:
+            locks.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (key,))
+            bare.execute(f"BEGIN; {lock}".encode())
+            bare.execute(
+                "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer WHERE u.run = %s"
+                " AND u.key = %s ORDER BY u.id LIMIT 1",
+                ("bare", key),
+            ).fetchone()
+            bare.execute(
+                "SELECT id, payload FROM answers WHERE key = %s AND rejected = 0 AND id > %s ORDER BY id DESC LIMIT 1",
+                (key, 0),
+            ).fetchone()
+            bare.execute("COMMIT")
+            bare.execute(f"BEGIN; {lock}".encode())
+            found = bare.execute(
+                "INSERT INTO answers (key, kind, endpoint, model, made_at, input_tokens, output_tokens, payload)"
+                " VALUES (%s, 'chat', 'e', 'm', 1, 10, 5, %s) RETURNING id",
+                (key, '"x"'),
+            ).fetchone()
+            assert found is not None
+            bare.execute(
+                "INSERT INTO uses (run, key, answer, paid, used_at) VALUES ('bare', %s, %s, 1, 1)", (key, found[0])
+            )
+            bare.execute(
+                "INSERT INTO spending (run, kind, endpoint, model) VALUES ('bare', 'chat', 'e', 'm')"
+                " ON CONFLICT (run, kind, endpoint, model) DO NOTHING"
+            )
+            bare.execute(
+                "UPDATE spending SET paid = paid + 1, input_tokens = input_tokens + 10, output_tokens ="
+                " output_tokens + 5 WHERE run = 'bare' AND kind = 'chat' AND endpoint = 'e' AND model = 'm'"
+            )
+            bare.execute("COMMIT")
+            locks.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (key,))
+
+        async def reference() -> float:
+            return min(_seconds(lambda: commit(f"b{next(count)}", made.bare)) for _ in range(CALLS))
+
+        await ours(), await reference()
+        pairs = await alternate(ours, reference, rounds)
+    return row_of("a call in the journal, one after the other : psycopg with the same SQL", pairs, target=TARGET)
+
+
+if __name__ == "__main__":
+    from bench.measure import table
+
+    print(table(asyncio.run(measure(5))))

@@ -1,0 +1,135 @@
+"""Images of the user's plots, uploaded for an experiment: each set has a folder of its own, named after its content.
+
+The same images thus get the same folder, and an experiment with them is the same request. A set stays as long as a run
+names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import secrets
+import shutil
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from ..citations.export.figures import image_problem, with_plot_files, without_plot_files
+from ..experiment import PLOT_FILE, Experiment
+from ..stores.backends import backend_of
+from ..stores.home import Home
+from ..stores.run_records import RunRecord
+from .problems import ServerError
+from .uploaded_files import refusal, safe_name, store_file
+
+PLOT_UPLOAD: Final = r"plots-[0-9a-f]{24}"
+MOST_PLOTS: Final = 50
+_DAY: Final = 86_400  # seconds that a set stays before a run names it
+
+
+def plots_folder(home: Home, upload_id: str) -> Path:
+    """The folder of a set of images; raises `ServerError` for one that is not there."""
+    folder = home.plots / upload_id
+    if not re.fullmatch(PLOT_UPLOAD, upload_id) or not folder.is_dir():
+        raise ServerError(404, f"There are no uploaded plots {upload_id!r:.60}.", help="Upload the images again.")
+    return folder
+
+
+def store_plots(
+    given: Sequence[tuple[str, bytes]], home: Home, base: str = ""
+) -> tuple[str, list[str], list[dict[str, Any]]]:
+    """Store images; returns the id of their set, all names in it, and what was refused with the reason of each.
+
+    With `base`, the images of that set are in the new one too, unless one of the same name was given; blocks. Raises
+    `ServerError` if no image is left, there are too many, or they cannot be stored.
+    """
+    images = {path.name: path.read_bytes() for path in sorted(plots_folder(home, base).iterdir())} if base else {}
+    taken: dict[str, bytes] = {}
+    refused: list[dict[str, Any]] = []
+    for name, data in ((safe_name(name), data) for name, data in given):
+        if reason := _reason_to_refuse(name, data, taken):
+            refused.append(refusal(name or "file", reason))
+        else:
+            taken[name] = data
+    again = {name.casefold() for name in taken}
+    images = {**{name: data for name, data in images.items() if name.casefold() not in again}, **taken}
+    if not taken:
+        errors = [{"field": item["name"], "message": item["reason"]} for item in refused]
+        raise ServerError(422, "None of the images can be used.", errors=errors)
+    if len(images) > MOST_PLOTS:
+        raise ServerError(422, f"There are {len(images)} images, more than {MOST_PLOTS}.", help="Leave some out.")
+    return _stored(images, home), sorted(images), refused
+
+
+def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> Experiment:
+    """The experiment with the images of a set, found by the names of its plots without their folders; blocks.
+
+    A name that several plots have belongs to none of them. Raises `ServerError` if there is no such set.
+    """
+    bare = without_plot_files(experiment)
+    if not upload_id:
+        return bare
+    folder = plots_folder(home, upload_id)
+    stored = {path.name.casefold(): path.name for path in folder.iterdir()}
+    names = Counter(_name_of(plot if isinstance(plot, str) else plot.path) for plot in bare.plots)
+
+    def uploaded(written: str) -> str:
+        name = _name_of(written)
+        return stored.get(name, "") if names[name] == 1 else ""
+
+    return with_plot_files(bare, folder, uploaded)
+
+
+def plot_sets(run: RunRecord) -> set[str]:
+    """The ids of the sets whose images a run shows."""
+    plots = (run.request.get("experiment") or {}).get("plots") or ()
+    files = [str(plot[PLOT_FILE]) for plot in plots if isinstance(plot, Mapping) and plot.get(PLOT_FILE)]
+    return {Path(file).parent.name for file in files}
+
+
+def tidy_plots(home: Home, unused: Collection[str] = ()) -> None:
+    """Delete the sets that no run names: those in `unused`, and those older than a day; blocks."""
+    if not home.plots.is_dir():
+        return
+    named = {name for run in backend_of(home).runs().all() for name in plot_sets(run)}
+    for folder in home.plots.iterdir():
+        old = folder.stat().st_mtime < time.time() - _DAY
+        if folder.name not in named and (old or folder.name in unused):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _reason_to_refuse(name: str, data: bytes, taken: Collection[str]) -> str:
+    if not name:
+        return "has no usable name"
+    if name.casefold() in {other.casefold() for other in taken}:
+        return "has the same name as another image of this upload; rename one, also in the experiment"
+    return image_problem(name, data)
+
+
+def _stored(images: Mapping[str, bytes], home: Home) -> str:
+    """Write a set, whole or not at all, and return its id."""
+    content = hashlib.sha256()
+    for name, data in sorted(images.items()):
+        content.update(f"{name}\0{hashlib.sha256(data).hexdigest()}\n".encode())
+    upload_id = f"plots-{content.hexdigest()[:24]}"
+    folder = home.plots / upload_id
+    if not folder.is_dir():
+        begun = home.plots / f".{secrets.token_hex(8)}"
+        try:
+            for name, data in images.items():
+                store_file(io.BytesIO(data), begun, name)
+            begun.rename(folder)
+        except OSError as error:
+            if not folder.is_dir():  # another request stored the same
+                raise ServerError(507, f"The images cannot be stored ({error.strerror}).") from error
+        finally:
+            shutil.rmtree(begun, ignore_errors=True)
+    folder.touch()
+    return upload_id
+
+
+def _name_of(written: str) -> str:
+    return safe_name(PurePosixPath(written.replace("\\", "/")).name).casefold()

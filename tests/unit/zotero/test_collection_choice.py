@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from citeloom.errors import InputError
+from citeloom.zotero.collection_choice import WHOLE, choose_library, members_of, scopes_of
+from citeloom.zotero.zotero_records import ZoteroCollection, ZoteroContent, ZoteroItem, ZoteroLibrary
+
+COLLECTIONS = (
+    ZoteroCollection("THESIS00", "Thesis"),
+    ZoteroCollection("METHODS1", "Methods", "THESIS00"),
+    ZoteroCollection("TEACHING", "Teaching"),
+    ZoteroCollection("METHODS2", "Methods", "TEACHING"),
+    ZoteroCollection("CYCLEAAA", "A", "CYCLEBBB"),
+    ZoteroCollection("CYCLEBBB", "B", "CYCLEAAA"),
+)
+ITEMS = tuple(ZoteroItem(f"I{one.key[1:]}", "book", {}, (), frozenset({one.key})) for one in COLLECTIONS)
+CONTENT = ZoteroContent(ITEMS, collections=COLLECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("Thesis", "THESIS00"),
+        ("thesis", "THESIS00"),
+        ("Thesis/Methods", "METHODS1"),
+        ("/teaching/methods/", "METHODS2"),
+        ("METHODS1", "METHODS1"),
+    ],
+)
+def test_a_collection_by_name_path_or_key(name: str, key: str) -> None:
+    assert scopes_of([name], CONTENT) == {key}
+
+
+def test_no_name_is_the_whole_library() -> None:
+    assert scopes_of([], CONTENT) == {WHOLE} and len(members_of([WHOLE], CONTENT)[WHOLE]) == len(ITEMS)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "Methods",
+            r"several collections have this name. Give the path or key: Teaching/Methods \(METHODS2\); Thesis/",
+        ),
+        ("Tesis", "has no such collection. Did you mean 'Thesis'"),
+        ("zzzzz", "has no such collection. There are 'A'"),
+    ],
+)
+def test_a_name_that_is_unknown_or_ambiguous(name: str, said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        scopes_of([name], CONTENT)
+    assert raised.match(said)
+
+
+def test_a_library_without_collections_says_so() -> None:
+    with pytest.raises(InputError, match=r"has no such collection\. There is none\."):
+        scopes_of(["Thesis"], ZoteroContent(()))
+
+
+def test_collections_below_count_and_a_cycle_ends() -> None:
+    members = members_of(["THESIS00", "CYCLEAAA", "GONE0000"], CONTENT)
+    assert members["THESIS00"] == {"IHESIS00", "IETHODS1"}
+    assert members["CYCLEAAA"] == {"IYCLEAAA", "IYCLEBBB"} and members["GONE0000"] == frozenset()
+
+
+def test_a_group_by_name_or_id() -> None:
+    groups = [ZoteroLibrary(1, "Weavers"), ZoteroLibrary(2, "Twins"), ZoteroLibrary(3, "Twins")]
+    assert choose_library(groups, "weavers").group == choose_library(groups, "1").group == 1
+    with pytest.raises(InputError, match=r"several groups have this name\. Give its id: 2, 3"):
+        choose_library(groups, "Twins")

@@ -1,0 +1,242 @@
+"""Brings Zotero's items into the library as papers, and takes out those that Zotero no longer has.
+
+Nothing is written to Zotero. What did not change is not read again, and a sync that was killed continues when it is
+given again: the state names its papers before they are ingested, and finished papers are in the library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..config import Settings
+from ..documents.atomic_write import replace_file
+from ..documents.bibliography import Refusal, parse_bibliography
+from ..documents.chunking import CHUNKING_VERSION
+from ..documents.subprocesses import in_thread, raise_if_stopped
+from ..errors import InputError
+from ..ingestion.conversion_cache import READING_VERSION, ConvertedFiles
+from ..ingestion.events import IngestReport
+from ..ingestion.indexing import OnEvent
+from ..ingestion.ingest import ingest_sources, remove_all
+from ..ingestion.langchain_documents import SourcePaper
+from ..ingestion.pdf_subprocess import PdfReading
+from ..ingestion.sources import Sources, read_as
+from ..metadata.citation_keys import KeyPattern
+from ..stores.backends import backend_of
+from ..stores.library import Library
+from .attachment_files import FilePlaces
+from .collection_choice import chosen, members_of, scopes_of
+from .sync_input import SyncInput, SyncPlan, WantedPaper, foreign_keys, recognized
+from .sync_plan import make_sync_plan
+from .sync_state import SyncState, read_state, write_state
+from .zotero_source import ZoteroReading, ZoteroRequest, linked_folder
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """The result of a sync; with `ingested` None, what one would do."""
+
+    reading: ZoteroReading
+    items: int
+    plan: SyncPlan
+    ingested: IngestReport | None
+    added: Sequence[str]
+    updated: Sequence[str]
+    unchanged: int
+    seconds: float
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """Items and files that could not be taken, with reasons."""
+        return (*self.plan.refused, *(self.ingested.refused if self.ingested else ()))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was left out or chosen otherwise than one might expect."""
+        return (*self.plan.warnings, *(self.ingested.warnings if self.ingested else ()))
+
+    @property
+    def changes(self) -> int:
+        """How many papers of the library changed."""
+        return len(self.added) + len(self.updated) + len(self.plan.removed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as printed by `sync zotero --json`."""
+        plan = self.plan
+        renamed = {one.now for one in plan.removed}
+        return {
+            "source": self.reading.source,
+            "library": self.reading.library.name,
+            "items": self.items,
+            "dry_run": self.ingested is None,
+            "added": [key for key in self.added if key not in renamed],
+            "updated": list(self.updated),
+            "unchanged": self.unchanged,
+            "removed": [{"key": one.key, "why": one.why} for one in plan.removed if not one.now],
+            "renamed": [{"from": one.key, "to": one.now} for one in plan.removed if one.now],
+            "abstract_only": [paper.key for paper in (*plan.changed, *plan.unchanged) if paper.file is None],
+            "without_file": [{"item": item.key, "title": item.title} for item in plan.without_file],
+            "chunks_embedded": self.ingested.chunks_embedded if self.ingested else 0,
+            "refused": [{"path": item.path, "reason": item.reason} for item in self.refused],
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+async def sync_reading(
+    library: Library,
+    settings: Settings,
+    reading: ZoteroReading,
+    request: ZoteroRequest,
+    *,
+    dry_run: bool = False,
+    on_event: OnEvent | None = None,
+    on_wait: Callable[[str], None] | None = None,
+) -> SyncReport:
+    """Make the library hold what was read of Zotero; with `dry_run`, only plan it.
+
+    Raises `InputError` before any change for an unknown collection, a setting or a damaged state, and any error of the
+    embedding model, with finished papers kept.
+    """
+    began = time.perf_counter()
+    linked = await linked_folder(settings)
+    async with backend_of(library.home).run_lock("sync-zotero", on_wait):
+        state = await asyncio.to_thread(read_state, library.home)
+        given = await asyncio.to_thread(_input, library, settings, reading, request, state, linked)
+        plan = await in_thread(make_sync_plan, given)
+        ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
+    keys = [paper.key for paper in plan.changed]
+    return SyncReport(
+        reading,
+        len(given.items),
+        plan,
+        ingested,
+        added=ingested.added if ingested else [key for key in keys if key not in given.papers],
+        updated=ingested.updated if ingested else [key for key in keys if key in given.papers],
+        unchanged=len(plan.unchanged) + (len(ingested.unchanged) if ingested else 0),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _input(
+    library: Library,
+    settings: Settings,
+    reading: ZoteroReading,
+    request: ZoteroRequest,
+    state: SyncState,
+    linked: Path | None,
+) -> SyncInput:
+    scopes = scopes_of(request.collections, reading.content)
+    earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
+    members = members_of(scopes | earlier, reading.content)
+    keys = frozenset().union(*(members[scope] for scope in scopes))
+    items = chosen(keys, reading.content)
+    papers = {paper.key: paper for paper in library.papers()}
+    pages = library.home.zotero.resolve()
+    there = recognized(papers, items, reading.content, reading.library, pages)
+    state = SyncState({**there, **state.papers})
+    reading_pdf = f"{settings.pdf_reader}:{settings.ocr}:{settings.ocr_languages}"
+    how = f"{reading_pdf}:{READING_VERSION}:{CHUNKING_VERSION}:{settings.chunk_tokens}:{settings.chunk_overlap}"
+    return SyncInput(
+        content=reading.content,
+        library=reading.library,
+        scopes=scopes,
+        members=members,
+        items=items,
+        papers=papers,
+        foreign=foreign_keys(papers, state),
+        state=state,
+        places=FilePlaces(reading.content.storage, linked, bool(reading.library.group)),
+        pattern=KeyPattern(settings.citation_key),
+        pages=pages,
+        reading=how,
+        prune=request.prune,
+    )
+
+
+async def _carry_out(
+    library: Library, settings: Settings, state: SyncState, plan: SyncPlan, on_event: OnEvent | None
+) -> IngestReport:
+    """Ingest what changed, remove what is gone, and remember both."""
+    home = library.home
+    if not plan.changed and not plan.removed:
+        if plan.state != state:
+            await asyncio.to_thread(write_state, home, plan.state)
+        return IngestReport((), (), (), (), 0, (), (), 0.0)
+    await asyncio.to_thread(_prepare, library, plan)
+    kept = ConvertedFiles(home.converted)
+    sources = await in_thread(_read_all, plan.changed, kept, settings)
+    report = await ingest_sources(
+        library, sources, on_event=on_event, chunking=(settings.chunk_tokens, settings.chunk_overlap)
+    )
+    by_file = {str(paper.source): paper.key for paper in plan.changed}
+    refused = {by_file[item.path]: item.reason for item in report.refused if item.path in by_file}
+    # After the ingest: the passages of a renamed paper have given their vectors to its new key by now.
+    removed = [paper.key for paper in plan.removed]
+    if removed:
+        await remove_all(library, removed, on_event=on_event)
+    await asyncio.to_thread(_delete_pages, library)
+    await asyncio.to_thread(_remember, library, plan, refused)
+    return report
+
+
+def _prepare(library: Library, plan: SyncPlan) -> None:
+    """Write the state with the papers to come, and the pages of those without a file; raises `InputError`."""
+    write_state(library.home, plan.state)
+    try:
+        for paper in plan.changed:
+            if paper.page:
+                replace_file(paper.source, paper.page.encode("utf-8"))
+    except OSError as error:
+        raise InputError(f"{paper.source}: cannot be written ({error.strerror}).") from error
+
+
+def _read_all(papers: Sequence[WantedPaper], kept: ConvertedFiles, settings: Settings) -> Sources:
+    """Read the files of the papers; blocks."""
+    found: list[SourcePaper] = []
+    pdf = PdfReading.of(settings)
+    refused: list[Refusal] = []
+    warnings: list[str] = []
+    for wanted in papers:
+        raise_if_stopped()
+        parsed = parse_bibliography(wanted.entry, source=wanted.item)
+        entry = parsed.papers.get(wanted.key)
+        if entry is None:
+            reason = parsed.refused[0].reason if parsed.refused else "its entry cannot be read"
+            refused.append(Refusal(str(wanted.source), reason))
+            continue
+        read = read_as(wanted.source, entry, kept, pdf)
+        if isinstance(read, Refusal):
+            refused.append(replace(read, path=str(wanted.source)))
+            continue
+        source, notices = read
+        found.append(replace(source, note=wanted.note, folder=None))
+        warnings += notices
+    return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())
+
+
+def _delete_pages(library: Library) -> None:
+    """Delete the pages that no paper is read from any more; Zotero's files stay."""
+    in_use = {paper.source for paper in library.papers()}
+    for page in library.home.zotero.resolve().glob("*.md"):
+        if str(page) not in in_use:
+            page.unlink(missing_ok=True)
+
+
+def _remember(library: Library, plan: SyncPlan, refused: Mapping[str, str]) -> None:
+    """Write the state of a finished sync."""
+    papers = plan.state.papers
+    for removed in plan.removed:
+        papers.pop(removed.key, None)
+    there = library.records()
+    for wanted in plan.changed:
+        file = wanted.file.stamp if wanted.file else ""
+        why = refused.get(wanted.key, "")
+        if wanted.key in there or why:
+            papers[wanted.key] = replace(papers[wanted.key], stamp=wanted.stamp, file=file, refused=why)
+    write_state(library.home, plan.state)

@@ -1,0 +1,105 @@
+"""What earlier syncs brought: which paper came from which item, in a file of the home.
+
+It is written before papers are ingested, so that a sync that is killed knows its own papers, and after, with a stamp of
+what was ingested, so that nothing is read again. Papers that are not in it are never removed by a sync.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ..documents.atomic_write import replace_file
+from ..documents.regular_files import FileRefusedError, read_regular
+from ..errors import InputError
+from ..stores.home import Home
+
+_NAME: Final = "sync.json"
+_VERSION: Final = 1
+_MOST_BYTES: Final = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedPaper:
+    """A paper that came from Zotero.
+
+    Args:
+        item: its library and key, such as library/items/ABCD2345.
+        scopes: the keys of the collections by which it came; an empty key is the whole library.
+        stamp: stands for everything that was ingested; empty until that is complete.
+        file: path, size and time of its file.
+        refused: why its file could not be ingested, if it could not.
+    """
+
+    item: str
+    scopes: frozenset[str]
+    stamp: str = ""
+    file: str = ""
+    refused: str = ""
+
+
+@dataclass(slots=True)
+class SyncState:
+    """The papers by citation key."""
+
+    papers: dict[str, SyncedPaper] = field(default_factory=dict)
+
+    @property
+    def items(self) -> dict[str, str]:
+        """The citation key of each item; of a paper that is being renamed, the new one."""
+        return {paper.item: key for key, paper in self.papers.items()}
+
+    def file_changed(self) -> bool:
+        """Whether a file that was ingested is gone or has another size or time."""
+        return any(paper.file and _current(paper.file) != paper.file for paper in self.papers.values())
+
+
+def read_state(home: Home) -> SyncState:
+    """The state of a home; empty before the first sync. Raises `InputError` for a damaged file."""
+    path = home.zotero / _NAME
+    try:
+        given = json.loads(read_regular(path, _MOST_BYTES))
+        if given["version"] != _VERSION:
+            raise ValueError(f"version {given['version']!r:.20}")
+        return SyncState({str(key): _paper(value) for key, value in given["papers"].items()})
+    except FileNotFoundError:
+        return SyncState()
+    except (OSError, FileRefusedError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        remedy = "Move it away: the next sync recognizes papers by their entries and files."
+        raise InputError(f"{path}: cannot be read ({type(error).__name__}: {error!s:.100}).", help=remedy) from error
+
+
+def write_state(home: Home, state: SyncState) -> None:
+    """Replace the state atomically; raises `InputError` if it cannot be written."""
+    path = home.zotero / _NAME
+    papers = {key: _record(paper) for key, paper in state.papers.items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json.dumps({"version": _VERSION, "papers": papers}, indent=0).encode("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}).") from error
+
+
+def _record(paper: SyncedPaper) -> dict[str, Any]:
+    record = {"item": paper.item, "scopes": sorted(paper.scopes), "stamp": paper.stamp}
+    return {**record, "file": paper.file, "refused": paper.refused}
+
+
+def _paper(value: Mapping[str, Any]) -> SyncedPaper:
+    texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("a paper that is not in words")
+    return SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
+
+
+def _current(stamp: str) -> str:
+    """The stamp of the same file as it is now; empty if it is gone."""
+    path = stamp.rsplit(":", 2)[0]
+    try:
+        state = Path(path).stat()
+    except (OSError, ValueError):
+        return ""
+    return f"{path}:{state.st_size}:{state.st_mtime_ns}"
