@@ -21,12 +21,18 @@ _SECRET: Final = frozenset({"password", "sslpassword", "passfile", "sslkey"})
 
 
 class DatabaseUrl:
-    """A libpq connection URL; its text and JSON leave out user, password and parameters."""
+    """A libpq connection URL; its text and JSON leave out user, password and parameters.
 
-    __slots__ = ("secret",)
+    Args:
+        url: with what is secret in it.
+        server: the id of the server (`serve`) that connects, which the database refuses once others took it for dead.
+    """
 
-    def __init__(self, url: str) -> None:
+    __slots__ = ("secret", "server")
+
+    def __init__(self, url: str, server: str = "") -> None:
         self.secret = url  # for the driver alone
+        self.server = server
 
     def __str__(self) -> str:
         return shown_address(self.secret)
@@ -35,10 +41,10 @@ class DatabaseUrl:
         return f"DatabaseUrl({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DatabaseUrl) and other.secret == self.secret
+        return isinstance(other, DatabaseUrl) and (other.secret, other.server) == (self.secret, self.server)
 
     def __hash__(self) -> int:
-        return hash(self.secret)
+        return hash((self.secret, self.server))
 
     @property
     def mark(self) -> str:

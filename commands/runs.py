@@ -59,7 +59,7 @@ def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
     from ..runs.run_listing import run_summary
 
     found = records_of(resolve(home)[1])
-    records = [run_summary(run, found) for run in registered(found).all()]
+    records = [run_summary(run, found) for run in registered(found).heads()]
     if as_json:
         result_json(records)
         return

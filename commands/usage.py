@@ -138,7 +138,7 @@ def prune(
     found.require_library()
     found.prepare()
     backend = backend_of(found)
-    unfinished = [run.thread_id for run in backend.runs().all() if run.status != "finished"]
+    unfinished = [run.thread_id for run in backend.runs().heads() if run.status != "finished"]
     chosen = Selection(older_than, rejected, embeddings)
     pruned = prune_answers(backend.journal_database(), chosen, keep_of_runs=unfinished, dry_run=dry_run)
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -26,12 +26,12 @@ class CitedPages:
     notices: tuple[str, ...] = ()
 
 
-def cited_pages(record: Mapping[str, Any], library: Library) -> CitedPages:
-    """Draw the pages, at most 120 of together 16 MB; blocks."""
+def cited_pages(record: Mapping[str, Any], library: Library, file_of: Callable[[str], Path] = Path) -> CitedPages:
+    """Draw the pages, at most 120 of together 16 MB; `file_of` finds the file of a paper by its source. Blocks."""
     found: dict[str, bytes] = {}
     refused: dict[str, list[str]] = {}
     size = 0
-    for identifier, path, page, quote in _places(record, library):
+    for identifier, path, page, quote in _places(record, library, file_of):
         place = f"{path.name}, page {page}"
         if len(found) == _MOST_PAGES or size > _MOST_BYTES:
             refused.setdefault("the report would become too large", []).append(place)
@@ -53,7 +53,9 @@ def _named(places: Sequence[str]) -> str:
     return "; ".join(unique[:_NAMED]) + (f" and {len(unique) - _NAMED} more" if len(unique) > _NAMED else "")
 
 
-def _places(record: Mapping[str, Any], library: Library) -> Iterator[tuple[str, Path, int, str]]:
+def _places(
+    record: Mapping[str, Any], library: Library, file_of: Callable[[str], Path]
+) -> Iterator[tuple[str, Path, int, str]]:
     """File, page and quote of each piece of evidence that is cited from a PDF of the library, each once."""
     done: set[str] = set()
     for citation in record["citations"]:
@@ -66,4 +68,4 @@ def _places(record: Mapping[str, Any], library: Library) -> Iterator[tuple[str, 
         except UnknownPaperError:
             continue
         if path.suffix.lower() == ".pdf":
-            yield identifier, path, citation["page"], citation["quote"][:_QUOTED]
+            yield identifier, file_of(str(path)), citation["page"], citation["quote"][:_QUOTED]

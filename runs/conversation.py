@@ -38,6 +38,7 @@ class TurnRequest:
 
     asked: str
     kind: TurnKind = "follow-up"
+    number: int | None = None  # which turn it is, if that is known: one that is finished already is not taken again
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ async def take_turn(
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)
         await _keep_what_is_over(thread_id, state.values, bool(state.next), session, register)
+        if (finished := await asyncio.to_thread(_finished, thread_id, asked, request.number, register)) is not None:
+            return finished
         going_on = _pending(state.values, bool(state.next)) == PausedTurn(asked, request.kind)
         if going_on:
             on_notice(f"Resuming this question at step {', '.join(map(repr, state.next))}.")
@@ -107,6 +110,13 @@ async def paused_turn(thread_id: str, home: Home) -> PausedTurn | None:
 
 def _pending(values: Any, has_next: bool) -> PausedTurn | None:
     return PausedTurn(values["asked"], values["turn_kind"]) if has_next and values.get("asked") else None
+
+
+def _finished(thread_id: str, asked: str, number: int | None, register: Conversations) -> TurnResult | None:
+    """The turn with this number, if it is finished: whoever took it was killed before its end was registered."""
+    turns = register.turns(thread_id) if number is not None else []
+    found = next((turn for turn in turns if (turn.number, turn.asked) == (number, asked)), None)
+    return None if found is None else TurnResult(found.number, stored(found.record))
 
 
 async def _keep_what_is_over(

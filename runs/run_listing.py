@@ -7,7 +7,7 @@ from typing import Any
 
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_records import RunRecord
+from ..stores.run_records import RunHead, RunRecord
 from .output_files import public_record
 from .result_record import stored
 
@@ -24,7 +24,7 @@ _FIELDS = (
 )
 
 
-def run_summary(run: RunRecord, home: Home) -> dict[str, Any]:
+def run_summary(run: RunRecord | RunHead, home: Home) -> dict[str, Any]:
     """The current status of a run; a "running" run that no process holds was killed. Blocks."""
     record = {name: getattr(run, name) for name in _FIELDS}
     if run.detail in ("CancelledError", "KeyboardInterrupt"):  # what earlier versions noted

@@ -28,7 +28,7 @@ from .agent_results import (
     ResearchAnswer,
     WindowPassage,
 )
-from .jobs import Job
+from .job import Job
 from .problems import ServerError
 from .request_models import LimitedBody, ResearchBody
 from .run_jobs import RunJobs

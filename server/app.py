@@ -12,9 +12,9 @@ from starlette.routing import Route
 
 from ..config import Settings
 from ..stores.home import Home
-from .agent_tools import AgentLibrary
 from .guard import Guard
-from .mcp_transports import PATH, McpEndpoint, mcp_over_http
+from .lifespan import served
+from .mcp_transports import PATH, McpEndpoint
 from .metrics import CountRequests, RequestCounts
 from .pages.error_pages import handle_page_errors
 from .pages.routers import PAGE_ROUTERS
@@ -49,16 +49,11 @@ _DESCRIPTION = (
 
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
     """The application for one home; the library is opened when it starts and closed when it ends."""
-
     requests = RequestCounts()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with (
-            open_state(settings, home, options, requests) as state,
-            mcp_over_http(AgentLibrary(state.session, state.runs), options) as sessions,
-        ):
-            app.state.server, app.state.mcp = state, sessions
+        async with served(app, lambda: open_state(settings, home, options, requests)):
             yield
 
     app = FastAPI(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..graph.chat_messages import answer_with_sources
-from .jobs import Job
+from .job import Job
 from .openai_errors import openai_error
 from .problems import problem
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Header, Request
 
-from .job_register import JobRegister
-from .jobs import Job
+from ..stores.job_records import KeyUse
+from ..stores.server_protocols import RequestKeys
+from .job import Job, claimed_key
 from .problems import ServerError
 
 IdempotencyKey = Annotated[
@@ -34,15 +34,9 @@ Start = Callable[[], Awaitable[Job]]
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKeys:
-    """The keys of one server; a claim that its predecessor did not settle is void."""
+    """The keys of a library; a claim that was not settled is void once its server is gone."""
 
-    register: JobRegister
-    server: str = ""
-
-    @classmethod
-    def of(cls, register: JobRegister) -> IdempotencyKeys:
-        """The keys in a register, for a server that has just started."""
-        return cls(register, secrets.token_hex(8))
+    register: RequestKeys
 
     async def once(self, key: str | None, request: str, *, find: Find, start: Start) -> Job:
         """The job that a key began before and `find` still knows, or else the one that `start` begins.
@@ -53,30 +47,30 @@ class IdempotencyKeys:
         if key is None:
             return await start()
         name = hashlib.sha256(key.encode()).hexdigest()
-        claim = {"request": request, "server": self.server}
-        earlier = await asyncio.to_thread(self.register.claim, name, claim)
+        earlier = await asyncio.to_thread(self.register.claim, name, request)
         if earlier is not None:
-            job = await self._joined(earlier, request, find)
+            job = await _joined(earlier, request, find)
             if job is not None:
                 return job
+        claimed = claimed_key.set(name)
         try:
             job = await start()
         except BaseException:
             await asyncio.shield(asyncio.to_thread(self.register.release, name))
             raise
+        finally:
+            claimed_key.reset(claimed)
         order = {"id": job.order.id, "kind": job.order.kind, "request": job.order.request}
-        await asyncio.shield(asyncio.to_thread(self.register.settle, name, {**claim, "order": order}))
+        await asyncio.shield(asyncio.to_thread(self.register.settle, name, order))
         return job
 
-    async def _joined(self, earlier: dict[str, Any], request: str, find: Find) -> Job | None:
-        if earlier.get("request") != request:
-            raise ServerError(422, "The Idempotency-Key was used for another request.", help="Use a new key.")
-        order = earlier.get("order")
-        if order is not None:
-            return await find(order)
-        if earlier.get("server") == self.server:
-            raise ServerError(409, "The first request with this key is being started.", retry_after=1)
-        return None
+
+async def _joined(earlier: KeyUse, request: str, find: Find) -> Job | None:
+    if earlier.request != request:
+        raise ServerError(422, "The Idempotency-Key was used for another request.", help="Use a new key.")
+    if earlier.order is None:
+        raise ServerError(409, "The first request with this key is being started.", retry_after=1)
+    return await find(earlier.order)
 
 
 def request_mark(request: Request, content: Any) -> str:

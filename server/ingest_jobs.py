@@ -19,11 +19,14 @@ from ..ingestion.ingest import ingest_sources
 from ..ingestion.pdf_subprocess import PdfReading
 from ..ingestion.sources import Sources, read_sources
 from ..models.journal.billing_context import bill_to
+from ..stores.job_records import JobOrder
 from ..stores.library import Library
-from .job_register import JobOrder
-from .jobs import Emit, Job, Jobs, Work
+from ..stores.server_protocols import Uploads
+from .database_loss import lost_connection
+from .job import Emit, Job, Work
+from .jobs import Jobs
 from .lookup_jobs import adding_work, enriching_work
-from .uploaded_files import bibliography_of, is_uploaded, refusal, tidy_folder, upload_folder, without_folder
+from .uploaded_files import bibliography_of, refusal, require_upload, tidy_upload, without_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,66 +35,67 @@ class IngestJobs:
 
     session: Session
     jobs: Jobs
+    uploads: Uploads
 
     async def start(self, order: JobOrder) -> Job:
         """Ingest the files of an upload, add papers by `identifiers`, or look papers up by their `keys`.
 
         For an upload, `order.request` has its `files`, what was `refused`, and `replace`.
         """
-        return await self.jobs.start(order, _work_of(order, self.session))
+        return await self.jobs.start(order, self._work_of(order))
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier upload; None once it was stopped or the server was started again."""
-        job = self.jobs.get(order["id"])
+        job = await self.jobs.find(order["id"])
         return None if job is None or job.state == "paused" else job
 
     async def stop(self, upload_id: str) -> bool:
         """Stop an ingest: its finished papers stay, and the other files are deleted."""
         stopped = await self.jobs.stop(upload_id)
         if stopped:
-            folder = upload_folder(self.session.home, upload_id)
-            await asyncio.to_thread(tidy_folder, folder, self.session.library)
+            await asyncio.to_thread(tidy_upload, upload_id, self.session.library, self.uploads)
         return stopped
 
+    def _work_of(self, order: JobOrder) -> Work:
+        if "identifiers" in order.request:
+            return adding_work(order.id, order.request, self.session)
+        if "keys" in order.request:
+            return enriching_work(order.request, self.session)
+        return self._work(order.id, order.request)
 
-def _work_of(order: JobOrder, session: Session) -> Work:
-    if "identifiers" in order.request:
-        return adding_work(order.id, order.request, session)
-    if "keys" in order.request:
-        return enriching_work(order.request, session)
-    return _ingest_work(order.id, order.request, session)
+    def _work(self, upload_id: str, request: Mapping[str, Any]) -> Work:
+        require_upload(upload_id)
+        folder, library = self.uploads.folder(upload_id), self.session.library
 
+        async def work(emit: Emit) -> Mapping[str, Any]:
+            before = {paper.key: paper for paper in library.papers()}
+            await asyncio.to_thread(self.uploads.fetch, upload_id)
+            try:
+                report = await _ingest(upload_id, request, self.session, self.uploads, emit)
+            except Exception as error:
+                if not lost_connection(error):
+                    await asyncio.to_thread(tidy_upload, upload_id, library, self.uploads)
+                raise
+            replaced = [self.uploads.place_of(before[key].source) for key in report.updated if key in before]
+            for each in {upload_id, *(place[0] for place in replaced if place is not None)}:
+                await asyncio.to_thread(tidy_upload, each, library, self.uploads)
+            record = _record(report, folder, request["refused"])
+            emit("done", {"kind": "done", "result": record})
+            return record
 
-def _ingest_work(upload_id: str, request: Mapping[str, Any], session: Session) -> Work:
-    folder = upload_folder(session.home, upload_id)
-
-    async def work(emit: Emit) -> Mapping[str, Any]:
-        before = {paper.key: paper for paper in session.library.papers()}
-        try:
-            report = await _ingest(upload_id, folder, request, session, emit)
-        except Exception:
-            await asyncio.to_thread(tidy_folder, folder, session.library)
-            raise
-        replaced = [before[key] for key in report.updated if key in before and is_uploaded(before[key], session.home)]
-        for each in {folder, *(Path(paper.source).parent for paper in replaced)}:
-            await asyncio.to_thread(tidy_folder, each, session.library)
-        record = _record(report, folder, request["refused"])
-        emit("done", {"kind": "done", "result": record})
-        return record
-
-    return work
+        return work
 
 
 async def _ingest(
-    upload_id: str, folder: Path, request: Mapping[str, Any], session: Session, emit: Emit
+    upload_id: str, request: Mapping[str, Any], session: Session, uploads: Uploads, emit: Emit
 ) -> IngestReport:
-    settings = session.settings
+    settings, folder = session.settings, uploads.folder(upload_id)
     bib = bibliography_of(request["files"])
     papers = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
     converted = ConvertedFiles(session.home.converted)
     given = folder / bib if bib else None
     sources = await in_thread(read_sources, papers, given, (), converted, PdfReading.of(settings))
-    sources, known = await asyncio.to_thread(_new, sources, session.library, replaces=bool(request["replace"]))
+    sources, known = await asyncio.to_thread(_new, sources, session.library, uploads, replaces=bool(request["replace"]))
 
     def show(event: IngestEvent) -> None:
         kind = type(event).__name__.lower()
@@ -117,7 +121,7 @@ async def _undescribed(
     return [f"{item.key}, {item.figure} is not described: {item.reason}." for item in report.refused]
 
 
-def _new(sources: Sources, library: Library, *, replaces: bool) -> tuple[Sources, list[str]]:
+def _new(sources: Sources, library: Library, uploads: Uploads, *, replaces: bool) -> tuple[Sources, list[str]]:
     """The sources that are new, and the keys of those that the library has.
 
     Other papers of the same keys are refused unless it `replaces` them.
@@ -125,7 +129,11 @@ def _new(sources: Sources, library: Library, *, replaces: bool) -> tuple[Sources
     On the command line a file of the same name is the same paper, edited; an upload may come from anybody.
     """
     records = library.records()
-    kept = {record.paper.content_hash: key for key, record in records.items() if Path(record.paper.source).is_file()}
+    kept = {
+        record.paper.content_hash: key
+        for key, record in records.items()
+        if uploads.place_of(record.paper.source) or Path(record.paper.source).is_file()
+    }
     found, refused, known = [], list(sources.refused), []
     for source in sources.found:
         key = source.paper.key

@@ -11,7 +11,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
-from .jobs import Job
+from .job import Job
 from .problems import problem, problem_response
 from .stream_count import StreamCount
 

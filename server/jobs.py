@@ -1,4 +1,7 @@
-"""Jobs: work that goes on when the request that started it breaks off, and when the server is killed and restarted."""
+"""Jobs: work that goes on when the request that started it breaks off, and when the server is killed.
+
+A job belongs to one server. Where several share a library, the register decides which; the others follow its events.
+"""
 
 from __future__ import annotations
 
@@ -6,84 +9,89 @@ import asyncio
 import logging
 import secrets
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final
 
 from ..errors import CiteloomError, PausedError
-from .event_log import EventLog
-from .job_register import JobOrder, JobRegister, NoRegister
+from ..stores.job_records import EventBatch, JobEntry, JobOrder
+from ..stores.server_protocols import ServerJobs
+from .database_loss import is_back, lost_connection, lost_lease
+from .event_log import EventLog, as_text
+from .event_spool import EventSpool
+from .followed_jobs import Changes, follow
+from .job import Job, Work, claimed_key
 from .problems import ServerError, problem_of
-
-JobState = Literal["waiting", "working", "finished", "paused", "failed"]
-Emit = Callable[[str, Mapping[str, Any]], None]
-Work = Callable[[Emit], Awaitable[Mapping[str, Any]]]
 
 _LATEST: Final = 200  # ended jobs whose events stay in memory
 _MOST_TEXT: Final = 64 * 2**20  # characters of their events
+_ATTEMPTS: Final = 5  # after a lost connection to the database
+_PATIENCE: Final = 15.0  # seconds for another server to stop a job
+_STOPPED: Final = {"message": "Stopped. Completed calls are saved."}
 _log = logging.getLogger("citeloom.server")
-
-
-@dataclass(eq=False)
-class Job:
-    """One piece of work: its events, its state, and how it ended."""
-
-    order: JobOrder
-    log: EventLog
-    state: JobState = "waiting"
-    result: Mapping[str, Any] | None = None
-    problem: dict[str, Any] | None = None
-    task: asyncio.Task[None] | None = field(default=None, repr=False)
-    registered: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-    refused: Exception | None = None  # the error of a job that could not be registered
-
-    @property
-    def id(self) -> str:
-        """The id of the run or conversation that the job works on; one of its own for an ingest."""
-        return self.order.id
-
-    @property
-    def active(self) -> bool:
-        """True while it waits or works."""
-        return self.state in ("waiting", "working")
-
-    def record(self) -> dict[str, Any]:
-        """The state as JSON, for an ingest with its report."""
-        record: dict[str, Any] = {"id": self.id, "kind": self.order.kind, "state": self.state, "events": len(self.log)}
-        if self.problem is not None:
-            record["problem"] = self.problem
-        if self.order.kind == "ingest" and self.result is not None:
-            record["result"] = self.result
-        return record
-
-    async def ended(self) -> None:
-        """Wait for the end, however the job ends; cancelling the wait leaves the job alone."""
-        if self.task is not None:
-            await asyncio.wait([self.task])
 
 
 class Jobs:
     """All jobs of a server; used from its event loop."""
 
-    def __init__(self, register: JobRegister | NoRegister, *, max_active: int, max_waiting: int) -> None:
+    def __init__(self, register: ServerJobs, *, max_active: int, max_waiting: int) -> None:
         self._register = register
         self._slots = asyncio.Semaphore(max_active)
         self._max_jobs = max_active + max_waiting
         self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._spool = EventSpool(register)
+        self.changes = Changes()
         self._closing = False
 
-    def get(self, job_id: str) -> Job | None:
-        """The latest job with this id that is still in memory."""
+    def here(self, job_id: str) -> Job | None:
+        """The latest job with this id that is in memory."""
         return self._jobs.get(job_id)
 
     def active(self) -> list[Job]:
-        """The jobs that wait or work."""
-        return [job for job in list(self._jobs.values()) if job.active]
+        """The jobs that wait or work here."""
+        return [job for job in list(self._jobs.values()) if job.active and not job.followed]
+
+    def busy(self) -> list[str]:
+        """The ids of the jobs that this server has not let go yet."""
+        return [job.id for job in self._jobs.values() if not job.followed and job.task and not job.task.done()]
+
+    @property
+    def free(self) -> int:
+        """How many more jobs this server accepts."""
+        return max(0, self._max_jobs - len(self.active()))
 
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """The number of active jobs by kind and state."""
+        """The number of active jobs of this server by kind and state."""
         return Counter((job.order.kind, job.state) for job in self.active())
+
+    async def find(self, job_id: str) -> Job | None:
+        """The latest job with this id, on whichever server; one of another server is followed from now on."""
+        job = self._jobs.get(job_id)
+        if not self._register.shared or (job is not None and job.active and not job.followed):
+            return job
+        entry = await asyncio.to_thread(self._register.entry, job_id)
+        job = self._jobs.get(job_id)
+        if entry is None or (job is not None and (job.active or job.log.epoch == entry.epoch)):
+            return job
+        job = Job(entry.order, EventLog(entry.epoch), entry.state, followed=True)
+        job.registered.set()
+        self._remember(job)
+        job.task = asyncio.create_task(follow(job, self._register, self.changes), name=job_id)
+        return job
+
+    async def known(self) -> dict[str, JobEntry]:
+        """The latest jobs of all servers, active and ended ones, by id."""
+        found = {job.id: job.entry() for job in self._jobs.values()}
+        if self._register.shared:
+            registered = {entry.order.id: entry for entry in await asyncio.to_thread(self._register.entries)}
+            found |= {job_id: entry for job_id, entry in registered.items() if not self._works_on(job_id)}
+        return found
+
+    async def known_active(self, job_id: str) -> JobEntry | None:
+        """The active job with this id, on whichever server."""
+        if self._works_on(job_id):
+            return self._jobs[job_id].entry()
+        entry = await asyncio.to_thread(self._register.entry, job_id)
+        return entry if entry is not None and entry.active else None
 
     async def start(self, order: JobOrder, work: Work) -> Job:
         """Start a job, or join the active one with the same id.
@@ -91,88 +99,189 @@ class Jobs:
         Raises `ServerError` with status 409 while another turn of the same conversation is active, 429 when too many
         jobs wait, and 503 while the server shuts down.
         """
-        running = self._jobs.get(order.id)
-        if running is not None and running.active:
-            _require_same_turn(running.order, order)
-            return running
-        if self._closing:
-            raise ServerError(503, "The server is shutting down.", help="Ask again in a moment.", retry_after=5)
-        if len(self.active()) >= self._max_jobs:
-            raise ServerError(429, "The server is busy.", help="Try again when a run has ended.", retry_after=10)
-        job = Job(order, EventLog(secrets.token_hex(4)))
-        self._jobs[order.id] = job
-        self._jobs.move_to_end(order.id)
-        self._forget_oldest()
-        job.task = asyncio.create_task(self._run(job, work), name=order.id)
+        if not self._works_on(order.id):
+            self._require_room()
+            await self._stop_following(order.id)
+        job = self._jobs[order.id] if self._works_on(order.id) else self._started(order, work)
         await job.registered.wait()  # once a client knows of the job, it outlives a kill
         if job.refused is not None:
             raise job.refused
+        _require_same_turn(job.order, order)
+        return job
+
+    def _require_room(self) -> None:
+        if self._closing:
+            raise ServerError(503, "The server is shutting down.", help="Ask again in a moment.", retry_after=5)
+        if not self.free:
+            raise ServerError(429, "The server is busy.", help="Try again when a run has ended.", retry_after=10)
+
+    async def _stop_following(self, job_id: str) -> None:
+        """Leave it to the register whose job it is now."""
+        job = self._jobs.get(job_id)
+        if job is not None and job.active and job.followed and job.task is not None:
+            job.task.cancel("started here")
+            await asyncio.wait([job.task])
+
+    def _started(self, order: JobOrder, work: Work) -> Job:
+        known = self._jobs.get(order.id)
+        if known is not None and known.active:  # those who read its events go on reading
+            job = known
+            job.order, job.followed, job.registered, job.refused = order, False, asyncio.Event(), None
+        else:
+            job = Job(order, EventLog(secrets.token_hex(4)))
+            self._remember(job)
+        job.state = "waiting"
+        job.task = asyncio.create_task(self._run(job, work), name=order.id)
         return job
 
     async def stop(self, job_id: str) -> bool:
         """Stop a job, and return whether it was active; its run is paused, and what was paid for is kept."""
-        job = self._jobs.get(job_id)
-        if job is None or not job.active or job.task is None:
-            return False
+        if not self._works_on(job_id):
+            return await self._stop_elsewhere(job_id)
+        job = self._jobs[job_id]
+        assert job.task is not None
         await job.registered.wait()  # a task that is cancelled before its first step would never end its events
+        if job.followed:
+            return await self._stop_elsewhere(job_id)
         job.task.cancel("stopped")
         await job.ended()
         return True
 
-    def require_idle(self, job_id: str) -> None:
+    async def _stop_elsewhere(self, job_id: str) -> bool:
+        if await self.known_active(job_id) is None:
+            return False
+        await asyncio.to_thread(self._register.request_stop, job_id)
+        job = await self.find(job_id)
+        if job is not None:
+            try:
+                await asyncio.wait_for(job.ended(), _PATIENCE)
+            except TimeoutError:
+                raise ServerError(
+                    503, f"{job_id}: its server has not stopped it yet.", help="It will be stopped.", retry_after=5
+                ) from None
+        return True
+
+    async def require_idle(self, job_id: str) -> None:
         """Raise `ServerError` with status 409 while a job with this id is active."""
-        job = self._jobs.get(job_id)
-        if job is not None and job.active:
+        if await self.known_active(job_id) is not None:
             raise ServerError(409, f"{job_id} is active.", help="Stop it first.")
 
-    def forget(self, job_id: str) -> None:
+    async def forget(self, job_id: str) -> None:
         """Drop an ended job with its events, whose run or conversation was deleted."""
         job = self._jobs.get(job_id)
         if job is not None and not job.active:
             del self._jobs[job_id]
+        if self._register.shared:
+            await asyncio.to_thread(self._register.forget, job_id)
 
     async def close(self) -> None:
-        """Stop all jobs at the end of the server; they stay registered, so that the next server resumes them."""
+        """Stop all jobs at the end of the server; they stay registered, so that another server resumes them."""
         self._closing = True
-        active = self.active()
-        for job in active:
+        for job in self.active():
             await job.registered.wait()
-        tasks = [job.task for job in active if job.task is not None]
+        tasks = [job.task for job in self._jobs.values() if job.task is not None and not job.task.done()]
         for task in tasks:
             task.cancel("closing")
         if tasks:
             await asyncio.wait(tasks)
+        for job in self._jobs.values():
+            job.log.close()
+        await self._spool.close()
+
+    def _works_on(self, job_id: str) -> bool:
+        job = self._jobs.get(job_id)
+        return job is not None and job.active and not job.followed
 
     async def _run(self, job: Job, work: Work) -> None:
         try:
             await self._carry_out(job, work)
         except asyncio.CancelledError:
             job.state = "paused"
-            job.log.append("stopped", {"message": "Stopped. Completed calls are saved."})
+            if not self._closing:
+                await self._end(job, "stopped", _STOPPED)
+            elif not self._register.shared:
+                job.log.append("stopped", _STOPPED)
         except Exception as error:  # noqa: BLE001 - the end of a task: reported to whoever reads its events
             if not isinstance(error, CiteloomError):
                 _log.exception("Unexpected error in job %s", job.id)
             job.state = "paused" if isinstance(error, PausedError) else "failed"
             job.problem = problem_of(error)
-            job.log.append("error", job.problem)
+            if not lost_lease(error):  # or else another server goes on
+                await self._end(job, "error", job.problem)
         finally:
             job.registered.set()
-            job.log.close()
-        if not self._closing:
-            with suppress(Exception):  # at worst the next server resumes a job that has ended, which costs nothing
-                await asyncio.to_thread(self._register.end, job.id)
+            if not job.followed:
+                job.log.close()
 
     async def _carry_out(self, job: Job, work: Work) -> None:
-        try:
-            await asyncio.to_thread(self._register.begin, job.order)
-        except Exception as error:
-            job.refused = error
-            raise
+        """Work until the end; where the connection to the database was lost, again from the last step."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                await self._attempt(job, work)
+            except Exception as error:
+                if not job.registered.is_set():
+                    job.refused = error
+                again = job.registered.is_set() and self._register.shared and lost_connection(error)
+                if not again or attempt == _ATTEMPTS or not await is_back(self._register):
+                    raise
+                await self._spool.last(job.id)
+                _log.warning("Job %s lost the database and is resumed.", job.id)
+            else:
+                return
+
+    async def _attempt(self, job: Job, work: Work) -> None:
+        epoch = secrets.token_hex(4) if self._register.shared else job.log.epoch
+        other = await asyncio.to_thread(self._register.begin, job.order, epoch, claimed_key.get())
+        if other is not None:
+            self._hand_over(job, other)
+            return
+        if self._register.shared:
+            job.log.restart(epoch)
+            self._spool.open(job.id, job.log)
         job.registered.set()
+        final: list[Mapping[str, Any]] = []
+
+        def emit(name: str, data: Mapping[str, Any]) -> None:
+            if name == "done":  # who has seen it may ask the next question, on any server
+                final.append(data)
+            else:
+                job.log.append(name, data)
+                self._spool.note()
+
+        emit("stage", _first_step(waiting=self._slots.locked()))
         async with self._slots:
             job.state = "working"
-            result = await work(job.log.append)
-            job.result, job.state = result, "finished"
+            job.result = await work(emit)
+        job.state = "finished"
+        await self._end(job, "done", final[-1] if final else {"kind": "done", "result": job.result})
+
+    def _hand_over(self, job: Job, other: JobEntry) -> None:
+        """Follow a job that turned out to be another server's."""
+        job.order, job.state, job.followed = other.order, other.state, True
+        job.log.restart(other.epoch)
+        job.registered.set()
+        job.task = asyncio.create_task(follow(job, self._register, self.changes), name=job.id)
+
+    async def _end(self, job: Job, name: str, data: Mapping[str, Any]) -> None:
+        """Register the end of a job and show it to its readers."""
+        last = (name, as_text(data))
+        try:
+            await asyncio.shield(self._register_end(job, last))
+        except Exception as error:  # noqa: BLE001 - at worst a server resumes a job that has ended, which costs nothing
+            _log.warning("The end of job %s is not registered: %s", job.id, error)
+        job.log.extend([last])
+
+    async def _register_end(self, job: Job, last: tuple[str, str]) -> None:
+        batch = EventBatch(job.id, job.log.epoch, len(job.log), [last])
+        if self._register.shared and job.registered.is_set():
+            rest = (await self._spool.last(job.id))()
+            batch = EventBatch(job.id, rest.epoch, rest.first, [*rest.events, last])
+        await asyncio.to_thread(self._register.end, job.id, job.state, batch)
+
+    def _remember(self, job: Job) -> None:
+        self._jobs[job.id] = job
+        self._jobs.move_to_end(job.id)
+        self._forget_oldest()
 
     def _forget_oldest(self) -> None:
         """Drop the events of the oldest ended jobs; the registers still have how these ended."""
@@ -183,6 +292,12 @@ class Jobs:
                 return
             text -= job.log.size
             del self._jobs[job.id]
+
+
+def _first_step(*, waiting: bool) -> dict[str, Any]:
+    """The first event of a job: a reader sees at once that it was accepted, however busy the server is."""
+    text = "Waiting for other work to end." if waiting else "Started."
+    return {"source": "citeloom", "kind": "stage", "stage": "waiting" if waiting else "started", "text": text}
 
 
 def _require_same_turn(running: JobOrder, order: JobOrder) -> None:

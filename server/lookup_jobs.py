@@ -11,7 +11,7 @@ from ..graph.session import Session
 from ..ingestion.events import IngestEvent
 from ..metadata.enriching import Enrichment
 from ..models.journal.billing_context import bill_to
-from .jobs import Emit, Work
+from .job import Emit, Work
 from .problems import ServerError
 from .uploaded_files import refusal
 

@@ -13,10 +13,11 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
 from ..graph.session import Session
+from ..stores.local.server_register import UnregisteredJobs
 from .agent_tools import AgentLibrary
-from .job_register import NoRegister
 from .jobs import Jobs
 from .mcp_server import mcp_server
+from .problems import ServerError
 from .run_jobs import RunJobs
 from .server_options import ServerOptions
 
@@ -25,10 +26,16 @@ _ACTIVE: Final = 4  # runs that one agent has at once
 
 
 @asynccontextmanager
-async def mcp_over_http(library: AgentLibrary, options: ServerOptions) -> AsyncIterator[StreamableHTTPSessionManager]:
-    """The sessions of MCP clients, as long as the server runs; the guard has checked the host and origin of each."""
+async def mcp_over_http(
+    library: AgentLibrary, options: ServerOptions, *, stateless: bool = False
+) -> AsyncIterator[StreamableHTTPSessionManager]:
+    """The sessions of MCP clients, as long as the server runs; the guard has checked the host and origin of each.
+
+    A `stateless` one keeps no sessions: each request may reach another server.
+    """
     manager = StreamableHTTPSessionManager(
         mcp_server(library),
+        stateless=stateless,
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=options.max_body,
         max_sessions=options.max_streams,
@@ -42,12 +49,15 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to the sessions, which are opened when the server starts."""
-        await scope["app"].state.mcp.handle_request(scope, receive, send)
+        sessions = scope["app"].state.mcp
+        if sessions is None:
+            raise ServerError(503, "The server joins the others again.", help="Ask again in a moment.", retry_after=2)
+        await sessions.handle_request(scope, receive, send)
 
 
 async def serve_stdio(session: Session) -> None:
     """Serve one agent until it closes standard input; unfinished runs are then paused."""
-    jobs = Jobs(NoRegister(), max_active=_ACTIVE, max_waiting=_ACTIVE)
+    jobs = Jobs(UnregisteredJobs(), max_active=_ACTIVE, max_waiting=_ACTIVE)
     server = mcp_server(AgentLibrary(session, RunJobs(session, jobs)))
     try:
         async with stdio_server() as (received, sent):

@@ -20,10 +20,11 @@ from ..runs.section_request import SectionRequest
 from ..runs.service import run_and_save
 from ..runs.transcript import turn_record
 from ..stores.backends import backend_of
+from ..stores.job_records import JobOrder
 from ..stores.run_records import RunRecord, UnknownConversationError, UnknownRunError
 from ..tools.questions.validation import plain_question
-from .job_register import JobOrder
-from .jobs import Emit, Job, Jobs, Work
+from .job import Emit, Job, Work
+from .jobs import Jobs
 from .stored_jobs import ended_job
 
 
@@ -82,7 +83,7 @@ class RunJobs:
 
         None when nothing is known of it any more, or when a question is to be asked again.
         """
-        job = self.jobs.get(order["id"])
+        job = await self.jobs.find(order["id"])
         if job is not None and job.order.request == order["request"] and job.state != "paused":
             return job
         if order["kind"] == "turn":
@@ -126,7 +127,7 @@ class RunJobs:
 
         async def work(emit: Emit) -> Mapping[str, Any]:
             recorder = _recorder(emit)
-            given = TurnRequest(request["asked"], request["kind"])
+            given = TurnRequest(request["asked"], request["kind"], request["number"])
             turn = await take_turn(thread_id, given, session, on_event=recorder, on_notice=_notices(emit))
             record: dict[str, Any] = {**public_record(turn.record), "number": turn.number}
             recorder.done(record)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
@@ -16,39 +15,43 @@ from ..config import Settings
 from ..errors import CiteloomError
 from ..graph.session import Session, create_session
 from ..runs.conversation import delete_expired
+from ..stores.backends import backend_of
 from ..stores.home import Home
+from ..stores.server_protocols import Membership, Uploads
 from .idempotency import IdempotencyKeys
 from .ingest_jobs import IngestJobs
-from .job_register import JobRegister
 from .jobs import Jobs
 from .metrics import RequestCounts
+from .problems import ServerError
 from .run_jobs import RunJobs
 from .server_options import ServerOptions
 from .stream_count import StreamCount
+from .succession import Successor
 from .tokens import Tokens
 from .uploaded_files import tidy_abandoned
 from .uploaded_plots import tidy_plots
 
 _RENDERERS: Final = 2  # of page images at once
 _HOUR: Final = 3600
-_THREADS: Final = 32  # for what blocks; a writer that waits for SQLite must not hold up everybody else
 _log = logging.getLogger("citeloom.server")
 
 
 @dataclass(frozen=True)
 class ServerState:
-    """One server's parts, for as long as it runs."""
+    """One server's parts, for as long as it runs, or until the others took it for dead."""
 
     options: ServerOptions
     session: Session
-    register: JobRegister
     jobs: Jobs
     runs: RunJobs
     streams: StreamCount
     tokens: Tokens
     ingests: IngestJobs
     keys: IdempotencyKeys
+    uploads: Uploads
     requests: RequestCounts
+    shared: bool  # with other servers
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
     renderers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_RENDERERS))
 
 
@@ -58,37 +61,52 @@ async def open_state(
 ) -> AsyncIterator[ServerState]:
     """Open the library and resume what an earlier server left unfinished; stop all jobs at the end.
 
-    Raises `InputError` for a home or settings that cannot be used.
+    Raises `InputError` for a home or settings that cannot be used, or a folder that another server works on.
     """
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "citeloom"))
-    session = await asyncio.to_thread(create_session, settings, home)
+    member = await asyncio.to_thread(backend_of(home.prepare()).join_servers)
     try:
-        register = await asyncio.to_thread(JobRegister, home.server)
-        jobs = Jobs(register, max_active=options.max_active, max_waiting=options.max_waiting)
-        state = ServerState(
-            options,
-            session,
-            register,
-            jobs,
-            RunJobs(session, jobs),
-            StreamCount(options.max_streams),
-            Tokens(options.token),
-            IngestJobs(session, jobs),
-            IdempotencyKeys.of(register),
-            requests,
-        )
-        await _resume_unfinished(state)
-        active = {job.id for job in jobs.active()}
-        await asyncio.to_thread(tidy_abandoned, session.library, active)
-        await asyncio.to_thread(tidy_plots, home)
-        expiry = asyncio.create_task(_delete_expired(state))
+        session = await asyncio.to_thread(create_session, settings, member.home)
         try:
-            yield state
+            async with _serving(_state(session, member, options, requests), member) as state:
+                yield state
         finally:
-            expiry.cancel()
-            await jobs.close()
+            await asyncio.to_thread(session.close)
     finally:
-        await asyncio.to_thread(session.close)
+        await asyncio.to_thread(member.leave)
+
+
+def _state(session: Session, member: Membership, options: ServerOptions, requests: RequestCounts) -> ServerState:
+    jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
+    return ServerState(
+        options,
+        session,
+        jobs,
+        RunJobs(session, jobs),
+        StreamCount(options.max_streams),
+        Tokens(options.token),
+        IngestJobs(session, jobs, member.uploads),
+        IdempotencyKeys(member.keys),
+        member.uploads,
+        requests,
+        member.jobs.shared,
+    )
+
+
+@asynccontextmanager
+async def _serving(state: ServerState, member: Membership) -> AsyncIterator[ServerState]:
+    successor = Successor(state, member.jobs)
+    await successor.take_up()
+    active = {job_id for job_id, job in (await state.jobs.known()).items() if job.active}
+    await asyncio.to_thread(tidy_abandoned, state.session.library, active, member.uploads)
+    await asyncio.to_thread(tidy_plots, state.session.home)
+    await asyncio.to_thread(member.watch, successor.listener(asyncio.get_running_loop()))
+    expiry = asyncio.create_task(_delete_expired(state))
+    try:
+        yield state
+    finally:
+        expiry.cancel()
+        await successor.close()
+        await state.jobs.close()
 
 
 async def _delete_expired(state: ServerState) -> None:
@@ -102,20 +120,10 @@ async def _delete_expired(state: ServerState) -> None:
         await asyncio.sleep(_HOUR)
 
 
-async def _resume_unfinished(state: ServerState) -> None:
-    for order in await asyncio.to_thread(state.register.unfinished):
-        try:
-            if order.kind == "ingest":
-                await state.ingests.start(order)
-            else:
-                await state.runs.resume_order(order)
-        except Exception as error:  # noqa: BLE001 - one that cannot be resumed must not keep the server from starting
-            _log.warning("%s is not resumed: %s", order.id, error, exc_info=not isinstance(error, CiteloomError))
-            await asyncio.to_thread(state.register.end, order.id)
-
-
 def _state_of(request: Request) -> ServerState:
-    state: ServerState = request.app.state.server
+    state: ServerState | None = request.app.state.server
+    if state is None:
+        raise ServerError(503, "The server joins the others again.", help="Ask again in a moment.", retry_after=2)
     return state
 
 

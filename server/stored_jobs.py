@@ -14,9 +14,9 @@ from ..runs.result_record import stored
 from ..runs.transcript import turn_record
 from ..stores.backends import backend_of
 from ..stores.home import Home
+from ..stores.job_records import JobKind, JobOrder, JobState
 from .event_log import EventLog
-from .job_register import JobKind, JobOrder
-from .jobs import Job, JobState
+from .job import Job
 from .problems import ServerError, problem
 
 _EPOCH = "stored"

@@ -1,4 +1,4 @@
-"""Files that are added through the server: each upload has a folder of its own inside the home.
+"""Files that are added through the server: each upload has a folder of its own.
 
 A name from a request only ever becomes the last part of a path, after it was made safe.
 """
@@ -6,34 +6,30 @@ A name from a request only ever becomes the last part of a path, after it was ma
 from __future__ import annotations
 
 import asyncio
-import re
 import shutil
 import unicodedata
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 
 from pathvalidate import sanitize_filename
 
-from ..documents import Paper
 from ..documents.notes import note_stem
 from ..ingestion.ingest import remove
 from ..ingestion.sources import ENDINGS
-from ..stores.home import Home
 from ..stores.library import Library
+from ..stores.local.local_uploads import UPLOAD
+from ..stores.server_protocols import Uploads
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without the ending
 _BIB: Final = ".bib"
-_FOLDER: Final = re.compile(r"ingest-[0-9a-f]{12}")
 
 
-def upload_folder(home: Home, upload_id: str) -> Path:
-    """The folder of an upload; raises `ServerError` for an id that is none."""
-    if not _FOLDER.fullmatch(upload_id):
+def require_upload(upload_id: str) -> None:
+    """Raise `ServerError` for an id that is none of an upload."""
+    if not UPLOAD.fullmatch(upload_id):
         raise ServerError(404, "There is no such upload.")
-    return home.papers / upload_id
 
 
 def safe_name(given: str) -> str:
@@ -81,36 +77,28 @@ def bibliography_of(names: Sequence[str]) -> str | None:
     return next((name for name in names if name.endswith(_BIB)), None)
 
 
-def is_uploaded(paper: Paper, home: Home) -> bool:
-    """True when the paper's file is in a folder of an upload."""
-    return bool(paper.source) and Path(paper.source).is_relative_to(home.papers.resolve())
-
-
-async def remove_paper(library: Library, key: str) -> None:
+async def remove_paper(library: Library, key: str, uploads: Uploads) -> None:
     """Remove a paper, and its file if it was uploaded; raises `UnknownPaperError`."""
     paper = await remove(library, key)
-    if is_uploaded(paper, library.home):
-        await asyncio.to_thread(tidy_folder, Path(paper.source).parent, library)
+    place = uploads.place_of(paper.source)
+    if place is not None:
+        await asyncio.to_thread(tidy_upload, place[0], library, uploads)
 
 
-def tidy_folder(folder: Path, library: Library) -> None:
-    """Delete the files of an upload that belong to no paper, and the folder when nothing is left; blocks."""
-    files = {Path(paper.source) for paper in library.papers() if paper.source}
-    stems = {file.stem for file in files if file.parent == folder.resolve()} | set(library.records())
-    with suppress(FileNotFoundError):
-        for file in folder.iterdir():
-            if file.resolve() not in files and note_stem(file) not in stems:
-                file.unlink()
-        if not any(folder.iterdir()):
-            folder.rmdir()
+def tidy_upload(upload: str, library: Library, uploads: Uploads) -> None:
+    """Delete the files of an upload that belong to no paper; blocks."""
+    places = [uploads.place_of(paper.source) for paper in library.papers() if paper.source]
+    kept = {place[1] for place in places if place is not None and place[0] == upload}
+    stems = {PurePosixPath(name).stem for name in kept} | set(library.records())
+    unused = [name for name in uploads.names(upload) if name not in kept and note_stem(Path(name)) not in stems]
+    uploads.remove(upload, unused)
 
 
-def tidy_abandoned(library: Library, active: Collection[str]) -> None:
-    """Tidy the folders of uploads that no job works on: those of a killed server that are not resumed; blocks."""
-    with suppress(FileNotFoundError):
-        for folder in library.home.papers.iterdir():
-            if folder.is_dir() and _FOLDER.fullmatch(folder.name) and folder.name not in active:
-                tidy_folder(folder, library)
+def tidy_abandoned(library: Library, active: Collection[str], uploads: Uploads) -> None:
+    """Tidy the uploads that no job works on: those of a killed server that are not resumed; blocks."""
+    for upload in uploads.idle():
+        if upload not in active:
+            tidy_upload(upload, library, uploads)
 
 
 def without_folder(text: str, folder: Path) -> str:

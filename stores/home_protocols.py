@@ -15,7 +15,8 @@ from ..models.journal.journal import Journal
 from ..models.journal.journal_database import JournalDatabase
 from .edited_sentences import EditedSentences
 from .home_tables import HomeRecords
-from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, NewRun, RunRecord, RunStatus
+from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, NewRun, RunHead, RunRecord, RunStatus
+from .server_protocols import Membership
 from .store_protocols import LibraryStores, PaperCatalog
 
 
@@ -42,6 +43,14 @@ class Runs(Protocol):
 
     def latest_about(self, question: str) -> RunRecord | None:
         """The most recently started run of a question, whatever its library and settings."""
+        ...
+
+    def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
+        """The runs without their requests and results, most recent first; all of them without a limit."""
+        ...
+
+    def count(self) -> int:
+        """The number of runs."""
         ...
 
     def all(self) -> list[RunRecord]:
@@ -184,6 +193,14 @@ class Backend(Protocol):
         self, thread_id: str, on_wait: Callable[[str], None] | None = None
     ) -> AbstractAsyncContextManager[None]:
         """Lock a run for the block; `on_wait` is called once with a message if another process holds it."""
+        ...
+
+    def created_at(self) -> float:
+        """When the library was created, in seconds since 1970."""
+        ...
+
+    def join_servers(self) -> Membership:
+        """Become a server of the home; raises `ConfigurationError` where only one can be."""
         ...
 
     def run_under_way(self, thread_id: str) -> bool:

@@ -31,6 +31,21 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True)
+class RunHead:
+    """One run as lists show it."""
+
+    thread_id: str
+    section: str
+    title: str
+    status: RunStatus
+    detail: str
+    library_version: str
+    fresh: bool
+    started_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """One run of a section; `request` holds everything needed to repeat it."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -14,20 +14,8 @@ import httpx
 from ..errors import ConfigurationError
 from ..models.http.failures import BrokenAnswerError
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
-from .zotero_records import (
-    ITEM_KEY,
-    LINK_MODES,
-    Annotation,
-    Attachment,
-    Creator,
-    ItemNote,
-    ZoteroCollection,
-    ZoteroContent,
-    ZoteroError,
-    ZoteroItem,
-    ZoteroLibrary,
-    plain_text,
-)
+from .api_records import OTHER_KINDS, Listing, Record, as_object, as_string, content_of, data_of
+from .zotero_records import ITEM_KEY, ZoteroContent, ZoteroError, ZoteroLibrary
 
 ADDRESS: Final = "http://localhost:23119"
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -39,9 +27,6 @@ _SECONDS: Final = 60.0
 _ALLOW: Final = (
     "In Zotero's settings, under Advanced, allow other applications on this computer to communicate with Zotero."
 )
-_OTHERS: Final = ("attachment", "note", "annotation")
-
-Record = Mapping[str, Any]
 
 
 class NotAvailableError(ZoteroError):
@@ -58,13 +43,6 @@ class _ChangedMeanwhileError(Exception):
 class _Answer:
     body: Any
     headers: Mapping[str, str]
-
-
-@dataclass(slots=True)
-class _Listing:
-    records: dict[str, Record] = field(default_factory=dict)
-    damaged: list[str] = field(default_factory=list)
-    version: str = ""
 
 
 class LocalApi:
@@ -91,9 +69,9 @@ class LocalApi:
             listed = (await self._get(http, "/users/0/groups", {})).body
         if not isinstance(listed, list):
             raise self._broken("its list of groups is no list")
-        found = [(record, _object(record).get("id")) for record in listed]
+        found = [(record, as_object(record).get("id")) for record in listed]
         return [
-            ZoteroLibrary(number, _string(_object(_object(record).get("data")).get("name")))
+            ZoteroLibrary(number, as_string(as_object(as_object(record).get("data")).get("name")))
             for record, number in found
             if isinstance(number, int) and 0 < number < 10**12
         ]
@@ -115,7 +93,7 @@ class LocalApi:
                     continue
                 if collections.version == items.version:
                     keys = await self._citation_keys(http, library, items.records)
-                    return _content(items, collections, keys)
+                    return content_of(items, collections, keys)
         raise ZoteroError(f"{self._base}: the library changes while it is read.", help="Run the same command again.")
 
     async def _is_unchanged(self, http: httpx.AsyncClient, prefix: str, known: str) -> bool:
@@ -126,9 +104,9 @@ class LocalApi:
         answer = await self._get(http, f"{prefix}/items", {"limit": "1"}, headers)
         return answer.body is None and answer.headers.get("zotero-server-id") == server
 
-    async def _listing(self, http: httpx.AsyncClient, path: str) -> _Listing:
+    async def _listing(self, http: httpx.AsyncClient, path: str) -> Listing:
         """All records of a list by key, from as many pages as it has."""
-        listing = _Listing()
+        listing = Listing()
         total, seen = 1, 0
         while seen < total:
             order = {"sort": "dateAdded", "direction": "asc"} if path.endswith("/items") else {}
@@ -144,8 +122,8 @@ class LocalApi:
             listing.version = version
             seen += len(answer.body)
             for record in answer.body:
-                data = _object(_object(record).get("data"))
-                key = _string(data.get("key"))
+                data = as_object(as_object(record).get("data"))
+                key = as_string(data.get("key"))
                 if ITEM_KEY.fullmatch(key):
                     listing.records[key] = record
                 else:
@@ -158,18 +136,18 @@ class LocalApi:
         self, http: httpx.AsyncClient, library: ZoteroLibrary, records: Mapping[str, Record]
     ) -> dict[str, str]:
         """The keys of Better BibTeX, where it is installed and they are no field of the item; blank keys left out."""
-        wanted = [key for key, record in records.items() if not _string(_data(record).get("citationKey"))]
-        wanted = [key for key in wanted if _string(_data(records[key]).get("itemType")) not in _OTHERS]
+        wanted = [key for key, record in records.items() if not as_string(data_of(record).get("citationKey"))]
+        wanted = [key for key in wanted if as_string(data_of(records[key]).get("itemType")) not in OTHER_KINDS]
         if library.group or not wanted:
             return {}  # it numbers groups by the database, which the API does not show
         question = {"jsonrpc": "2.0", "method": "item.citationkey", "params": [wanted], "id": 1}
         address = f"{self._base.removesuffix('/api')}/better-bibtex/json-rpc"
         try:
             response = await http.post(address, content=json.dumps(question), headers=_HEADERS)
-            found = _object(_object(json_of(response.content)).get("result")) if response.status_code == 200 else {}
+            found = as_object(as_object(json_of(response.content)).get("result")) if response.status_code == 200 else {}
         except (httpx.HTTPError, ValueError, BrokenAnswerError):
             return {}
-        keys = {name.rpartition(":")[2]: _string(value) for name, value in found.items()}
+        keys = {name.rpartition(":")[2]: as_string(value) for name, value in found.items()}
         return {key: value for key, value in keys.items() if key in records and value}
 
     def _client(self) -> httpx.AsyncClient:
@@ -247,94 +225,6 @@ def _is_here(address: str) -> bool:
 def _version(headers: Mapping[str, str]) -> str:
     server, version = headers.get("zotero-server-id", ""), headers.get("last-modified-version", "")
     return f"{server}:{version}" if server and version.isdigit() else ""
-
-
-def _content(items: _Listing, collections: _Listing, keys: Mapping[str, str]) -> ZoteroContent:
-    live = {key: data for key, record in items.records.items() if not (data := _data(record)).get("deleted")}
-    kinds: dict[str, list[str]] = {}
-    for key, data in live.items():
-        kinds.setdefault(_string(data.get("itemType")), []).append(key)
-    regular = [key for kind, named in kinds.items() if kind and kind not in _OTHERS for key in named]
-    return ZoteroContent(
-        tuple(_item(key, live[key]) for key in regular),
-        tuple(
-            _attachment(key, live[key], items.records[key])
-            for key in kinds.get("attachment", ())
-            if _has_parent(live[key], live)
-        ),
-        tuple(_note(key, live[key]) for key in kinds.get("note", ()) if _has_parent(live[key], live)),
-        tuple(_annotation(key, live[key]) for key in kinds.get("annotation", ()) if _has_parent(live[key], live)),
-        tuple(_collections(collections)),
-        citation_keys=keys,
-        damaged=(*items.damaged, *collections.damaged),
-        version=items.version,
-    )
-
-
-def _has_parent(data: Record, live: Mapping[str, Record]) -> bool:
-    """Whether the parent is there, or none is named: what is below an item in the trash is in the trash."""
-    parent = _string(data.get("parentItem"))
-    return not parent or parent in live
-
-
-def _item(key: str, data: Record) -> ZoteroItem:
-    not_fields = ("key", "version", "itemType", "dateAdded", "dateModified")
-    fields = {name: value for name in data if name not in not_fields and (value := _string(data[name]))}
-    creators = tuple(made for creator in _array(data.get("creators")) if (made := _creator(_object(creator))))
-    collections = frozenset(map(_string, _array(data.get("collections"))))
-    return ZoteroItem(key, _string(data["itemType"]), fields, creators, collections, _date(data))
-
-
-def _creator(given: Record) -> Creator | None:
-    role, name = _string(given.get("creatorType")), _string(given.get("name"))
-    family, first = _string(given.get("lastName")) or name, _string(given.get("firstName"))
-    if not family and not first:
-        return None
-    return Creator(role, family or first, first if family else "")
-
-
-def _attachment(key: str, data: Record, record: Record) -> Attachment:
-    mode = LINK_MODES.get(_string(data.get("linkMode")), "other")
-    url = _string(_object(_object(record.get("links")).get("enclosure")).get("href"))
-    name = _string(data.get("filename")) if mode == "stored" else _string(data.get("path"))
-    return Attachment(key, _string(data.get("parentItem")), mode, name, _string(data.get("title")), _date(data), url)
-
-
-def _note(key: str, data: Record) -> ItemNote:
-    return ItemNote(key, _string(data.get("parentItem")), _string(data.get("note")), _date(data))
-
-
-def _annotation(key: str, data: Record) -> Annotation:
-    names = ("parentItem", "annotationType", "annotationText", "annotationComment", "annotationPageLabel")
-    return Annotation(key, *(_string(data.get(name)) for name in (*names, "annotationSortIndex")))
-
-
-def _collections(listing: _Listing) -> Iterator[ZoteroCollection]:
-    for key, record in listing.records.items():
-        data = _data(record)
-        if not data.get("deleted"):
-            yield ZoteroCollection(key, _string(data.get("name")), _string(data.get("parentCollection")))
-
-
-def _date(data: Record) -> str:
-    """The moment of adding in the database's form."""
-    return _string(data.get("dateAdded")).replace("T", " ").removesuffix("Z")
-
-
-def _data(record: Record) -> Record:
-    return _object(record.get("data"))
-
-
-def _object(value: Any) -> Record:
-    return value if isinstance(value, dict) else {}
-
-
-def _array(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _string(value: Any) -> str:
-    return plain_text(value) if isinstance(value, str) else ""
 
 
 def _number(value: str | None, otherwise: int) -> int:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ..documents.regular_files import FileRefusedError, require_regular
+from .copied_database import JOURNALS, Row, copied, rows_of, stored_text, tables_of
 from .zotero_records import (
     ANNOTATION_KINDS,
     ITEM_KEY,
@@ -26,23 +23,17 @@ from .zotero_records import (
     ZoteroError,
     ZoteroItem,
     ZoteroLibrary,
-    plain_text,
 )
 
 DATABASE: Final = "zotero.sqlite"
 STORAGE: Final = "storage"
 _KEYS_DATABASE: Final = "better-bibtex.sqlite"
-_JOURNALS: Final = ("", "-wal", "-journal")  # what is committed may still be in the write-ahead log
-_MOST_BYTES: Final = 20_000_000_000
-_TRIES: Final = 3
 _NEEDED: Final = frozenset(
     "items itemTypes itemData itemDataValues fieldsCombined creators itemCreators creatorTypes collections "
     "collectionItems itemAttachments itemNotes deletedItems libraries groups".split()
 )
 _LIVE: Final = "items.libraryID = ? AND items.itemID NOT IN (SELECT itemID FROM deletedItems)"
 _OTHERS: Final = ("attachment", "note", "annotation")
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +62,7 @@ class ZoteroDatabase:
         """Sizes and times of the database's files; empty if they cannot be seen."""
         stamps = []
         for name in (DATABASE, _KEYS_DATABASE):
-            for ending in _JOURNALS:
+            for ending in JOURNALS:
                 try:
                     state = (self.folder / f"{name}{ending}").stat()
                 except OSError:
@@ -80,16 +71,18 @@ class ZoteroDatabase:
         return f"{self.folder.resolve()} {' '.join(stamps)}" if stamps else ""
 
     def _groups(self) -> list[ZoteroLibrary]:
-        with _copied(self.folder / DATABASE) as db:
+        with copied(self.folder / DATABASE) as db:
             _require_tables(db, self.name)
-            rows = _rows(db, "SELECT groupID, name FROM groups ORDER BY groupID", (), self.name)
-        return [ZoteroLibrary(row["groupID"], _text(row["name"])) for row in rows if isinstance(row["groupID"], int)]
+            rows = rows_of(db, "SELECT groupID, name FROM groups ORDER BY groupID", (), self.name)
+        return [
+            ZoteroLibrary(row["groupID"], stored_text(row["name"])) for row in rows if isinstance(row["groupID"], int)
+        ]
 
     def _content(self, library: ZoteroLibrary, version: str) -> ZoteroContent:
         storage = self.folder / STORAGE
         if not storage.is_dir():
             raise ZoteroError(f"{storage}: no such folder.", help="Connect the disk that holds Zotero's files.")
-        with _copied(self.folder / DATABASE) as db:
+        with copied(self.folder / DATABASE) as db:
             _require_tables(db, self.name)
             number = _library_number(db, library, self.name)
             reading = _Reading(db, number, self.name)
@@ -116,7 +109,7 @@ class _Reading:
         )
         named = [row for row in rows if self._named(row)]
         self._keys = {row["itemID"]: row["key"] for row in named}
-        added = {row["itemID"]: _text(row["dateAdded"]) for row in named}
+        added = {row["itemID"]: stored_text(row["dateAdded"]) for row in named}
         return ZoteroContent(
             tuple(self._items([row for row in named if row["typeName"] not in _OTHERS])),
             tuple(self._attachments(added)),
@@ -141,24 +134,24 @@ class _Reading:
             if isinstance(row["value"], bytes):
                 key = self._keys.get(row["itemID"], row["itemID"])
                 self.damaged.append(f"{self._name}: {row['fieldName']} of item {key} cannot be read and was left out.")
-            elif value := _text(row["value"]):
-                fields.setdefault(row["itemID"], {})[_text(row["fieldName"])] = value
+            elif value := stored_text(row["value"]):
+                fields.setdefault(row["itemID"], {})[stored_text(row["fieldName"])] = value
         creators: dict[int, list[Creator]] = {}
         for row in self._live(
             "SELECT items.itemID, creatorType, firstName, lastName, orderIndex FROM items "
             "JOIN itemCreators USING (itemID) JOIN creators USING (creatorID) JOIN creatorTypes USING (creatorTypeID)",
             "ORDER BY items.itemID, orderIndex",
         ):
-            family, given = _text(row["lastName"]), _text(row["firstName"])
+            family, given = stored_text(row["lastName"]), stored_text(row["firstName"])
             if family or given:
-                made = Creator(_text(row["creatorType"]), family or given, given if family else "")
+                made = Creator(stored_text(row["creatorType"]), family or given, given if family else "")
                 creators.setdefault(row["itemID"], []).append(made)
         collections: dict[int, set[str]] = {}
         for row in self._live(
             "SELECT items.itemID, collections.key AS name FROM items JOIN collectionItems USING (itemID) "
             "JOIN collections USING (collectionID)"
         ):
-            collections.setdefault(row["itemID"], set()).add(_text(row["name"]))
+            collections.setdefault(row["itemID"], set()).add(stored_text(row["name"]))
         for row in rows:
             number = row["itemID"]
             yield ZoteroItem(
@@ -167,12 +160,12 @@ class _Reading:
                 fields.get(number, {}),
                 tuple(creators.get(number, ())),
                 frozenset(collections.get(number, ())),
-                _text(row["dateAdded"]),
+                stored_text(row["dateAdded"]),
             )
 
     def _attachments(self, added: dict[int, str]) -> Iterator[Attachment]:
         titles = {
-            row["itemID"]: _text(row["value"])
+            row["itemID"]: stored_text(row["value"])
             for row in self._live(
                 "SELECT items.itemID, value FROM items JOIN itemData USING (itemID) "
                 "JOIN fieldsCombined USING (fieldID) JOIN itemDataValues USING (valueID)",
@@ -186,14 +179,16 @@ class _Reading:
             parent = self._parent(row["parentItemID"])
             if number in self._keys and parent is not None:
                 mode = LINK_MODES.get(row["linkMode"], "other")
-                name = _text(row["path"]).removeprefix("storage:") if mode == "stored" else _text(row["path"])
+                name = (
+                    stored_text(row["path"]).removeprefix("storage:") if mode == "stored" else stored_text(row["path"])
+                )
                 yield Attachment(self._keys[number], parent, mode, name, titles.get(number, ""), added[number])
 
     def _notes(self, added: dict[int, str]) -> Iterator[ItemNote]:
         for row in self._live("SELECT items.itemID, parentItemID, note FROM items JOIN itemNotes USING (itemID)"):
             number, parent = row["itemID"], self._parent(row["parentItemID"])
             if number in self._keys and parent is not None:
-                yield ItemNote(self._keys[number], parent, _text(row["note"]), added[number])
+                yield ItemNote(self._keys[number], parent, stored_text(row["note"]), added[number])
 
     def _annotations(self) -> Iterator[Annotation]:
         if not self._has("itemAnnotations"):
@@ -205,8 +200,8 @@ class _Reading:
             parent = self._parent(row["parentItemID"])
             if row["itemID"] in self._keys and parent:
                 kind = ANNOTATION_KINDS.get(row["type"], "")
-                text, comment = _text(row["text"]), _text(row["comment"])
-                page, place = _text(row["pageLabel"]), _text(row["sortIndex"])
+                text, comment = stored_text(row["text"]), stored_text(row["comment"])
+                page, place = stored_text(row["pageLabel"]), stored_text(row["sortIndex"])
                 yield Annotation(self._keys[row["itemID"]], parent, kind, text, comment, page, place)
 
     def _collections(self) -> Iterator[ZoteroCollection]:
@@ -215,7 +210,7 @@ class _Reading:
             if not self._has("deletedCollections")
             else (" AND child.collectionID NOT IN (SELECT collectionID FROM deletedCollections)")
         )
-        for row in _rows(
+        for row in rows_of(
             self._db,
             "SELECT child.key, child.collectionName, parent.key AS parent FROM collections AS child "
             f"LEFT JOIN collections AS parent ON parent.collectionID = child.parentCollectionID "
@@ -223,17 +218,19 @@ class _Reading:
             (self._library,),
             self._name,
         ):
-            yield ZoteroCollection(_text(row["key"]), _text(row["collectionName"]), _text(row["parent"]))
+            yield ZoteroCollection(
+                stored_text(row["key"]), stored_text(row["collectionName"]), stored_text(row["parent"])
+            )
 
     def _parent(self, number: Any) -> str | None:
         """The key of a parent: empty if there is none, None if it is in the trash or damaged."""
         return "" if number is None else self._keys.get(number)
 
     def _has(self, table: str) -> bool:
-        return table in _tables(self._db, self._name)
+        return table in tables_of(self._db, self._name)
 
     def _live(self, query: str, more: str = "") -> list[Row]:
-        return _rows(self._db, f"{query} WHERE {_LIVE} {more}", (self._library,), self._name)
+        return rows_of(self._db, f"{query} WHERE {_LIVE} {more}", (self._library,), self._name)
 
 
 def _library_number(db: sqlite3.Connection, library: ZoteroLibrary, name: str) -> int:
@@ -242,7 +239,7 @@ def _library_number(db: sqlite3.Connection, library: ZoteroLibrary, name: str) -
         if library.group
         else ("SELECT libraryID FROM libraries WHERE type = 'user'")
     )
-    rows = _rows(db, query, (library.group,) if library.group else (), name)
+    rows = rows_of(db, query, (library.group,) if library.group else (), name)
     if not rows or not isinstance(rows[0]["libraryID"], int):
         raise ZoteroError(f"{name}: holds no library {library.name!r}.", help="Open it in Zotero once.")
     return int(rows[0]["libraryID"])
@@ -253,78 +250,20 @@ def _citation_keys(file: Path, library: int) -> dict[str, str]:
     if not file.is_file():
         return {}
     query = "SELECT itemKey, citationKey FROM citationkey WHERE libraryID = ?"
-    with _copied(file) as db:
-        if "citationkey" not in _tables(db, str(file)):
+    with copied(file) as db:
+        if "citationkey" not in tables_of(db, str(file)):
             return {}
-        return {_text(row["itemKey"]): _text(row["citationKey"]) for row in _rows(db, query, (library,), str(file))}
-
-
-@contextmanager
-def _copied(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a private copy of a database with its journals; raises `ZoteroError`."""
-    with tempfile.TemporaryDirectory(prefix="citeloom-zotero-") as folder:
-        copy = _copy(file, Path(folder))
-        try:
-            with closing(sqlite3.connect(copy)) as db:
-                db.row_factory = sqlite3.Row
-                db.text_factory = lambda data: data.decode("utf-8", "replace")
-                db.execute("PRAGMA trusted_schema = OFF")
-                db.execute("PRAGMA query_only = ON")
-                yield db
-        except sqlite3.Error as error:
-            raise _unreadable(str(file), error) from error
-
-
-def _copy(file: Path, folder: Path) -> Path:
-    try:
-        require_regular(file, _MOST_BYTES)
-        for _ in range(_TRIES):
-            before = _states(file)
-            for ending in _JOURNALS:
-                (folder / f"{file.name}{ending}").unlink(missing_ok=True)
-                if Path(f"{file}{ending}").is_file():
-                    shutil.copyfile(f"{file}{ending}", folder / f"{file.name}{ending}")
-            if _states(file) == before:
-                return folder / file.name
-    except (OSError, FileRefusedError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        remedy = "Name Zotero's data folder in CITELOOM_ZOTERO (Zotero: Settings, Advanced, Files and Folders)."
-        raise ZoteroError(f"{file}: cannot be read ({why}).", help=remedy) from error
-    raise ZoteroError(f"{file}: Zotero is writing it.", help="Run the same command again in a moment.")
-
-
-def _states(file: Path) -> list[tuple[int, int]]:
-    paths = [Path(f"{file}{ending}") for ending in _JOURNALS]
-    return [(path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else (0, 0) for path in paths]
-
-
-def _tables(db: sqlite3.Connection, name: str) -> frozenset[str]:
-    rows = _rows(db, "SELECT name FROM sqlite_master WHERE type = 'table'", (), name)
-    return frozenset(_text(row["name"]) for row in rows)
+        return {
+            stored_text(row["itemKey"]): stored_text(row["citationKey"])
+            for row in rows_of(db, query, (library,), str(file))
+        }
 
 
 def _require_tables(db: sqlite3.Connection, name: str) -> None:
     """Raise `ZoteroError` for a database of another program: a view in the place of a table could be anything."""
-    missing = sorted(_NEEDED - _tables(db, name))
+    missing = sorted(_NEEDED - tables_of(db, name))
     if missing:
         raise ZoteroError(
             f"{name}: is not a database of Zotero 5 or later (no table {missing[0]}).",
             help="Name Zotero's data folder in CITELOOM_ZOTERO, and open it in a current Zotero once.",
         )
-
-
-def _rows(db: sqlite3.Connection, query: str, parameters: Sequence[Any], name: str) -> list[Row]:
-    try:
-        return [dict(row) for row in db.execute(query, parameters)]
-    except sqlite3.Error as error:
-        raise _unreadable(name, error) from error
-
-
-def _unreadable(name: str, error: sqlite3.Error) -> ZoteroError:
-    remedy = "Start Zotero, which repairs or restores it, and run the same command again."
-    return ZoteroError(f"{name}: cannot be read ({error}).", help=remedy)
-
-
-def _text(value: Any) -> str:
-    """A stored value as text: SQLite keeps any type in any column."""
-    return "" if value is None or isinstance(value, bytes) else plain_text(str(value))

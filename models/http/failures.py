@@ -62,6 +62,10 @@ class EndpointRefusedError(ConfigurationError):
     """The endpoint cannot be used as configured; it has not answered this run yet."""
 
 
+class EndpointUnreachableError(EndpointRefusedError):
+    """The endpoint cannot be reached; it has not answered this run yet."""
+
+
 class EndpointLostError(PausedError):
     """The endpoint answered this run before, but no longer does."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import CiteloomError
 from ...plurals import counted
-from .failures import EndpointBusyError, EndpointLostError, EndpointRefusedError, one_line
+from .failures import EndpointBusyError, EndpointLostError, EndpointRefusedError, EndpointUnreachableError, one_line
 from .model_identity import ModelIdentity
 from .retry import CallFailedError
 
@@ -25,7 +25,8 @@ def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered:
         return EndpointBusyError(message, help=f"{remedy} {EndpointBusyError.default_help}".strip())
     if answered:
         return EndpointLostError(message, help=f"{remedy} {EndpointLostError.default_help}".strip())
-    return EndpointRefusedError(message, help=remedy)
+    refused = EndpointUnreachableError if failed.failure.kind == "unreachable" else EndpointRefusedError
+    return refused(message, help=remedy)
 
 
 def is_refused_content(error: CiteloomError) -> bool:

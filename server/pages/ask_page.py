@@ -46,7 +46,7 @@ class OpenTurn:
 @router.get("/")
 async def new_conversation(request: Request, state: StateOf) -> Response:
     """An empty conversation; it is stored when the first question is asked."""
-    entries = await asyncio.to_thread(_entries, state)
+    entries = await _entries(state)
     papers = len(await asyncio.to_thread(state.session.library.records))
     return page(request, "ask.html", {**_side(entries, ""), "turns": [], "open": None, "papers": papers})
 
@@ -54,13 +54,13 @@ async def new_conversation(request: Request, state: StateOf) -> Response:
 @router.get("/conversations")
 async def conversation_list(request: Request, state: StateOf, current: str = "") -> Response:
     """The list beside a conversation."""
-    return page(request, "conversation_list.html", _side(await asyncio.to_thread(_entries, state), current))
+    return page(request, "conversation_list.html", _side(await _entries(state), current))
 
 
 @router.get("/conversations/{thread_id}")
 async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
     """A conversation with its turns, and the one that is being answered."""
-    entries = await asyncio.to_thread(_entries, state)
+    entries = await _entries(state)
     entry = await asyncio.to_thread(_register(state).get, thread_id)
     turns = await asyncio.to_thread(_register(state).turns, entry.thread_id)
     context = {
@@ -109,11 +109,12 @@ def _register(state: ServerState) -> Conversations:
     return backend_of(state.session.home).conversations()
 
 
-def _entries(state: ServerState) -> list[ConversationEntry]:
-    """The conversations with an answer, or with a first question that is being answered here."""
+async def _entries(state: ServerState) -> list[ConversationEntry]:
+    """The conversations with an answer, or with a first question that is being answered."""
     listed = []
-    for entry in _register(state).all():
-        job = state.jobs.get(entry.thread_id)
+    jobs = await state.jobs.known()
+    for entry in await asyncio.to_thread(lambda: _register(state).all()):
+        job = jobs.get(entry.thread_id)
         if entry.turns:
             listed.append(entry)
         elif job is not None:
@@ -139,9 +140,9 @@ def _turn_view(kept: KeptTurn, thread_id: str) -> TurnView:
 
 
 async def _open_turn(state: ServerState, thread_id: str) -> OpenTurn | None:
-    """The turn at work here, else the interrupted one."""
-    job = state.jobs.get(thread_id)
-    if job is not None and job.active:
+    """The turn at work, else the interrupted one."""
+    job = await state.jobs.known_active(thread_id)
+    if job is not None:
         return OpenTurn(job.order.request["asked"], job.order.request["kind"], True)
     paused: PausedTurn | None = await paused_turn(thread_id, state.session.home)
     return OpenTurn(paused.asked, paused.kind, False) if paused else None

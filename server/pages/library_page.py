@@ -60,7 +60,9 @@ async def library(
         "offset": offset,
         "earlier": _address(query, offset - _PAGE) if offset else "",
         "later": _address(query, offset + _PAGE) if offset + _PAGE < found.total else "",
-        "ingests": [job.id for job in state.jobs.active() if job.order.kind == "ingest"],
+        "ingests": [
+            job_id for job_id, job in (await state.jobs.known()).items() if job.active and job.order.kind == "ingest"
+        ],
         "here": f"{request.url.path}?{request.url.query}",
     }
     return page(request, "library.html", context)

@@ -13,8 +13,8 @@ from ...config import Price
 from ...models.journal.records import Spending
 from ...runs.run_listing import run_summary
 from ...stores.home import Home
-from ...stores.run_records import RunRecord
-from ..jobs import Jobs
+from ...stores.job_records import JobEntry
+from ...stores.run_records import RunHead, RunRecord
 
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("Waiting", "active"),
@@ -64,7 +64,7 @@ class RunView:
 
     @property
     def active(self) -> bool:
-        """True while it waits or works in this server."""
+        """True while it waits or works in a server."""
         return self.state in ("waiting", "working")
 
     @property
@@ -94,7 +94,13 @@ class RunView:
         return {reached[1].replace("-", "_"): max(2 * spent[reached[1]], _LEAST)} if reached else {}
 
 
-def run_view(run: RunRecord, home: Home, jobs: Jobs, spent: Iterable[Spending], prices: Mapping[str, Price]) -> RunView:
+def run_view(
+    run: RunRecord | RunHead,
+    home: Home,
+    jobs: Mapping[str, JobEntry],
+    spent: Iterable[Spending],
+    prices: Mapping[str, Price],
+) -> RunView:
     """The view of a registered run; `spent` is what it spent on each model. Blocks."""
     summary = run_summary(run, home)
     job = jobs.get(run.thread_id)

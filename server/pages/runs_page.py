@@ -46,9 +46,11 @@ async def runs(
     spent, days = await session.journal.spending(), await session.journal.spending_by_day()
     prices = session.settings.prices
 
+    jobs = await state.jobs.known()
+
     def views() -> list[RunView]:
-        found = backend_of(session.home).runs().all()
-        return [run_view(run, session.home, state.jobs, spent, prices) for run in found]
+        found = backend_of(session.home).runs().heads()
+        return [run_view(run, session.home, jobs, spent, prices) for run in found]
 
     everything = await asyncio.to_thread(views)
     chosen = [view for view in everything if show == "all" or view.state in _SHOWN[show]]
@@ -89,7 +91,9 @@ async def run_detail(run_id: str, kinds: str, which: str, request: Request, stat
 async def _view(record: RunRecord, state: ServerState) -> RunView:
     session = state.session
     spent = await session.journal.spending([record.thread_id])
-    return await asyncio.to_thread(run_view, record, session.home, state.jobs, spent, session.settings.prices)
+    return await asyncio.to_thread(
+        run_view, record, session.home, await state.jobs.known(), spent, session.settings.prices
+    )
 
 
 def _text_of(record: RunRecord, session: Session) -> dict[str, Any]:

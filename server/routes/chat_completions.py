@@ -15,11 +15,12 @@ from sse_starlette import ServerSentEvent
 from ...graph.chat_messages import chat_question
 from ...graph.conversation_state import remembered
 from ...runs.research import ResearchRequest
+from ...stores.backends import backend_of
 from ..chat_answers import MODEL, ChatAnswer, job_chunks, stopped_problem, task_chunks
 from ..chat_models import ChatRequest
 from ..chat_tasks import task_answer
+from ..job import Job
 from ..job_responses import EventResponse
-from ..jobs import Job
 from ..problems import ServerError, problem_response
 from ..server_state import ServerState, StateOf
 
@@ -91,6 +92,5 @@ def _require_model(name: str) -> None:
 
 
 async def _model(state: ServerState) -> dict[str, Any]:
-    catalog = state.session.home.catalog
-    created = int((await asyncio.to_thread(catalog.stat)).st_ctime)
+    created = int(await asyncio.to_thread(backend_of(state.session.home).created_at))
     return {"id": MODEL, "object": "model", "created": created, "owned_by": "you"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -18,9 +18,10 @@ from ...runs.transcript import (
     transcript_json,
 )
 from ...stores.backends import backend_of
+from ...stores.job_records import JobEntry
 from ...stores.run_records import ConversationEntry, UnknownConversationError, new_thread_id
+from ..job import Job
 from ..job_requests import JobCall
-from ..jobs import Job
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
 from ..response_models import ConversationDetails, ConversationList, ConversationSummary, Stopped, job_answers, problems
 from ..server_state import ServerState, StateOf
@@ -48,7 +49,8 @@ async def create_conversation(response: Response, state: StateOf) -> Conversatio
 async def list_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> ConversationList:
     """The conversations, the latest first."""
     entries = await asyncio.to_thread(lambda: backend_of(state.session.home).conversations().all())
-    shown = [_with_job(conversation_summary(entry), state) for entry in entries[offset : offset + limit]]
+    jobs = await state.jobs.known()
+    shown = [_with_job(conversation_summary(entry), jobs) for entry in entries[offset : offset + limit]]
     return ConversationList.model_validate({"conversations": shown, "total": len(entries)})
 
 
@@ -58,7 +60,7 @@ async def get_conversation(thread_id: str, state: StateOf) -> ConversationDetail
     home = state.session.home
     entry = await _registered(thread_id, state)
     turns = await asyncio.to_thread(lambda: backend_of(home).conversations().turns(entry.thread_id))
-    record = _with_job(conversation_record(entry, turns), state)
+    record = _with_job(conversation_record(entry, turns), await state.jobs.known())
     paused = None if record.get("active") else await paused_turn(entry.thread_id, home)
     record["paused"] = {"asked": paused.asked, "kind": paused.kind} if paused else None
     return ConversationDetails.model_validate(record)
@@ -78,7 +80,7 @@ async def improve(thread_id: str, body: ImproveBody, call: JobCall) -> Response:
 
 @router.post("/{thread_id}/cancel", responses=problems(404))
 async def cancel_turn(thread_id: str, state: StateOf) -> Stopped:
-    """Stop the turn that is active here; asking the same question again resumes it."""
+    """Stop the active turn, on whichever server; asking the same question again resumes it."""
     entry = await _registered(thread_id, state)
     return Stopped(id=entry.thread_id, stopped=await state.jobs.stop(entry.thread_id))
 
@@ -113,9 +115,9 @@ async def remove_conversation(thread_id: str, state: StateOf) -> None:
     entry = await _registered(thread_id, state)
     if entry.thread_id != thread_id:
         raise UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
-    state.jobs.require_idle(entry.thread_id)
+    await state.jobs.require_idle(entry.thread_id)
     await delete_conversation(state.session.home, entry.thread_id)
-    state.jobs.forget(entry.thread_id)
+    await state.jobs.forget(entry.thread_id)
 
 
 async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, call: JobCall) -> Response:
@@ -131,9 +133,9 @@ async def _registered(thread_id: str, state: ServerState) -> ConversationEntry:
     return await asyncio.to_thread(lambda: backend_of(state.session.home).conversations().get(thread_id))
 
 
-def _with_job(record: dict[str, Any], state: ServerState) -> dict[str, Any]:
+def _with_job(record: dict[str, Any], jobs: Mapping[str, JobEntry]) -> dict[str, Any]:
     """The record with the active turn; its question is the title of a conversation without any answer."""
-    job = state.jobs.get(record["thread_id"])
+    job = jobs.get(record["thread_id"])
     if job is None or not job.active:
         return record
     return {**record, "title": record["title"] or job.order.request["asked"], "active": job.record()}

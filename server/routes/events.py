@@ -15,12 +15,12 @@ router = APIRouter(tags=["events"])
 @router.get("/runs/{run_id}/events", responses=event_answers(), response_class=Response)
 async def run_events(run_id: str, request: Request, state: StateOf) -> Response:
     """The events of a run since `Last-Event-ID`, until it ends; of a run that is not in memory, its end."""
-    job = state.jobs.get(run_id) or await stored_run(run_id, state.session.home)
-    return event_stream(state.jobs.get(job.id) or job, request, state.streams)
+    job = await state.jobs.find(run_id) or await stored_run(run_id, state.session.home)
+    return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
 
 @router.get("/conversations/{thread_id}/events", responses=event_answers(), response_class=Response)
 async def turn_events(thread_id: str, request: Request, state: StateOf) -> Response:
     """The events of the current turn since `Last-Event-ID`, until it ends; else the end of the last turn."""
-    job = state.jobs.get(thread_id) or await stored_turn(thread_id, state.session.home)
-    return event_stream(state.jobs.get(job.id) or job, request, state.streams)
+    job = await state.jobs.find(thread_id) or await stored_turn(thread_id, state.session.home)
+    return event_stream(await state.jobs.find(job.id) or job, request, state.streams)

@@ -9,14 +9,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
+from ...errors import CiteloomError
+from ...stores.job_records import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
-from ..job_register import JobOrder
+from ..job import Job
 from ..job_responses import event_stream, job_reference
-from ..jobs import Job
 from ..problems import ServerError
 from ..response_models import JobState, Stopped, event_answers, problems, reference_answers
 from ..server_state import ServerState, StateOf
-from ..uploaded_files import reason_to_refuse, refusal, safe_name, store_file, tidy_folder, upload_folder
+from ..uploaded_files import reason_to_refuse, refusal, safe_name, store_file, tidy_upload
 
 router = APIRouter(tags=["papers"])
 Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
@@ -50,31 +51,31 @@ async def add_papers(
 @router.get("/ingests/{upload_id}", responses=problems(404))
 async def get_ingest(upload_id: str, state: StateOf) -> JobState:
     """The state of an ingest, with its report once it is finished."""
-    return JobState.model_validate(_required(upload_id, state).record())
+    return JobState.model_validate((await _required(upload_id, state)).record())
 
 
 @router.get("/ingests/{upload_id}/events", responses=event_answers(), response_class=Response)
 async def ingest_events(upload_id: str, request: Request, state: StateOf) -> Response:
     """The events of an ingest since `Last-Event-ID`, until it ends."""
-    return event_stream(_required(upload_id, state), request, state.streams)
+    return event_stream(await _required(upload_id, state), request, state.streams)
 
 
 @router.post("/ingests/{upload_id}/cancel", responses=problems(404))
 async def cancel_ingest(upload_id: str, state: StateOf) -> Stopped:
     """Stop an ingest: its finished papers stay, and its other files are deleted."""
-    return Stopped(id=upload_id, stopped=await state.ingests.stop(_required(upload_id, state).id))
+    return Stopped(id=upload_id, stopped=await state.ingests.stop((await _required(upload_id, state)).id))
 
 
-def _required(upload_id: str, state: ServerState) -> Job:
-    job = state.jobs.get(upload_id)
+async def _required(upload_id: str, state: ServerState) -> Job:
+    job = await state.jobs.find(upload_id)
     if job is None or job.order.kind != "ingest":
-        raise ServerError(404, f"There is no ingest {upload_id!r:.60} since the server started.")
+        raise ServerError(404, f"There is no ingest {upload_id!r:.60}, or it ended long ago.")
     return job
 
 
 async def _stored(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[dict[str, Any]]]:
     """The names of the files that were stored, and what was refused with the reason of each."""
-    folder = upload_folder(state.session.home, upload_id)
+    folder = state.uploads.folder(upload_id)
     stored: list[str] = []
     refused: list[dict[str, Any]] = []
     try:
@@ -87,11 +88,13 @@ async def _stored(files: Files, upload_id: str, state: ServerState) -> tuple[lis
                 refused.append(refusal(name or "file", reason))
             else:
                 stored.append(name)
-    except ServerError:
-        await asyncio.to_thread(tidy_folder, folder, state.session.library)
+        if stored:
+            await asyncio.to_thread(state.uploads.publish, upload_id)
+    except CiteloomError:
+        await asyncio.to_thread(tidy_upload, upload_id, state.session.library, state.uploads)
         raise
     if not stored:
-        await asyncio.to_thread(tidy_folder, folder, state.session.library)
+        await asyncio.to_thread(tidy_upload, upload_id, state.session.library, state.uploads)
     return stored, refused
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ...api.paper_lookup import identifiers_of
+from ...stores.job_records import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
-from ..job_register import JobOrder
+from ..job import Job
 from ..job_responses import job_reference
-from ..jobs import Job
 from ..lookup_jobs import require_services
 from ..request_models import EnrichBody, IdentifierBody
 from ..response_models import reference_answers

@@ -14,10 +14,9 @@ from ...documents.pdf.page_image import MAX_BYTES
 from ...documents.regular_files import FileRefusedError, require_regular
 from ...documents.subprocesses import in_thread
 from ...ingestion.page_images import MAX_WORDS, PageRefusedError, draw_page_apart
-from ...stores.library import Library
 from ..problems import ServerError
 from ..response_models import problems
-from ..server_state import StateOf
+from ..server_state import ServerState, StateOf
 
 router = APIRouter(prefix="/papers", tags=["papers"])
 _HEAD: Final = 1024  # bytes in which a PDF names its format
@@ -34,7 +33,7 @@ _PNG: Final = {"description": "The image.", "content": {"image/png": {}}}
 @router.get("/{key:path}/file", response_class=FileResponse, responses={200: _PDF, **problems(404)})
 async def paper_file(key: str, state: StateOf) -> Response:
     """The PDF of a paper, as it was added; 404 for papers in other formats."""
-    path = await asyncio.to_thread(_pdf_of, state.session.library, key)
+    path = await asyncio.to_thread(_pdf_of, state, key)
     return FileResponse(
         path, media_type="application/pdf", filename=path.name, content_disposition_type="inline", headers=_VIEWER
     )
@@ -49,7 +48,7 @@ async def page_image(
     width: Annotated[int, Query(ge=200, le=2000, description="Width in pixels.")] = 1000,
 ) -> Response:
     """A page of a paper's PDF as an image; what of the words is found on it is marked."""
-    path = await asyncio.to_thread(_pdf_of, state.session.library, key)
+    path = await asyncio.to_thread(_pdf_of, state, key)
     try:
         async with state.renderers:
             image = await in_thread(draw_page_apart, path, number, words=quote, width=width)
@@ -58,11 +57,12 @@ async def page_image(
     return Response(image, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 
 
-def _pdf_of(library: Library, key: str) -> Path:
+def _pdf_of(state: ServerState, key: str) -> Path:
     """The paper's PDF; raises `UnknownPaperError`, and `ServerError` when it is none or gone."""
-    path = Path(library.paper(key).source)
+    path = Path(state.session.library.paper(key).source)
     if path.suffix.lower() != ".pdf":
         raise ServerError(404, f"Paper {key} is not a PDF.")
+    path = state.uploads.file(str(path))
     try:
         require_regular(path, MAX_BYTES)
         with path.open("rb") as file:

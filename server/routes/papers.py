@@ -12,7 +12,7 @@ from ...tools.paper_records import listed_papers, paper_details, text_records
 from ..request_models import Limit, Offset, Year
 from ..response_models import PaperDetails, PaperList, PaperText, problems
 from ..server_state import StateOf
-from ..uploaded_files import is_uploaded, remove_paper
+from ..uploaded_files import remove_paper
 
 router = APIRouter(prefix="/papers", tags=["papers"])
 Order = Literal["key", "title", "authors", "year", "venue", "chunks"]
@@ -49,13 +49,14 @@ async def get_paper(key: str, state: StateOf) -> PaperDetails:
     """A paper with its metadata, summary, note and section tree."""
     library = state.session.library
     record = await asyncio.to_thread(paper_details, library, key)
-    return PaperDetails.model_validate({**_shown(record), "added_here": is_uploaded(library.paper(key), library.home)})
+    added_here = state.uploads.place_of(library.paper(key).source) is not None
+    return PaperDetails.model_validate({**_shown(record), "added_here": added_here})
 
 
 @router.delete("/{key:path}", status_code=204, responses=problems(404, 409))
 async def delete_paper(key: str, state: StateOf) -> None:
     """Remove a paper from the library, and its file if it was uploaded; any other file stays where it is."""
-    await remove_paper(state.session.library, key)
+    await remove_paper(state.session.library, key, state.uploads)
 
 
 def _shown(record: dict[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,8 @@ async def _file(
     is_report = name.endswith(".evidence.html")
     library = state.session.library
     async with state.renderers:  # pandoc and PDF pages take a process each
-        pages = await in_thread(cited_pages, record, library) if is_report and with_pages else CitedPages()
+        given = (record, library, state.uploads.file)
+        pages = await in_thread(cited_pages, *given) if is_report and with_pages else CitedPages()
         figures = await asyncio.to_thread(report_figures, record, library) if is_report else {}
         files = await asyncio.to_thread(ResultFiles.of, record, stem, ReportImages(pages.images, figures))
         try:

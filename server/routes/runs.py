@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -10,6 +11,7 @@ from fastapi import APIRouter, Response
 from ...runs.execution import delete_run
 from ...runs.run_listing import run_details, run_summary
 from ...stores.backends import backend_of
+from ...stores.job_records import JobEntry
 from ...stores.run_records import RunRecord, UnknownRunError
 from ..job_requests import JobCall
 from ..request_models import Limit, LimitedBody, Offset
@@ -26,17 +28,18 @@ async def list_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> Ru
     """The runs, the latest first."""
 
     def page() -> tuple[list[dict[str, Any]], int]:
-        runs = backend_of(state.session.home).runs().all()
-        return [run_summary(run, state.session.home) for run in runs[offset : offset + limit]], len(runs)
+        runs = backend_of(state.session.home).runs()
+        return [run_summary(run, state.session.home) for run in runs.heads(limit, offset)], runs.count()
 
     records, total = await asyncio.to_thread(page)
-    return RunList.model_validate({"runs": [_with_job(record, state) for record in records], "total": total})
+    jobs = await state.jobs.known()
+    return RunList.model_validate({"runs": [_with_job(record, jobs) for record in records], "total": total})
 
 
 @router.get("/{run_id}", responses=problems(404))
 async def get_run(run_id: str, state: StateOf) -> RunDetails:
     """A run by its id or a prefix of it, with its result once it is finished."""
-    return RunDetails.model_validate(_with_job(await run_details(run_id, state.session.home), state))
+    return RunDetails.model_validate(_with_job(await run_details(run_id, state.session.home), await state.jobs.known()))
 
 
 @router.post("/{run_id}/resume", responses=job_answers(404), response_class=Response)
@@ -48,7 +51,7 @@ async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None
 
 @router.post("/{run_id}/cancel", responses=problems(404))
 async def cancel_run(run_id: str, state: StateOf) -> Stopped:
-    """Stop a run that works here; it is paused, and what was paid for is kept."""
+    """Stop a run, on whichever server it works; it is paused, and what was paid for is kept."""
     run = await _registered(run_id, state)
     return Stopped(id=run.thread_id, stopped=await state.jobs.stop(run.thread_id))
 
@@ -59,18 +62,18 @@ async def remove_run(run_id: str, state: StateOf) -> None:
     run = await _registered(run_id, state)
     if run.thread_id != run_id:
         raise UnknownRunError(f"There is no run {run_id!r:.200}.")
-    state.jobs.require_idle(run.thread_id)
+    await state.jobs.require_idle(run.thread_id)
     await delete_run(state.session.home, run.thread_id)
     await asyncio.to_thread(tidy_plots, state.session.home, plot_sets(run))
-    state.jobs.forget(run.thread_id)
+    await state.jobs.forget(run.thread_id)
 
 
 async def _registered(run_id: str, state: ServerState) -> RunRecord:
     return await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
 
 
-def _with_job(record: dict[str, Any], state: ServerState) -> dict[str, Any]:
-    job = state.jobs.get(record["thread_id"])
+def _with_job(record: dict[str, Any], jobs: Mapping[str, JobEntry]) -> dict[str, Any]:
+    job = jobs.get(record["thread_id"])
     if job is None or not job.active:
         return record
     return {**record, "status": "running", "active": job.record()}

@@ -27,7 +27,7 @@ async def ready(state: StateOf) -> Readiness:
     """Whether library, journal and registers can be read."""
     counts = await asyncio.to_thread(library_counts, state.session.library)
     await state.session.journal.spending([])
-    await asyncio.to_thread(state.register.unfinished)
+    await state.jobs.known()
     return Readiness(status="ready", papers=counts["papers"])
 
 

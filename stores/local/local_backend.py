@@ -22,6 +22,7 @@ from .figure_files import FigureFiles
 from .file_records import FileRecords
 from .file_tables import FileTables
 from .fulltext import FullText
+from .local_membership import LocalMembership
 from .lock import WriterLock, run_lock, run_under_way
 from .run_registry import RunRegister
 from .vector_search import Nearest
@@ -118,6 +119,14 @@ class LocalBackend:
     ) -> AbstractAsyncContextManager[None]:
         """A file lock."""
         return run_lock(self._home, thread_id, on_wait)
+
+    def created_at(self) -> float:
+        """The time of the catalog's file."""
+        return self._home.catalog.stat().st_ctime
+
+    def join_servers(self) -> LocalMembership:
+        """Become its only server."""
+        return LocalMembership(self._home)
 
     def run_under_way(self, thread_id: str) -> bool:
         """Whether the file is locked."""

@@ -42,7 +42,7 @@ class WriterLock:
     def try_held(self) -> Iterator[bool]:
         """Yield True with the lock held, or False at once if another holder has it."""
         lock = self._lock()
-        if not _try_acquire(lock):
+        if not try_acquire(lock):
             yield False
             return
         try:
@@ -56,7 +56,7 @@ class WriterLock:
         """Hold the lock for the block; `on_wait(pid)` is called once if another process has it."""
         lock = self._lock()
         waited = False
-        while not _try_acquire(lock):
+        while not try_acquire(lock):
             if not waited and on_wait is not None:
                 on_wait(self._written_pid())
             waited = True
@@ -84,7 +84,7 @@ class WriterLock:
             return None  # the holder has taken the lock but not yet written its id
 
 
-def _try_acquire(lock: FileLock) -> bool:
+def try_acquire(lock: FileLock) -> bool:
     try:
         lock.acquire(timeout=0)  # does not follow links
     except Timeout:
@@ -117,7 +117,7 @@ async def run_lock(home: Home, thread_id: str, on_wait: Callable[[str], None] | 
     """
     lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
     waited = False
-    while not _try_acquire(lock):
+    while not try_acquire(lock):
         if not waited and on_wait is not None:
             on_wait(f"Run {thread_id} is in progress in another process; waiting for it.")
         waited = True
@@ -131,7 +131,7 @@ async def run_lock(home: Home, thread_id: str, on_wait: Callable[[str], None] | 
 def run_under_way(home: Home, thread_id: str) -> bool:
     """Whether a process currently holds the lock of a run."""
     lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
-    if not _try_acquire(lock):
+    if not try_acquire(lock):
         return True
     lock.release()
     return False

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ...sqlite import RegisterFile, cites
-from ..run_records import CitingRun, NewRun, RunRecord, RunStatus, UnknownRunError
+from ..run_records import CitingRun, NewRun, RunHead, RunRecord, RunStatus, UnknownRunError
 
 RUNS_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 CREATE INDEX IF NOT EXISTS runs_by_fingerprint ON runs (fingerprint, started_at);
 """
+_TEXTS = ("thread_id", "section", "title", "library_version", "status", "detail")
+_HEAD = "thread_id, section, title, status, detail, library_version, fresh, started_at, updated_at"
 _COLUMNS = (
     "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
     " result"
@@ -104,6 +106,22 @@ class RunRegister:
             ).fetchone()
         return self._run(row) if row else None
 
+    def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
+        """The runs without their requests and results, most recent first; all of them without a limit."""
+        with self._file.connection() as connection:
+            rows = connection.execute(
+                f"SELECT {_HEAD} FROM runs ORDER BY updated_at DESC LIMIT ? OFFSET ?",
+                (-1 if limit is None else limit, offset),
+            ).fetchall()
+        for row in rows:
+            self._file.checked(row, ("started_at", "updated_at"), _TEXTS)
+        return [RunHead(**{**dict(row), "fresh": bool(row["fresh"])}) for row in rows]
+
+    def count(self) -> int:
+        """The number of runs."""
+        with self._file.connection() as connection:
+            return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+
     def all(self) -> list[RunRecord]:
         """All runs, most recent first."""
         with self._file.connection() as connection:
@@ -128,8 +146,7 @@ class RunRegister:
             connection.execute("DELETE FROM runs WHERE thread_id = ?", (thread_id,))
 
     def _run(self, row: sqlite3.Row) -> RunRecord:
-        texts = ("thread_id", "fingerprint", "section", "title", "library_version", "status", "detail")
-        self._file.checked(row, ("started_at", "updated_at"), texts)
+        self._file.checked(row, ("started_at", "updated_at"), (*_TEXTS, "fingerprint"))
         return RunRecord(
             thread_id=row["thread_id"],
             fingerprint=row["fingerprint"],

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import queue
-import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from ...database_url import DatabaseUrl
 from ...errors import CiteloomError
-from .database import Database
+from .database import Database, application_name
 
 _POLL_SECONDS: Final = 0.2
 # Locks of different libraries in one database differ by the schema.
@@ -126,8 +124,8 @@ def held_elsewhere(url: DatabaseUrl, thread_id: str) -> bool:
 
 def _process_of(application: str) -> int:
     """The process that a connection names, 0 on another computer."""
-    own, _, host = application.removeprefix("citeloom ").partition(" ")
-    here = f"citeloom {os.getpid()} {socket.gethostname()}"[:63].partition(" ")[2].partition(" ")[2]
+    own, host, *_ = [*application.removeprefix("citeloom ").split(" "), ""]
+    here = application_name().split(" ")[2]
     return int(own) if own.isdigit() and host == here else 0
 
 

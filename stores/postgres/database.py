@@ -31,6 +31,9 @@ _SESSION: Final = {
 }
 
 
+_ALIVE: Final = "SELECT 1 FROM servers WHERE id = %s AND fenced_at IS NULL"
+
+
 class DatabaseError(InputError):
     """The database cannot be used as it is."""
 
@@ -41,6 +44,12 @@ class ConnectionLostError(PausedError):
     """The database cannot be reached, or the connection to it was lost; what was committed is kept."""
 
     default_help = "Check that the database runs and can be reached, then run the same command again."
+
+
+class LeaseLostError(ConnectionLostError):
+    """This server was taken for dead, and another has its work: the database refuses it."""
+
+    default_help = "Another server resumes its work; nothing has to be done."
 
 
 class Database:
@@ -55,7 +64,9 @@ class Database:
         from psycopg import Connection
 
         with self.named_errors():
-            return Connection.connect(autocommit=autocommit, **self._parameters())
+            connection = Connection.connect(autocommit=autocommit, **self._parameters())
+        self._require_lease(connection)
+        return connection
 
     async def connect_async(self, **options: Any) -> AsyncConnection[Any]:
         """The same for an event loop, in which every statement is its own transaction."""
@@ -63,7 +74,13 @@ class Database:
         from psycopg import AsyncConnection
 
         with self.named_errors():
-            return await AsyncConnection.connect(autocommit=True, **options, **self._parameters())
+            connection = await AsyncConnection.connect(autocommit=True, **options, **self._parameters())
+            if self.url.server:
+                cursor = await connection.execute(_ALIVE, (self.url.server,))
+                if await cursor.fetchone() is None:
+                    await connection.close()
+                    raise self._refused()
+        return connection
 
     @contextmanager
     def transaction(self) -> Iterator[Connection[tuple[Any, ...]]]:
@@ -71,21 +88,45 @@ class Database:
         with self.named_errors(), self.connect() as connection:
             yield connection
 
-    def pool(self) -> ConnectionPool[Any]:
+    def pool(self, connections: int = _CONNECTIONS, *, vectors: bool = True) -> ConnectionPool[Any]:
         """Open connections for several threads; to be closed."""
         require_extra()
         from psycopg_pool import ConnectionPool
 
+        def configure(connection: Connection[Any]) -> None:
+            self._require_lease(connection)
+            if vectors:
+                _know_vectors(connection)
+
         return ConnectionPool(
             kwargs={**self._parameters(), "autocommit": True},
             min_size=1,
-            max_size=_CONNECTIONS,
+            max_size=connections,
             timeout=_WAIT,
-            configure=_know_vectors,
+            configure=configure,
             check=_CheckIdle(),
             name="library",
             open=True,
         )
+
+    @contextmanager
+    def leased(self, pool: ConnectionPool[Any]) -> Iterator[Connection[Any]]:
+        """A connection of a pool, in which every statement is its own transaction, with our errors."""
+        with self.named_errors(), pool.connection() as connection:
+            yield connection
+
+    def _require_lease(self, connection: Connection[Any]) -> None:
+        """Raise `LeaseLostError`, and close the connection, if it is that of a server which was taken for dead."""
+        if not self.url.server:
+            return
+        with self.named_errors():
+            found = connection.execute(_ALIVE, (self.url.server,)).fetchone()
+        if found is None:
+            connection.close()
+            raise self._refused()
+
+    def _refused(self) -> LeaseLostError:
+        return LeaseLostError(f"{self.url}: this server did not answer for too long, and another has its work.")
 
     def holds_library(self) -> bool:
         """Whether the tables of a library are there."""
@@ -138,7 +179,7 @@ class Database:
             "keepalives_interval": 10,
             "keepalives_count": 3,
             **given,
-            "application_name": f"citeloom {os.getpid()} {socket.gethostname()}"[:63],
+            "application_name": application_name(self.url.server),
             "client_encoding": "UTF8",
             "options": f"{given.get('options') or ''} {session}".strip(),
         }
@@ -163,6 +204,16 @@ def has_table(connection: Any, name: str) -> bool:
     """Whether the library's own schema has a table: one of that name may lie in another schema of the search path."""
     found = connection.execute("SELECT to_regclass(quote_ident(current_schema()) || '.' || %s)", (name,)).fetchone()
     return found[0] is not None
+
+
+def application_name(server: str = "") -> str:
+    """How this process names its connections: by its id and host, and as a server by its mark at the end."""
+    return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" {mark_of(server)}" if server else "")
+
+
+def mark_of(server: str) -> str:
+    """How the names of all connections of a server end."""
+    return f"#{server}"
 
 
 def require_extra() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...database_url import DatabaseUrl
@@ -85,7 +85,7 @@ class DatabaseHome(Home):
 
     @property
     def server(self) -> Path:
-        """None: the server does not work on a database yet."""
+        """None: the jobs of servers are in the database."""
         raise self._not_a_folder("a file of the server's jobs")
 
     @property
@@ -107,10 +107,9 @@ class DatabaseHome(Home):
     def _data(self) -> Path:
         return _under("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
 
-    @property
-    def papers(self) -> Path:
-        """None: the server does not work on a database yet."""
-        raise self._not_a_folder("a folder of the server's papers")
+    def as_server(self, server: str) -> DatabaseHome:
+        """The same home for the connections of a server."""
+        return replace(self, url=DatabaseUrl(self.url.secret, server))
 
     def exists(self) -> bool:
         """Whether a library exists in the database."""

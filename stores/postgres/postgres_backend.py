@@ -24,6 +24,7 @@ from .postgres_catalog import PostgresCatalog
 from .postgres_journal import LibraryJournalDatabase
 from .postgres_registers import PostgresConversations, PostgresRuns, PostgresWrittenFiles
 from .postgres_vectors import PostgresNearest, PostgresVectors
+from .server_membership import DatabaseMembership
 
 if TYPE_CHECKING:
     from ..library import Library
@@ -61,6 +62,7 @@ class PostgresBackend:
     """A home in a database, whose tables are created or brought up to date on first use."""
 
     def __init__(self, home: DatabaseHome) -> None:
+        self._home = home
         self._url = home.url
         prepare(home.url)
 
@@ -116,6 +118,16 @@ class PostgresBackend:
     ) -> AbstractAsyncContextManager[None]:
         """An advisory lock."""
         return database_run_lock(self._url, thread_id, on_wait)
+
+    def created_at(self) -> float:
+        """The time of the first tables."""
+        with Database(self._url).transaction() as connection:
+            (moment,) = connection.execute("SELECT min(applied_at) FROM schema_versions").fetchone() or (None,)
+        return float(moment.timestamp()) if moment is not None else 0.0
+
+    def join_servers(self) -> DatabaseMembership:
+        """Become one of its servers."""
+        return DatabaseMembership(self._home)
 
     def run_under_way(self, thread_id: str) -> bool:
         """Whether the lock is taken."""

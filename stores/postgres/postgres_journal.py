@@ -9,7 +9,7 @@ from typing import Any, Final
 from ...database_url import DatabaseUrl
 from ...models.journal.journal_database import JournalConnection
 from .advisory_locks import DatabaseCallLocks
-from .database import ConnectionLostError, Database, DatabaseError
+from .database import ConnectionLostError, Database, DatabaseError, LeaseLostError
 
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ':journal', 0))"
 _TABLES: Final = "unnest('{answers,uses,spending,beginnings,contexts}'::regclass[]) AS name"
@@ -74,6 +74,8 @@ class LibraryJournalConnection:
         while True:
             try:
                 return self._database.connect(autocommit=True)
+            except LeaseLostError:
+                raise
             except ConnectionLostError:
                 if time.monotonic() > until:
                     raise

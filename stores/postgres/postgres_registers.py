@@ -16,6 +16,7 @@ from ..run_records import (
     ConversationEntry,
     KeptTurn,
     NewRun,
+    RunHead,
     RunRecord,
     RunStatus,
     UnknownConversationError,
@@ -27,6 +28,7 @@ _RUN: Final = (
     "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
     " result"
 )
+_HEAD: Final = "thread_id, section, title, status, detail, library_version, fresh, started_at, updated_at"
 _CONVERSATIONS: Final = """
 SELECT thread_id, coalesce((SELECT asked FROM turns t WHERE t.thread_id = c.thread_id ORDER BY number LIMIT 1), ''),
     (SELECT count(*) FROM turns t WHERE t.thread_id = c.thread_id), begun_at, updated_at
@@ -112,6 +114,15 @@ class PostgresRuns:
             if run.request.get("question") == question:
                 return run
         return None
+
+    def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
+        """The runs without their requests and results, most recent first; all of them without a limit."""
+        rows = self._rows(f"SELECT {_HEAD} FROM runs ORDER BY updated_at DESC LIMIT %s OFFSET %s", (limit, offset))
+        return [RunHead(*row) for row in rows]
+
+    def count(self) -> int:
+        """The number of runs."""
+        return int(self._rows("SELECT count(*) FROM runs")[0][0])
 
     def all(self) -> list[RunRecord]:
         """All runs, most recent first."""

@@ -11,6 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from citeloom.stores.home import Home
+from citeloom.stores.job_records import JobOrder
+from citeloom.stores.local.server_register import LocalJobs
 from tests.support.event_streams import Gate
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
@@ -26,8 +29,12 @@ def model() -> Iterator[FakeOpenAI]:
 
 
 @pytest.fixture
-def served(home: Path, model: FakeOpenAI) -> Iterator[Served]:
-    settings = {"chat_model": "fake", "chat_base_url": model.base_url, "chat_api_key": "k", "max_repairs": 0}
+def settings(model: FakeOpenAI) -> dict[str, Any]:
+    return {"chat_model": "fake", "chat_base_url": model.base_url, "chat_api_key": "k", "max_repairs": 0}
+
+
+@pytest.fixture
+def served(home: Path, settings: dict[str, Any]) -> Iterator[Served]:
     with served_app(home, settings) as server:
         yield server
 
@@ -171,7 +178,7 @@ def test_a_turn_that_waits_for_its_place_is_stopped(home: Path, model: FakeOpenA
         busy = served.post(f"{third}/turns", {"question": QUESTION}, **IN_BACKGROUND)
         assert busy.status_code == 429 and busy.headers["retry-after"]
         assert served.api.post(f"{second}/cancel").json()["stopped"] is True
-        assert [event.name for event in served.events(f"{second}/events")] == ["stopped"]
+        assert [event.name for event in served.events(f"{second}/events")] == ["stage", "stopped"]
         gate.open()
         assert served.events(f"{first}/events")[-1].name == "done"
 
@@ -193,3 +200,18 @@ def test_a_key_of_a_refused_request_can_be_used_again(served: Served) -> None:
     path = f"/conversations/{served.conversation()}/turns"
     assert served.post(path, {"question": "   "}, Idempotency_Key="k").status_code == 422
     assert served.post(path, {"question": QUESTION}, Idempotency_Key="k").status_code == 200
+
+
+def test_a_turn_whose_server_was_killed_after_its_answer_is_not_asked_again(
+    home: Path, settings: dict[str, Any], model: FakeOpenAI
+) -> None:
+    with served_app(home, settings) as earlier:
+        thread_id = earlier.conversation()
+        assert earlier.post(f"/conversations/{thread_id}/turns", {"question": QUESTION}).json()["number"] == 1
+    request = {"asked": QUESTION, "kind": "follow-up", "limits": {}, "number": 1}
+    LocalJobs(Home(home).server).begin(JobOrder(thread_id, "turn", request), "e")
+    calls = model.calls()
+    with served_app(home, settings) as later:
+        assert later.events(f"/conversations/{thread_id}/events")[-1].data["result"]["number"] == 1
+        assert len(later.api.get(f"/conversations/{thread_id}").json()["turns"]) == 1
+    assert model.calls() == calls

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from citeloom.server.job_register import JobOrder, JobRegister
 from citeloom.stores.home import Home
+from citeloom.stores.job_records import JobOrder
+from citeloom.stores.local.server_register import LocalJobs
 from tests.support.sample_library import SAMPLES
 from tests.support.served_app import Event, Served, served_app
 
@@ -133,21 +134,21 @@ def test_a_restarted_server_resumes_an_ingest_and_drops_what_is_abandoned(home: 
         (home / "papers" / folder / NEW).write_bytes(sample(NEW)[1])
     (home / "papers" / "my own.txt").write_text("mine", encoding="utf-8")
     request = {"files": [NEW], "refused": [], "replace": False}
-    JobRegister(Home(home).server).begin(JobOrder(unfinished, "ingest", request))
+    LocalJobs(Home(home).server).begin(JobOrder(unfinished, "ingest", request), "e")
     with served_app(home) as served:
         assert report(served.events(f"/ingests/{unfinished}/events"))["added"] == [Path(NEW).stem]
         assert stored(served) == [NEW, "my own.txt"]
-    assert JobRegister(Home(home).server).unfinished() == []
+    assert LocalJobs(Home(home).server).take_up(9, ()) == []
 
 
 def test_an_order_that_cannot_be_resumed_does_not_keep_the_server_from_starting(home: Path) -> None:
-    register = JobRegister(Home(home).server)
-    register.begin(JobOrder("research-gone", "run", {"limits": {}}))
-    register.begin(JobOrder("chat-odd", "turn", {}))
-    register.begin(JobOrder("../../x", "ingest", {"files": [], "refused": [], "replace": False}))
+    register = LocalJobs(Home(home).server)
+    register.begin(JobOrder("research-gone", "run", {"limits": {}}), "e")
+    register.begin(JobOrder("chat-odd", "turn", {}), "e")
+    register.begin(JobOrder("../../x", "ingest", {"files": [], "refused": [], "replace": False}), "e")
     with served_app(home) as served:
         assert served.api.get("/ready").status_code == 200
-        assert register.unfinished() == []
+        assert register.take_up(9, ()) == []
 
 
 def test_a_register_that_is_locked_refuses_work_and_recovers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +157,7 @@ def test_a_register_that_is_locked_refuses_work_and_recovers(served: Served, mon
 
     path = f"/conversations/{served.conversation()}/turns"
     with monkeypatch.context() as patch:
-        patch.setattr(JobRegister, "begin", locked)
+        patch.setattr(LocalJobs, "begin", locked)
         refused = served.post(path, {"question": "What are seeds?"})
     assert refused.status_code == 503 and "busy" in refused.json()["detail"]
     assert served.post(path, {"question": "What are seeds?"}).status_code == 200

@@ -29,14 +29,18 @@ def model() -> Iterator[FakeOpenAI]:
 
 
 @pytest.fixture
-def served(home: Path, model: FakeOpenAI) -> Iterator[Served]:
-    settings = {
+def settings(model: FakeOpenAI) -> dict[str, Any]:
+    return {
         "chat_model": "fake",
         "chat_base_url": model.base_url,
         "chat_api_key": "k",
         "max_repairs": 0,
         "top_k_initial": 4,
     }
+
+
+@pytest.fixture
+def served(home: Path, settings: dict[str, Any]) -> Iterator[Served]:
     with served_app(home, settings) as server:
         yield server
 
@@ -129,9 +133,12 @@ def test_an_experiment_that_lacks_something_is_refused_with_its_field(served: Se
     assert served.api.get("/runs").json()["total"] == 0
 
 
-def test_the_end_of_a_run_of_an_earlier_server_is_still_an_event(home: Path, served: Served, model: FakeOpenAI) -> None:
-    run_id = served.post("/research", QUESTION).json()["thread_id"]
-    seen = served.events(f"/runs/{run_id}/events")[-1].id
+def test_the_end_of_a_run_of_an_earlier_server_is_still_an_event(
+    home: Path, settings: dict[str, Any], model: FakeOpenAI
+) -> None:
+    with served_app(home, settings) as earlier:
+        run_id = earlier.post("/research", QUESTION).json()["thread_id"]
+        seen = earlier.events(f"/runs/{run_id}/events")[-1].id
     calls = model.calls()
     with served_app(home) as later:
         rejoined = later.events(f"/runs/{run_id}/events", seen)
@@ -142,7 +149,7 @@ def test_the_end_of_a_run_of_an_earlier_server_is_still_an_event(home: Path, ser
 
 async def test_a_run_of_another_process_is_named_as_such(served: Served, home: Path) -> None:
     run_id = served.post("/research", QUESTION).json()["thread_id"]
-    served.state.jobs.forget(run_id)
+    served.run(served.state.jobs.forget(run_id))
     register = RunRegister(home / "runs.sqlite")
     register.mark(run_id, "running")
     with register._file.connection() as connection:

@@ -17,9 +17,9 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from citeloom.server.job_register import JobOrder
-from citeloom.server.jobs import Emit
+from citeloom.server.job import Emit
 from citeloom.server.tokens import COOKIE, Tokens
+from citeloom.stores.job_records import JobOrder
 from tests.support.served_app import Served, served_app
 
 TOKEN = "a-token-of-enough-characters"

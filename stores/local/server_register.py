@@ -1,0 +1,140 @@
+"""The jobs and idempotency keys of the one server of a folder: what the next one takes up after a kill."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from ...sqlite import RegisterFile
+from ..job_records import EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS jobs (
+    thread_id TEXT PRIMARY KEY, kind TEXT NOT NULL, request TEXT NOT NULL, started_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS keys (
+    thread_id TEXT PRIMARY KEY, request TEXT NOT NULL, started_at REAL NOT NULL
+) WITHOUT ROWID;
+"""
+_DAY: Final = 86_400  # seconds that an idempotency key is remembered
+
+
+class UnregisteredJobs:
+    """Jobs that end with their process and are resumed by asking again; no other server knows of them."""
+
+    shared = False
+
+    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
+        """Store nothing."""
+        return None
+
+    def append(self, batches: Sequence[EventBatch]) -> None:
+        """Store nothing: the events are in memory."""
+
+    def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
+        """Store nothing."""
+
+    def entry(self, job_id: str) -> JobEntry | None:
+        """None: no other server has jobs."""
+        return None
+
+    def entries(self) -> list[JobEntry]:
+        """None: no other server has jobs."""
+        return []
+
+    def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
+        """None: no other server has events."""
+        return None
+
+    def request_stop(self, job_id: str) -> None:
+        """Do nothing: no other server has jobs."""
+
+    def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+        """None."""
+        return []
+
+    def hand_back(self, job_id: str) -> None:
+        """Do nothing: nothing was taken up."""
+
+    def forget(self, job_id: str) -> None:
+        """Do nothing: nothing was stored."""
+
+
+class LocalJobs(UnregisteredJobs):
+    """The unfinished jobs in a SQLite file; blocking and thread-safe."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = RegisterFile(path, _SCHEMA)
+
+    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
+        """Store a job until it ends, and with its key."""
+        with self._file.connection() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?)",
+                (order.id, order.kind, json.dumps(order.request), time.time()),
+            )
+            if key:
+                _settle(connection, self._file, key, asdict(order))
+        return None
+
+    def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
+        """Delete a job that finished, failed or was stopped."""
+        self.forget(job_id)
+
+    def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+        """The jobs that an earlier server did not end, in the order of their start."""
+        with self._file.connection() as connection:
+            rows = connection.execute("SELECT * FROM jobs ORDER BY started_at LIMIT ?", (most,)).fetchall()
+        found = [row for row in rows if row["thread_id"] not in busy]
+        return [JobOrder(row["thread_id"], row["kind"], self._file.parsed(row, "request")) for row in found]
+
+    def forget(self, job_id: str) -> None:
+        """Delete a job."""
+        with self._file.connection() as connection:
+            connection.execute("DELETE FROM jobs WHERE thread_id = ?", (job_id,))
+
+
+def _settle(connection: sqlite3.Connection, file: RegisterFile, key: str, order: dict[str, Any]) -> None:
+    known = connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,)).fetchone()
+    if known is not None:
+        use = file.parsed(known, "request") | {"order": order}
+        connection.execute("UPDATE keys SET request = ? WHERE thread_id = ?", (json.dumps(use), key))
+
+
+class LocalKeys:
+    """Idempotency keys in the same file; a claim that an earlier server did not settle is void."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = RegisterFile(path, _SCHEMA)
+        self._server = secrets.token_hex(8)
+
+    def claim(self, key: str, request: str) -> KeyUse | None:
+        """Claim a key for a request and return None; returns the use of another claim that is settled or alive."""
+        now = time.time()
+        row = (key, json.dumps({"request": request, "server": self._server}), now)
+        with self._file.connection() as connection:
+            connection.execute("DELETE FROM keys WHERE started_at < ?", (now - _DAY,))
+            if connection.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", row).rowcount:
+                return None
+            known = connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,)).fetchone()
+            use = self._file.parsed(known, "request")
+            if use.get("order") is None and use.get("server") != self._server and use.get("request") == request:
+                connection.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", row)
+                return None
+        return KeyUse(str(use.get("request")), use.get("order"))
+
+    def settle(self, key: str, order: dict[str, Any]) -> None:
+        """Store the order of the job that was started under a claimed key."""
+        with self._file.connection() as connection:
+            _settle(connection, self._file, key, order)
+
+    def release(self, key: str) -> None:
+        """Forget a claimed key whose request was refused."""
+        with self._file.connection() as connection:
+            connection.execute("DELETE FROM keys WHERE thread_id = ?", (key,))

@@ -1,0 +1,192 @@
+"""The jobs of all servers of a library, with their events, in PostgreSQL.
+
+A job belongs to the server that its row names, for as long as that server has a row in `servers`. Events are stored in
+batches and deleted a while after the end of their job; a notification tells the other servers that there are new ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, Final, cast
+
+from ..job_records import EventBatch, EventPage, JobEntry, JobKind, JobOrder, JobState
+from .database import Database, storable
+
+KEPT: Final = 15  # minutes after the end of a job
+_MOST_MOVES: Final = 5  # servers that a job may see dying, since it may be what ends them
+_GONE: Final = "NOT EXISTS (SELECT 1 FROM servers s WHERE s.id = server_jobs.server)"
+_BEGIN: Final = f"""
+INSERT INTO server_jobs (id, kind, request, server, epoch, state) VALUES (%s, %s, %s, %s, %s, 'working')
+ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, request = excluded.request, epoch = excluded.epoch,
+    moves = CASE WHEN server_jobs.ended_at IS NULL THEN server_jobs.moves ELSE 0 END,
+    stop_requested = server_jobs.ended_at IS NULL AND server_jobs.stop_requested,
+    server = excluded.server, state = 'working', started_at = now(), ended_at = NULL
+WHERE server_jobs.ended_at IS NOT NULL OR server_jobs.server = excluded.server OR {_GONE}
+RETURNING 1
+"""
+_ENTRY: Final = """
+SELECT id, kind, request, epoch, state,
+    (SELECT coalesce(sum(size), 0) FROM server_events e WHERE e.job = j.id AND e.epoch = j.epoch) FROM server_jobs j
+"""
+_STORE: Final = """
+INSERT INTO server_events SELECT %s, %s, %s, %s, %s
+WHERE EXISTS (SELECT 1 FROM server_jobs WHERE id = %s AND server = %s AND epoch = %s AND ended_at IS NULL)
+"""
+_TAKE: Final = f"""
+UPDATE server_jobs SET server = %s, moves = moves + (server NOT IN ('', %s))::integer WHERE id IN (
+    SELECT id FROM server_jobs
+    WHERE ended_at IS NULL AND ({_GONE} OR (server = %s AND id <> ALL(%s))) ORDER BY started_at LIMIT %s
+    FOR UPDATE SKIP LOCKED
+) RETURNING id, kind, request, moves
+"""
+
+
+class PostgresJobs:
+    """The register of jobs, as one server uses it."""
+
+    shared = True
+
+    def __init__(self, database: Database, pool: Any, channel: str) -> None:
+        self._database = database
+        self._server = database.url.server
+        self._pool = pool
+        self._channel = channel
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        with self._database.leased(self._pool) as connection, connection.transaction():
+            yield connection
+
+    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
+        """Register a job as this server's, unless another living server works on it; and with its key."""
+        row = (order.id, order.kind, storable(json.dumps(order.request)), self._server, epoch)
+        with self._transaction() as connection:
+            if connection.execute(_BEGIN, row).fetchone() is not None:
+                connection.execute("DELETE FROM server_events WHERE job = %s AND epoch <> %s", (order.id, epoch))
+                if key:
+                    settled = storable(json.dumps(asdict(order)))
+                    connection.execute("UPDATE request_keys SET job = %s WHERE key = %s", (settled, key))
+                self._notify(connection, [order.id])
+                return None
+            found = connection.execute(f"{_ENTRY} WHERE id = %s", (order.id,)).fetchone()
+        return _entry(found) if found is not None else self.begin(order, epoch, key)  # it was deleted in between
+
+    def append(self, batches: Sequence[EventBatch]) -> None:
+        """Store events; those of jobs that are not this server's any more are dropped."""
+        with self._transaction() as connection:
+            for batch in batches:
+                self._store(connection, batch)
+            self._notify(connection, [batch.job_id for batch in batches])
+
+    def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
+        """Register the end of a job of this server, with the events that were not stored yet."""
+        with self._transaction() as connection:
+            if last.events:
+                self._store(connection, last)
+            connection.execute(
+                "UPDATE server_jobs SET state = %s, ended_at = now(), stop_requested = false"
+                " WHERE id = %s AND server = %s AND ended_at IS NULL",
+                (state, job_id, self._server),
+            )
+            self._notify(connection, [job_id])
+
+    def entry(self, job_id: str) -> JobEntry | None:
+        """A job that is active, or that ended a short while ago."""
+        with self._transaction() as connection:
+            found = connection.execute(f"{_ENTRY} WHERE id = %s", (storable(job_id),)).fetchone()
+        return None if found is None else _entry(found)
+
+    def entries(self) -> list[JobEntry]:
+        """All such jobs."""
+        with self._transaction() as connection:
+            return [_entry(row) for row in connection.execute(f"{_ENTRY} ORDER BY started_at").fetchall()]
+
+    def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
+        """The events of a job after the first `seen` of this epoch; None once they are deleted."""
+        with self._transaction() as connection:
+            job = connection.execute(
+                "SELECT epoch, state FROM server_jobs WHERE id = %s", (storable(job_id),)
+            ).fetchone()
+            if job is None:
+                return None
+            first = seen if job[0] == epoch else 0
+            rows = connection.execute(
+                "SELECT events FROM server_events WHERE job = %s AND epoch = %s AND first >= %s ORDER BY first",
+                (job_id, job[0], first),
+            ).fetchall()
+        events = [(name, data) for row in rows for name, data in json.loads(row[0])]
+        return EventPage(job[0], cast(JobState, job[1]), events)
+
+    def request_stop(self, job_id: str) -> None:
+        """Have the server that works on a job stop it."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE server_jobs SET stop_requested = true WHERE id = %s AND ended_at IS NULL", (job_id,)
+            )
+            self._notify(connection, [job_id])
+
+    def stop_requests(self, connection: Any) -> list[str]:
+        """The jobs of this server that another was asked to stop."""
+        found = connection.execute(
+            "SELECT id FROM server_jobs WHERE server = %s AND ended_at IS NULL AND stop_requested", (self._server,)
+        )
+        return [row[0] for row in found.fetchall()]
+
+    def orphaned(self, connection: Any) -> bool:
+        """Whether there are unfinished jobs whose server is gone."""
+        found = connection.execute(f"SELECT 1 FROM server_jobs WHERE ended_at IS NULL AND {_GONE} LIMIT 1")
+        return found.fetchone() is not None
+
+    def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+        """Make up to this many of them this server's own; one that has seen five servers die is ended."""
+        taken: list[JobOrder] = []
+        with self._transaction() as connection:
+            given = (self._server, self._server, self._server, list(busy), most)
+            for job_id, kind, request, moves in connection.execute(_TAKE, given).fetchall():
+                if moves > _MOST_MOVES:
+                    connection.execute(
+                        "UPDATE server_jobs SET state = 'failed', ended_at = now() WHERE id = %s", (job_id,)
+                    )
+                else:
+                    taken.append(JobOrder(job_id, cast(JobKind, kind), json.loads(request)))
+        return taken
+
+    def hand_back(self, job_id: str) -> None:
+        """Leave a job that was taken up to whichever server can start it."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE server_jobs SET server = '' WHERE id = %s AND server = %s AND ended_at IS NULL",
+                (job_id, self._server),
+            )
+
+    def leave(self) -> None:
+        """Leave all unfinished jobs to the other servers."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE server_jobs SET server = '' WHERE server = %s AND ended_at IS NULL", (self._server,)
+            )
+
+    def forget(self, job_id: str) -> None:
+        """Delete an ended job with its events."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM server_jobs WHERE id = %s AND ended_at IS NOT NULL", (job_id,))
+
+    def clean(self, connection: Any) -> None:
+        """Delete the jobs that ended a while ago, with their events."""
+        connection.execute(f"DELETE FROM server_jobs WHERE ended_at < now() - interval '{KEPT} min'")
+
+    def _store(self, connection: Any, batch: EventBatch) -> None:
+        row = (batch.job_id, batch.epoch, batch.first, len(batch.events), storable(json.dumps(list(batch.events))))
+        connection.execute(_STORE, (*row, batch.job_id, self._server, batch.epoch))
+
+    def _notify(self, connection: Any, jobs: Sequence[str]) -> None:
+        for job_id in dict.fromkeys(jobs):
+            connection.execute("SELECT pg_notify(%s, %s)", (self._channel, job_id))
+
+
+def _entry(row: tuple[Any, ...]) -> JobEntry:
+    job_id, kind, request, epoch, state, events = row
+    return JobEntry(JobOrder(job_id, kind, json.loads(request)), epoch, state, int(events))

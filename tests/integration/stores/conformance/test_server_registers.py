@@ -1,0 +1,105 @@
+"""Jobs, idempotency keys and uploads of servers, on every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from citeloom.stores.home import Home
+from citeloom.stores.home_protocols import Backend
+from citeloom.stores.job_records import EventBatch, JobOrder, KeyUse
+from citeloom.stores.server_protocols import Membership
+
+ORDER = JobOrder("run-1", "run", {"limits": {"max_calls": 3}})
+LAST = EventBatch("run-1", "e", 0, [("done", "{}")])
+
+
+@pytest.fixture
+def server(backend: Backend) -> Iterator[Membership]:
+    joined = backend.join_servers()
+    yield joined
+    joined.leave()
+
+
+def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_not(backend: Backend) -> None:
+    first = backend.join_servers()
+    assert first.jobs.begin(ORDER, "e") is None
+    assert first.jobs.begin(JobOrder("run-2", "run", {}), "f") is None
+    first.jobs.end("run-2", "finished", EventBatch("run-2", "f", 0, [("done", "{}")]))
+    assert first.jobs.take_up(9, ["run-1"]) == []
+    first.leave()
+    second = backend.join_servers()
+    assert second.jobs.take_up(9, ()) == [ORDER]
+    second.jobs.end("run-1", "failed", LAST)
+    assert second.jobs.take_up(9, ()) == []
+    second.leave()
+
+
+def test_a_key_is_claimed_once_and_then_names_its_job(server: Membership) -> None:
+    assert server.keys.claim("key", "request") is None
+    assert server.keys.claim("key", "request") == KeyUse("request", None)
+    server.keys.settle("key", {"id": "run-1"})
+    assert server.keys.claim("key", "other") == KeyUse("request", {"id": "run-1"})
+    assert server.keys.claim("second", "request") is None
+    server.keys.release("second")
+    assert server.keys.claim("second", "another") is None
+
+
+def test_a_key_names_its_job_as_soon_as_that_has_begun(backend: Backend) -> None:
+    first = backend.join_servers()
+    assert first.keys.claim("key", "request") is None
+    first.jobs.begin(ORDER, "e", "key")
+    first.leave()  # killed before it could settle the key
+    second = backend.join_servers()
+    use = second.keys.claim("key", "request")
+    assert use is not None and use.order == {"id": "run-1", "kind": "run", "request": ORDER.request}
+    second.leave()
+
+
+def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Backend) -> None:
+    first = backend.join_servers()
+    assert first.keys.claim("open", "request") is None and first.keys.claim("settled", "request") is None
+    first.keys.settle("settled", {"id": "run-1"})
+    first.leave()
+    second = backend.join_servers()
+    assert second.keys.claim("open", "request") is None
+    assert second.keys.claim("settled", "request") == KeyUse("request", {"id": "run-1"})
+    second.leave()
+
+
+def test_uploaded_files_are_read_and_removed(server: Membership, tmp_path: Path) -> None:
+    upload = "ingest-0123456789ab"
+    folder = server.uploads.folder(upload)
+    folder.mkdir(parents=True)
+    content = bytes(range(256)) * 10_000  # more than one part
+    (folder / "a.pdf").write_bytes(content)
+    (folder / "b.md").write_bytes(b"# B")
+    server.uploads.publish(upload)
+    assert server.uploads.names(upload) == ["a.pdf", "b.md"]
+    source = str((folder / "a.pdf").resolve())
+    assert server.uploads.place_of(source) == (upload, "a.pdf")
+    assert server.uploads.file(source).read_bytes() == content
+    assert server.uploads.place_of(str(tmp_path / "a.pdf")) is None
+    server.uploads.remove(upload, ["a.pdf", "b.md"])
+    assert server.uploads.names(upload) == [] and not folder.exists()
+
+
+def test_a_file_that_another_computer_has_taken_is_fetched(backend: Backend, home: Home) -> None:
+    server = backend.join_servers()
+    if not server.jobs.shared:
+        server.leave()
+        pytest.skip("a folder is on one computer")
+    upload = "ingest-0123456789ab"
+    folder = server.uploads.folder(upload)
+    folder.mkdir(parents=True)
+    (folder / "a.pdf").write_bytes(b"%PDF-")
+    server.uploads.publish(upload)
+    (folder / "a.pdf").unlink()
+    assert server.uploads.file(f"/home/other/.cache/citeloom/x/papers/{upload}/a.pdf").read_bytes() == b"%PDF-"
+    (folder / "a.pdf").unlink()
+    server.uploads.fetch(upload)
+    assert (folder / "a.pdf").is_file()
+    assert not server.uploads.file(f"/elsewhere/papers/{upload}/none.pdf").exists()
+    server.leave()
