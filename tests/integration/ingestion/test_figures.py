@@ -8,6 +8,7 @@ import io
 import sqlite3
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pypandoc
@@ -205,13 +206,15 @@ def test_a_library_made_before_figures_were_read_reads_them_without_embedding(
     assert (report.updated, report.chunks_embedded) == (("p",), 0)
     assert library.figures("p")[0].width == 300
     (finding,) = [item for item in examine(library) if item.topic == "figures"]
-    assert (finding.level, finding.message) == ("fine", "1 figure and 1 table")
+    assert finding.level == "fine"
+    assert finding.message == "1 figure and 1 table; 0 of 1 image described by a vision model"
 
 
 def test_a_description_stays_with_its_image(library: Library, folder: Path) -> None:
     (folder / "p.md").write_text(markdown("loom.png"), encoding="utf-8")
     taken_in(library, folder)
-    library.catalog.figures.describe("p", {0: "A red loom."})
+    described = [replace(figure, description="A red loom.") for figure in library.figures("p")]
+    library.catalog.figures.describe("p", described)
     (folder / "p.md").write_text(markdown("loom.png", "Another caption of this loom."), encoding="utf-8")
     assert figure_of(library, folder / "p.md").description == "A red loom."
     (folder / "loom.png").write_bytes(picture(colour="blue"))
