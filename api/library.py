@@ -12,6 +12,7 @@ from ..database_url import home_of
 from ..errors import ConfigurationError
 from ..graph.session import Session, create_session
 from ..ingestion.ingest import ingest as ingest_papers
+from ..ingestion.ray_cluster import RayRequest
 from ..key_trust import is_own
 from ..stores.home import find_home
 from ..stores.local.read_only_copy import readable_home
@@ -113,6 +114,8 @@ async def aingest(
     *,
     prune: bool = False,
     follow_links: bool = False,
+    ray: bool | str = False,
+    ray_workers: int | None = None,
 ) -> dict[str, Any]:
     """Ingest papers; returns the JSON of `ingest --json`.
 
@@ -123,10 +126,14 @@ async def aingest(
         bib: the BibTeX file; the only one in a given folder if omitted.
         prune: remove papers whose file is gone from a given folder.
         follow_links: also ingest what links inside a folder point to outside of it.
+        ray: read, chunk and embed on the Ray cluster at this address; True uses the one that the program is connected
+            to, else starts one on this computer.
+        ray_workers: Ray tasks at once; as many as the cluster has CPUs if omitted.
 
-    Raises `InputError`, and what a loader raises.
+    Raises `InputError`, `PausedError` if the Ray cluster is lost (repeat the call), and what a loader raises.
     """
     require_writable(library)
+    cluster = _ray_request(ray, ray_workers)
     given = _one_or_more_papers(paths)
     files = [Path(item) for item in given if isinstance(item, Path | str)]
     report = await ingest_papers(
@@ -139,6 +146,7 @@ async def aingest(
         chunk_overlap=library.settings.chunk_overlap,
         pdf_reader=library.settings.pdf_reader,
         follow_links=follow_links,
+        ray=cluster,
     )
     return report.as_dict()
 
@@ -199,6 +207,17 @@ async def acontradictions(
     from ..runs.contradictions import ContradictionRequest, find_contradictions
 
     return await find_contradictions(ContradictionRequest(topic.strip(), one_or_more(papers), pairs), library)
+
+
+def _ray_request(ray: object, workers: int | None) -> RayRequest | None:
+    """The requested cluster, if any; raises `ArgumentError` and `InputError`."""
+    if not isinstance(ray, bool | str):
+        raise ArgumentError(f"ray: expected True or the address of a cluster, got {ray!r:.60}.")
+    if workers is not None:
+        at_least_one("ray_workers", workers)
+    if ray is False:
+        return None
+    return RayRequest(workers=workers) if ray is True else RayRequest(ray, workers)
 
 
 def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:

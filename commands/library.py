@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,13 +16,17 @@ from .escaping import one_line
 from .layout import table
 from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_session, resolve
 from .output import ingest_progress, result, result_json, warnings_and_refusals
+from .ray_option import RayCommand, RayOption, RayWorkersOption, ray_request
+
+if TYPE_CHECKING:
+    from ..ingestion.ray_cluster import RayRequest
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and remove papers.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    app.command("ingest", rich_help_panel="Library")(ingest)
+    app.command("ingest", cls=RayCommand, rich_help_panel="Library")(ingest)
     app.add_typer(papers_app, name="papers", rich_help_panel="Library")
 
 
@@ -45,6 +49,8 @@ def ingest(
         bool,
         typer.Option("--summarize", help="Summarize each new paper with the summarizer model (costs calls)."),
     ] = False,
+    ray: RayOption = None,
+    ray_workers: RayWorkersOption = None,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -58,11 +64,15 @@ def ingest(
     that some files or entries were refused, each named with its reason; the others are indexed.
     KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
     The limits count the requests of this ingest, embeddings among it; given again, the command starts counting again.
+    --ray spreads reading, chunking and embedding over a Ray cluster; the library is the same as without it.
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
     limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_async(_ingest(paths, bib, home, limits, prune=prune, summarize=summarize, follow_links=follow_links))
+    cluster = ray_request(ray, ray_workers)
+    record = run_async(
+        _ingest(paths, bib, home, limits, prune=prune, summarize=summarize, follow_links=follow_links, cluster=cluster)
+    )
     if as_json:
         result_json(record)
     else:
@@ -84,6 +94,7 @@ async def _ingest(
     prune: bool,
     summarize: bool,
     follow_links: bool,
+    cluster: RayRequest | None,
 ) -> dict[str, Any]:
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_papers
@@ -105,6 +116,7 @@ async def _ingest(
                 chunk_overlap=settings.chunk_overlap,
                 pdf_reader=settings.pdf_reader,
                 follow_links=follow_links,
+                ray=cluster,
             )
     warnings_and_refusals(report)
     return report.as_dict()
