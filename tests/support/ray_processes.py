@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -47,30 +46,28 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def started_cluster(folder: Path, settings: Mapping[str, str], *, cpus: int) -> Iterator[tuple[str, str]]:
+def started_cluster(folder: Path, *, cpus: int) -> Iterator[tuple[str, str]]:
     """A cluster of one node, with the addresses host:port and ray://host:port; only its own processes are ended."""
     port, client = free_ports(2)
     ray = str(Path(sys.executable).with_name("ray"))
     options = [f"--port={port}", f"--ray-client-server-port={client}", f"--num-cpus={cpus}", f"--temp-dir={folder}"]
     command = [ray, "start", "--head", "--block", "--include-dashboard=false", "--object-store-memory=100000000"]
-    with subprocess.Popen(
-        [*command, *options, "--disable-usage-stats"],
-        env={**os.environ, **settings},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as head:
-        assert head.stdout is not None
-        host, lines = "", []
-        for line in head.stdout:
-            lines.append(line)
-            if found := re.search(r"Local node IP: (\S+)", line):
-                host = found[1]
-            if "--block" in line or "Ray runtime started" in line:
-                break
-        assert host, lines
+    with (
+        (folder / "head.log").open("w") as log,
+        subprocess.Popen([*command, *options, "--disable-usage-stats"], stdout=log, stderr=log) as head,
+    ):
         try:
-            yield f"{host}:{port}", f"ray://{host}:{client}"
+            while not (_answers(port) and _answers(client)):
+                with suppress(subprocess.TimeoutExpired):
+                    head.wait(0.2)
+                    raise AssertionError((folder / "head.log").read_text())
+            yield f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}"
         finally:
             head.terminate()
-            head.stdout.read()
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        return True
+    return False

@@ -33,6 +33,7 @@ STARTED = b"/tmp/citeloom-ray-"  # in the command line of each process of a Ray 
 def _token_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "user"))  # where Ray keeps its token
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "ab" * 32)
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def stored(home: Home) -> int:
 async def test_a_cluster_is_joined_and_left_running(client: bool, tmp_path: Path, cluster_folder: Path) -> None:
     papers = write_papers(tmp_path / "papers", 12)
     (papers / "onnxruntime.py").write_text("raise SystemExit('imported from the folder')\n", encoding="utf-8")
-    with started_cluster(cluster_folder, {"PYTHONSAFEPATH": "1"}, cpus=2) as addresses:
+    with started_cluster(cluster_folder, cpus=2) as addresses:
         address = addresses[client]
         interrupted = start("--home", tmp_path / "ray", "ingest", papers, "--ray", address, cwd=papers)
         wait_until_busy(interrupted)
@@ -157,7 +158,7 @@ async def test_a_cluster_is_joined_and_left_running(client: bool, tmp_path: Path
 
 def test_a_cluster_without_cpus_is_refused(tmp_path: Path, cluster_folder: Path) -> None:
     papers = write_papers(tmp_path / "papers", 3)
-    with started_cluster(cluster_folder, {}, cpus=0) as (address, _):
+    with started_cluster(cluster_folder, cpus=0) as (address, _):
         refused = run("--home", tmp_path / "home", "ingest", papers, "--ray", address, cwd=tmp_path)
         assert refused.code == 2
         assert refused.errors == [
@@ -168,7 +169,7 @@ def test_a_cluster_without_cpus_is_refused(tmp_path: Path, cluster_folder: Path)
 
 def test_a_cluster_that_goes_away_pauses_the_ingest(tmp_path: Path, cluster_folder: Path) -> None:
     papers = write_papers(tmp_path / "papers", 60)
-    with started_cluster(cluster_folder, {}, cpus=1) as (_, address):
+    with started_cluster(cluster_folder, cpus=1) as (_, address):
         process = start("--home", tmp_path / "home", "ingest", papers, "--ray", address, cwd=tmp_path)
         wait_until_busy(process)
     _, err = process.communicate()
