@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -226,14 +225,3 @@ async def test_a_worker_without_citeloom_is_named(
     monkeypatch.setattr(ray_jobs, "_stage_task", make)
     with pytest.raises(InputError, match=r"The Ray node \S+ has .*, this computer has \w+ \S+\."):
         await ingest(libraries[1], [papers], ray=RAY)
-
-
-async def test_workers_do_not_import_from_the_folder_of_the_ingest(
-    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    papers = write_papers(tmp_path / "papers", 3)
-    (papers / "onnxruntime.py").write_text("raise SystemExit('run by a worker')\n", encoding="utf-8")
-    monkeypatch.chdir(papers)
-    here, on_ray = await both(libraries, [papers])
-    assert without_seconds(here) == without_seconds(on_ray)
-    assert "onnxruntime" not in sys.path[0]
