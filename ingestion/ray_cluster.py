@@ -36,6 +36,7 @@ _ADDRESS: Final = re.compile(r"(?:ray://)?(?P<host>[\w.-]{1,253}|\[[0-9a-fA-F:.]
 _STORE: Final = 200_000_000  # bytes of the object store of a Ray started here
 _ANSWERS: Final = 10.0  # seconds for a connection to the address
 _JOINED: Final = 60.0  # seconds until Ray has started or joined
+_STOPPED: Final = 5.0  # seconds until threads have noticed that the ingest is over
 _LEFT: Final = 20.0  # seconds until Ray has stopped
 _PROBED: Final = 30.0  # seconds for the nodes to report their versions
 _CHECK: Final = "Check address and versions with 'ray status' on the cluster, or start a Ray here with --ray alone."
@@ -84,8 +85,11 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
         if own:
             await _connected(thread, ray, request, folder)
         jobs = RayJobs(ray, await asyncio.to_thread(_tasks_at_once, ray, request))
-        await asyncio.to_thread(jobs.require_same_versions, _PROBED)
-        yield jobs
+        try:
+            await asyncio.to_thread(jobs.require_same_versions, _PROBED)
+            yield jobs
+        finally:
+            await asyncio.to_thread(jobs.stop, _STOPPED)
     finally:
         left = asyncio.wrap_future(thread.call(lambda: _leave(ray, folder, own=own)))
         thread.end()

@@ -153,9 +153,23 @@ class RayJobs:
             raise InputError(_difference(node, other), help=_INSTALL)
         return result
 
+    def stop(self, seconds: float) -> None:
+        """Wait until the threads that run jobs have let go of Ray, which must not be left while they call it."""
+        deadline = time.monotonic() + seconds
+        for _ in range(self.at_once):
+            if not self._free.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                return
+
     def _cancel(self, refs: list[Any]) -> None:
+        """Cancel tasks whose results nobody wants any more."""
+        try:
+            self._cancel_each(refs)
+        finally:
+            for _ in refs:
+                self._free.release()
+
+    def _cancel_each(self, refs: list[Any]) -> None:
         for ref in refs:
-            self._free.release()
             try:
                 self._ray.cancel(ref, force=True)
             except (self._ray.exceptions.RayError, ConnectionError, ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -64,6 +65,25 @@ def started_cluster(folder: Path, *, cpus: int) -> Iterator[tuple[str, str]]:
             yield f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}"
         finally:
             head.terminate()
+
+
+@contextmanager
+def further_node(folder: Path, address: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Another node of a cluster, with one CPU."""
+    ray = str(Path(sys.executable).with_name("ray"))
+    command = [ray, "start", "--block", f"--address={address}", "--num-cpus=1", "--object-store-memory=100000000"]
+    with (folder / "node.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as node:
+        try:
+            yield node
+        finally:
+            node.terminate()
+
+
+def end_node(node: subprocess.Popen[bytes]) -> None:
+    """End the processes of a node at once, as if its machine were gone; its workers end with them."""
+    for child in Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split():
+        os.kill(int(child), signal.SIGKILL)
+    node.kill()
 
 
 def _answers(port: int) -> bool:

@@ -12,15 +12,19 @@ from typing import Any
 
 import pytest
 
+from citeloom.database_url import home_of
 from citeloom.errors import InputError
 from citeloom.ingestion import ray_jobs, ray_tasks
 from citeloom.ingestion.events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
 from citeloom.ingestion.indexing import NOT_EMBEDDED
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ray_cluster import RayRequest
+from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from tests.support.library_contents import converted, require_equal, without_seconds
 from tests.support.many_papers import write_papers
+from tests.support.postgres_server import new_schema, running_server
 from tests.support.ray_processes import busy_workers
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
@@ -225,3 +229,16 @@ async def test_a_worker_without_citeloom_is_named(
     monkeypatch.setattr(ray_jobs, "_stage_task", make)
     with pytest.raises(InputError, match=r"The Ray node \S+ has .*, this computer has \w+ \S+\."):
         await ingest(libraries[1], [papers], ray=RAY)
+
+
+async def test_a_home_in_a_database_equals_one_in_a_folder(libraries: Libraries, tmp_path: Path) -> None:
+    papers = write_papers(tmp_path / "papers", 10)
+    with running_server() as server, new_schema(server) as url:
+        database = Library.open(find_home(home_of(url)).prepare(), LocalEmbedding())
+        on_ray = await ingest(database, [papers], ray=RAY)
+        here = await ingest(libraries[0], [papers])
+        assert without_seconds(here) == without_seconds(on_ray)
+        assert database.version() == libraries[0].version()
+        for key in database.records():
+            assert database.paper_chunks(key) == libraries[0].paper_chunks(key)
+        database.close()

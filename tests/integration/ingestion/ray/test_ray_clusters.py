@@ -21,7 +21,7 @@ from citeloom.stores.library import Library
 from tests.support.cli_process import CLI, environment, run
 from tests.support.library_contents import require_equal
 from tests.support.many_papers import write_papers
-from tests.support.ray_processes import busy_workers, processes, started_cluster
+from tests.support.ray_processes import busy_workers, end_node, further_node, processes, started_cluster
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
 pytestmark = pytest.mark.long
@@ -175,3 +175,17 @@ def test_a_cluster_that_goes_away_pauses_the_ingest(tmp_path: Path, cluster_fold
     _, err = process.communicate()
     assert process.returncode == 3 and "Paused: Ray stopped:" in err and "Traceback" not in err, err
     assert len([line for line in err.splitlines() if "Paused" in line]) == 1
+
+
+async def test_a_lost_node_costs_no_paper(tmp_path: Path, cluster_folder: Path) -> None:
+    papers = write_papers(tmp_path / "papers", 40)
+    with started_cluster(cluster_folder, cpus=1) as (join, address), further_node(cluster_folder, join) as node:
+        process = start("--home", tmp_path / "ray", "ingest", papers, "--json", "--ray", address, cwd=tmp_path)
+        while len(busy_workers()) < 2:
+            require_running(process)
+        end_node(node)
+        out, err = process.communicate()
+    assert process.returncode == 4, err
+    assert '"papers_added": 40' in out
+    assert run("--home", tmp_path / "here", "ingest", papers, cwd=tmp_path).code == 4
+    await require_same(tmp_path / "ray", tmp_path / "here")
