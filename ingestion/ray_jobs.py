@@ -185,8 +185,11 @@ def _difference(node: str, other: dict[str, str]) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error in one line."""
-    return " ".join(str(error).split()).rstrip(".")[:300] or type(error).__name__
+    """The message of an error in one line; of a traceback that Ray puts into one, its last line."""
+    text = str(error).strip()
+    if "Traceback (most recent call last)" in text:
+        text = text.splitlines()[-1]
+    return " ".join(text.split()).rstrip(".")[:300] or type(error).__name__
 
 
 def _stage_task() -> Callable[..., Any]:

@@ -72,8 +72,16 @@ def further_node(folder: Path, address: str) -> Iterator[subprocess.Popen[bytes]
     """Another node of a cluster, with one CPU."""
     ray = str(Path(sys.executable).with_name("ray"))
     command = [ray, "start", "--block", f"--address={address}", "--num-cpus=1", "--object-store-memory=100000000"]
-    with (folder / "node.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as node:
+    unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with (
+        (folder / "node.log").open("w") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, env=unbuffered) as node,
+    ):
         try:
+            while "Ray runtime started" not in (folder / "node.log").read_text():
+                with suppress(subprocess.TimeoutExpired):
+                    node.wait(0.2)
+                    raise AssertionError((folder / "node.log").read_text())
             yield node
         finally:
             node.terminate()
