@@ -17,7 +17,7 @@ from tests.support.library_fixtures import papers
 __all__ = ["papers"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Ray with two workers, to which this process is connected."""
     folder = Path("/tmp")  # sockets need a short path
