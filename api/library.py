@@ -14,6 +14,7 @@ from ..errors import ConfigurationError
 from ..graph.session import Session, create_session
 from ..ingestion.ingest import ingest as ingest_papers
 from ..ingestion.pdf_subprocess import PdfReading
+from ..ingestion.ray_cluster import RayRequest
 from ..stores.home import configured_home
 from ..stores.local.read_only_copy import readable_home
 from ..tools.figure_records import listed_figures
@@ -118,6 +119,8 @@ async def aingest(
     *,
     prune: bool = False,
     follow_links: bool = False,
+    ray: bool | str = False,
+    ray_workers: int | None = None,
 ) -> dict[str, Any]:
     """Ingest papers; returns the JSON of `ingest --json`.
 
@@ -128,10 +131,14 @@ async def aingest(
         bib: the BibTeX file; the only one in a given folder if omitted.
         prune: remove papers whose file is gone from a given folder.
         follow_links: also ingest what links inside a folder point to outside of it.
+        ray: read, chunk and embed on the Ray cluster at this address; True uses the one that the program is connected
+            to, else starts one on this computer.
+        ray_workers: Ray tasks at once; as many as the cluster has CPUs if omitted.
 
-    Raises `InputError`, and what a loader raises.
+    Raises `InputError`, `PausedError` if the Ray cluster is lost (repeat the call), and what a loader raises.
     """
     require_writable(library)
+    cluster = _ray_request(ray, ray_workers)
     given = _one_or_more_papers(paths)
     files = [Path(item) for item in given if isinstance(item, Path | str)]
     report = await ingest_papers(
@@ -144,6 +151,7 @@ async def aingest(
         chunk_overlap=library.settings.chunk_overlap,
         pdf=PdfReading.of(library.settings),
         follow_links=follow_links,
+        ray=cluster,
     )
     return report.as_dict()
 
@@ -244,6 +252,17 @@ async def adescribe_figures(
     require_writable(library)
     run = f"describe-{secrets.token_hex(6)}"
     return (await describe_papers(library, run, one_or_more(papers) or None, refresh=refresh)).as_dict()
+
+
+def _ray_request(ray: object, workers: int | None) -> RayRequest | None:
+    """The requested cluster, if any; raises `ArgumentError` and `InputError`."""
+    if not isinstance(ray, bool | str):
+        raise ArgumentError(f"ray: expected True or the address of a cluster, got {ray!r:.60}.")
+    if workers is not None:
+        at_least_one("ray_workers", workers)
+    if ray is False:
+        return None
+    return RayRequest(workers=workers) if ray is True else RayRequest(ray, workers)
 
 
 def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:

@@ -36,8 +36,8 @@ UNCHANGED_TARGET = 1.0  # seconds
 PAGE = 5_000  # chunks per upsert
 
 
-def write_papers(folder: Path, material: Material) -> None:
-    """Write `PAPERS` markdown papers with titles, `SECTIONS` sections each, and paragraphs of real text."""
+def write_papers(folder: Path, material: Material, length: int = WORDS) -> None:
+    """Write `PAPERS` markdown papers of `length` words, with titles, `SECTIONS` sections and real paragraphs."""
     texts = [path.read_text(encoding="utf-8") for group in material.groups for path in group]
     parts = [part for text in texts for part in text.split("\n\n")]
     paragraphs = [part for part in parts if len(part) > 200 and part[0].isalpha() and "```" not in part]
@@ -46,7 +46,7 @@ def write_papers(folder: Path, material: Material) -> None:
         lines, words = [f"# Paper {number} on the things of its time"], 0
         for section in range(SECTIONS):
             lines.append(f"## {('Introduction', 'Methods', 'Results', 'Discussion')[section % 4]} {section + 1}")
-            while words < WORDS * (section + 1) / SECTIONS:
+            while words < length * (section + 1) / SECTIONS:
                 lines.append(dice.choice(paragraphs))
                 words += len(lines[-1].split())
         (folder / f"paper{number:03}.md").write_text("\n\n".join(lines), encoding="utf-8")

@@ -16,6 +16,7 @@ from bench.papers import Material
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.plan import make_plan
 from citeloom.ingestion.sources import read_sources
+from citeloom.ingestion.stages import stages_here
 from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
@@ -70,6 +71,12 @@ def _median_rates(counts: Sequence[int], pairs: Sequence[tuple[float, float]]) -
 def _texts(library: Library, papers: Sequence[Path], bib: Path) -> list[str]:
     """The texts that an ingest of the papers embeds: chunks and summaries."""
     plan = make_plan(
-        library, read_sources(list(papers), bib), prune=False, cache=None, rewrite_summaries=False, chunking=CHUNKING
+        library,
+        read_sources(list(papers), bib),
+        prune=False,
+        cache=None,
+        rewrite_summaries=False,
+        chunking=CHUNKING,
+        split=stages_here(library.embedding).split,
     )
     return [text for paper in plan.to_index for text in paper.missing_texts().values()]

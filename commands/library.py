@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,13 +25,17 @@ from .options import (
     resolve,
 )
 from .output import ingest_progress, name_refused_figures, notice, result, result_json, warnings_and_refusals
+from .ray_option import RayCommand, RayOption, RayWorkersOption, ray_request
+
+if TYPE_CHECKING:
+    from ..ingestion.ray_cluster import RayRequest
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and remove papers.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    app.command("ingest", rich_help_panel="Library")(ingest)
+    app.command("ingest", cls=RayCommand, rich_help_panel="Library")(ingest)
     app.add_typer(papers_app, name="papers", rich_help_panel="Library")
 
 
@@ -64,6 +68,8 @@ def ingest(
             help="Have the vision model, if one is configured, describe the figures of new papers (costs calls).",
         ),
     ] = True,
+    ray: RayOption = None,
+    ray_workers: RayWorkersOption = None,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -80,12 +86,14 @@ def ingest(
     The limits count the requests of this ingest, embeddings among it; given again, the command starts counting again.
     With CITELOOM_VISION_MODEL, figures are described once the papers are ready; what cannot be described is named, and
     'papers describe' continues.
+    --ray spreads reading, chunking and embedding over a Ray cluster; the library is the same as without it.
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
     limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     switches = {"prune": prune, "summarize": summarize, "follow_links": follow_links, "ocr": ocr, "describe": describe}
-    record, stopped = run_async(_ingest(paths, bib, home, limits, **switches))
+    cluster = ray_request(ray, ray_workers)
+    record, stopped = run_async(_ingest(paths, bib, home, limits, cluster=cluster, **switches))
     if as_json:
         result_json(record)
     else:
@@ -114,6 +122,7 @@ async def _ingest(
     follow_links: bool,
     ocr: bool,
     describe: bool,
+    cluster: RayRequest | None,
 ) -> tuple[dict[str, Any], CiteloomError | None]:
     """The report, and what kept figures from being described."""
     from ..graph.figure_descriptions import describe_papers
@@ -138,6 +147,7 @@ async def _ingest(
                 chunk_overlap=settings.chunk_overlap,
                 pdf=PdfReading.of(settings, ocr=ocr),
                 follow_links=follow_links,
+                ray=cluster,
             )
             record = report.as_dict()
             warnings_and_refusals(report)

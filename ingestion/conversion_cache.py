@@ -33,13 +33,16 @@ class ConvertedFiles:
         content = entry.get("read") if isinstance(entry, dict) and entry.get("stamp") == stamp else None
         return content if isinstance(content, dict) else None
 
-    def put(self, file: Path, read: dict[str, Any], reader: str = "") -> None:
-        """Cache what `reader` read from the file, atomically; does nothing if the folder is not writable."""
+    def put(self, file: Path, read: dict[str, Any], reader: str = "", digest: str = "") -> None:
+        """Cache what `reader` read from the file, atomically; does nothing if the folder is not writable.
+
+        `digest` is the sha256 of the bytes that were read; that of the file as it is now if omitted.
+        """
         entry = self._entry(file)
         temporary = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps({"stamp": _stamp(file, reader), "read": read}), encoding="utf-8")
+            temporary.write_text(json.dumps({"stamp": _stamp(file, reader, digest), "read": read}), encoding="utf-8")
             temporary.replace(entry)
         except OSError:
             with contextlib.suppress(OSError):
@@ -55,7 +58,9 @@ class ConvertedFiles:
         return self._folder / f"{hashlib.sha256(path).hexdigest()[:32]}.json"
 
 
-def _stamp(file: Path, reader: str) -> str:
+def _stamp(file: Path, reader: str, digest: str = "") -> str:
     version = f"{READING_VERSION}:{reader}" if reader else READING_VERSION
+    if digest:
+        return f"{version}:{digest}"
     with file.open("rb") as opened:
         return f"{version}:{hashlib.file_digest(opened, 'sha256').hexdigest()}"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from ..documents.bibliography import Refusal
 from ..documents.subprocesses import in_thread
 from ..documents.types import Paper
 from ..models.embeddings.protocol import Vector
@@ -21,6 +22,7 @@ from ..stores.vector_cache import VectorCache
 from .events import Embedded, IngestEvent, Staged, Stored
 from .figure_subprocess import read_figures
 from .plan import PaperPlan, with_vectors
+from .stages import Stages
 
 Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]
@@ -29,14 +31,19 @@ Result = TypeVar("Result")
 _CONCURRENT_GROUPS = 2  # groups of papers embedded concurrently, so that the last chunks of one leave no core idle
 _CONCURRENT_READERS = min(4, os.cpu_count() or 1)  # processes that read images
 _QUEUE_SIZE = 32  # papers
+NOT_EMBEDDED = "could not be embedded: the workers that tried ended; ingest it again"
 _CHUNKS_PER_WRITE = 2_000  # chunks: one page of Chroma
 
 
 class Indexing:
     """Embeds and writes planned papers; the caller holds the writer lock."""
 
-    def __init__(self, library: Library, cache: VectorCache | None, summarize: Summarize | None, emit: OnEvent) -> None:
+    def __init__(
+        self, library: Library, stages: Stages, cache: VectorCache | None, summarize: Summarize | None, emit: OnEvent
+    ) -> None:
+        self.failed: dict[str, Refusal] = {}  # papers whose texts could not be embedded, by key
         self._library = library
+        self._stages = stages
         self._cache = cache
         self._summarize = summarize
         self._emit = emit
@@ -44,7 +51,7 @@ class Indexing:
 
     async def run(self, plans: Sequence[PaperPlan]) -> None:
         """Index all papers; on the first error nothing new is started, and embedded papers are still written."""
-        groups = _groups(plans, self._library.embedding.at_once)
+        groups = _groups(plans, self._stages.texts_at_once)
         pending = iter(groups)
         queue: asyncio.Queue[Change | None] = asyncio.Queue(_QUEUE_SIZE)
         failure: BaseExceptionGroup | None = None
@@ -98,16 +105,20 @@ class Indexing:
 
     async def _embed(self, group: Sequence[PaperPlan]) -> list[Change]:
         """The changes with all their vectors; embeds the texts that have none yet."""
-        embedding = self._library.embedding
         texts = {name: text for plan in group for name, text in plan.missing_texts().items()}
-        new: dict[str, Vector] = {}
+        new: Mapping[str, Vector] = {}
         if texts:
-            rows = await embedding.embed_documents(list(texts.values()), lambda count: self._emit(Embedded(count)))
-            new = dict(zip(texts, rows, strict=True))
+            new = await self._stages.embed(texts, lambda count: self._emit(Embedded(count)))
             self._emit(Embedded(sum(len(plan.missing_texts()) for plan in group) - len(texts)))  # texts that they share
             if self._cache is not None:
-                await to_end(self._cache.put, embedding.name, new)
-        return [with_vectors(plan, new) for plan in group]
+                await to_end(self._cache.put, self._library.embedding.name, new)
+        changes: list[Change] = []
+        for plan in group:
+            if plan.missing_texts().keys() <= new.keys():
+                changes.append(with_vectors(plan, new))
+            else:
+                self.failed[plan.record.paper.key] = Refusal(plan.record.paper.source, NOT_EMBEDDED)
+        return changes
 
 
 def _groups(plans: Sequence[PaperPlan], texts: int) -> list[list[PaperPlan]]:

@@ -24,8 +24,11 @@ from .indexing import Indexing, OnEvent, Summarize, to_end, write
 from .notes import attach_notes
 from .pdf_subprocess import BUILT_IN, PdfReading
 from .plan import IngestPlan, make_plan
+from .ray_cluster import RayRequest
+from .ray_stages import stages_on
 from .renamed_files import match_renamed
 from .sources import Sources, read_sources
+from .stages import Stages, stages_here
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -45,6 +48,7 @@ async def ingest(
     chunk_overlap: int = 100,
     pdf: PdfReading = BUILT_IN,
     follow_links: bool = False,
+    ray: RayRequest | None = None,
 ) -> IngestReport:
     """Ingest all papers under `paths`; unchanged papers cost nothing.
 
@@ -61,25 +65,36 @@ async def ingest(
         chunk_overlap: tokens shared by neighbouring chunks.
         pdf: how PDFs are read.
         follow_links: also follow links that lead out of a given folder.
+        ray: the Ray cluster that parses, splits and embeds; None does so here.
 
         Raises `InputError` before any change if a path or the `.bib` is missing, nothing is found, the PDF reader or
         its Java is not installed, or the library was created with another embedding model; and any error of the
-        embedding model, with finished papers kept.
+        embedding model, with finished papers kept. With `ray` also `InputError` if the cluster cannot be used, and
+        `RayStoppedError`, with finished papers kept.
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
-    sources = await in_thread(
-        read_sources, list(paths), bib, list(documents), converted, pdf, follow_links=follow_links
-    )
-    report = await ingest_sources(
-        library,
-        sources,
-        prune=prune,
-        cache=cache,
-        summarize=summarize,
-        on_event=on_event,
-        chunking=(chunk_tokens, chunk_overlap),
-    )
+    async with stages_on(ray, library.embedding) as stages:
+        sources = await in_thread(
+            read_sources,
+            list(paths),
+            bib,
+            list(documents),
+            converted,
+            pdf,
+            follow_links=follow_links,
+            parse=stages.parse,
+        )
+        report = await ingest_sources(
+            library,
+            sources,
+            prune=prune,
+            cache=cache,
+            summarize=summarize,
+            on_event=on_event,
+            chunking=(chunk_tokens, chunk_overlap),
+            stages=stages,
+        )
     return replace(report, seconds=time.perf_counter() - began)
 
 
@@ -93,9 +108,11 @@ async def ingest_sources(
     summarize: Summarize | None = None,
     on_event: OnEvent | None = None,
     chunking: tuple[int, int],
+    stages: Stages | None = None,
 ) -> IngestReport:
     """Update the library to match the sources; with `rechunk`, unchanged papers are chunked again too."""
     emit = on_event or _ignore
+    stages = stages or stages_here(library.embedding)
     began = time.perf_counter()
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         library.require_same_embedding()
@@ -104,7 +121,7 @@ async def ingest_sources(
         sources = await asyncio.to_thread(attach_notes, sources)
         if rechunk:
             await to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
-        plan = await asyncio.to_thread(
+        plan = await in_thread(
             make_plan,
             library,
             sources,
@@ -112,6 +129,7 @@ async def ingest_sources(
             cache=cache,
             rewrite_summaries=summarize is not None,
             chunking=chunking,
+            split=stages.split,
         )
         emit(Planned(plan.files, len(plan.to_index), plan.chunks_to_embed, plan.texts_to_embed))
         if plan.to_index:
@@ -123,8 +141,9 @@ async def ingest_sources(
             await write(library, [removal(key) for key in plan.to_remove], emit)
         if plan.metadata_only:
             await to_end(library.catalog.update_metadata, plan.metadata_only)
-        await Indexing(library, cache, summarize, emit).run(plan.to_index)
-    return plan.report(seconds=time.perf_counter() - began)
+        indexing = Indexing(library, stages, cache, summarize, emit)
+        await indexing.run(plan.to_index)
+    return plan.without(indexing.failed).report(seconds=time.perf_counter() - began)
 
 
 async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:

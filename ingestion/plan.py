@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import starmap
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..documents import Chunk, Paper, chunk_id, text_hash
 from ..documents.bibliography import Refusal
-from ..documents.chunking import CHUNKING_VERSION, chunk_paper
+from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figure_search import FoundFigure, find_figures
 from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.notes import Note, make_note
@@ -27,6 +27,7 @@ from .events import IngestReport
 from .figure_subprocess import ReadFigures
 from .langchain_documents import SourcePaper
 from .sources import Sources
+from .stages import SplitPapers
 
 Outcome = Literal["added", "updated", "unchanged"]
 
@@ -102,6 +103,16 @@ class IngestPlan:
         """The number of chunk texts, summaries and note passages without a vector."""
         return sum(len(plan.missing_texts()) for plan in self.to_index)
 
+    def without(self, failed: Mapping[str, Refusal]) -> IngestPlan:
+        """The plan without the papers, by key, that failed while it was carried out."""
+        return replace(
+            self,
+            to_index=tuple(plan for plan in self.to_index if plan.record.paper.key not in failed),
+            added=_others(self.added, failed),
+            updated=_others(self.updated, failed),
+            refused=(*self.refused, *failed.values()),
+        )
+
     def report(self, *, seconds: float) -> IngestReport:
         """The report of the finished plan."""
         return IngestReport(
@@ -114,6 +125,10 @@ class IngestPlan:
             warnings=self.warnings,
             seconds=seconds,
         )
+
+
+def _others(keys: Sequence[str], failed: Collection[str]) -> tuple[str, ...]:
+    return tuple(key for key in keys if key not in failed)
 
 
 def metadata_hash(paper: Paper) -> str:
@@ -131,63 +146,67 @@ def make_plan(
     cache: VectorCache | None,
     rewrite_summaries: bool,
     chunking: tuple[int, int],
+    split: SplitPapers,
 ) -> IngestPlan:
     """Compare the sources with the library; blocks, and tokenizes everything that has changed."""
     records = library.records()
-    keys: dict[Outcome, list[str]] = {"added": [], "updated": [], "unchanged": []}
-    to_index: list[PaperPlan] = []
+    outcomes: dict[str, Outcome] = {}
+    changed: list[tuple[SourcePaper, PaperRecord, bool]] = []
     metadata_only: list[PaperRecord] = []
-    refused = list(sources.refused)
     for source in sources.found:
         key = source.paper.key
         old = records.get(key)
         record = _record(source, old, chunking, library.embedding.count_tokens)
         wants_summary = rewrite_summaries and record.summary_kind != "model"
-        if old is not None and _same_text(old, record) and not wants_summary:
-            same = old.metadata_hash == record.metadata_hash
-            keys["unchanged" if same else "updated"].append(key)
-            if not same or old.paper.source != record.paper.source:
-                metadata_only.append(record)
+        outcomes[key] = "added" if old is None else "updated"
+        if old is None or wants_summary or not _same_text(old, record):
+            changed.append((source, record, wants_summary))
             continue
-        plan = _paper_plan(library, source, record, wants_summary=wants_summary, chunking=chunking)
-        if plan is None:
-            refused.append(Refusal(str(source.path), "contains no prose to search"))
-            continue
-        keys["added" if old is None else "updated"].append(key)
-        to_index.append(plan)
+        if old.metadata_hash == record.metadata_hash:
+            outcomes[key] = "unchanged"
+        if outcomes[key] == "updated" or old.paper.source != record.paper.source:
+            metadata_only.append(record)
+    to_index, refused = _split(changed, chunking, split)
     missing = _missing_papers(library, sources)
-    return IngestPlan(
+    plan = IngestPlan(
         files=len(sources.found) + len(sources.refused),
         to_index=tuple(_with_known(library, to_index, cache)),
         metadata_only=tuple(metadata_only),
         to_remove=tuple(missing) if prune else (),
-        added=tuple(keys["added"]),
-        updated=tuple(keys["updated"]),
-        unchanged=tuple(keys["unchanged"]),
-        refused=tuple(refused),
+        added=_with_outcome(outcomes, "added"),
+        updated=_with_outcome(outcomes, "updated"),
+        unchanged=_with_outcome(outcomes, "unchanged"),
+        refused=sources.refused,
         warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, missing.items()))),
     )
+    return plan.without(refused)
+
+
+def _with_outcome(outcomes: Mapping[str, Outcome], wanted: Outcome) -> tuple[str, ...]:
+    return tuple(key for key, outcome in outcomes.items() if outcome == wanted)
+
+
+def _split(
+    changed: Sequence[tuple[SourcePaper, PaperRecord, bool]], chunking: tuple[int, int], split: SplitPapers
+) -> tuple[list[PaperPlan], dict[str, Refusal]]:
+    """The papers split into chunks, and by key those that cannot be indexed."""
+    plans: list[PaperPlan] = []
+    refused: dict[str, Refusal] = {}
+    done = split([(source.paper.key, source.parsed) for source, _, _ in changed], chunking)
+    for (source, record, wants_summary), chunks in zip(changed, done, strict=True):
+        if isinstance(chunks, str) or not chunks:
+            refused[source.paper.key] = Refusal(str(source.path), str(chunks or "contains no prose to search"))
+            continue
+        record = replace(record, chunk_count=len(chunks))
+        parsed, file = source.parsed, source.path if source.folder is not None else None
+        found = tuple(find_figures(parsed))
+        plans.append(PaperPlan(record, parsed.text, parsed.sections, chunks, {}, wants_summary, file, found))
+    return plans, refused
 
 
 def _gone_warning(key: str, now: str | None) -> str:
     why = f"its file now belongs to {now}" if now else "its file is gone"
     return f"{key}: {why}; it stays until you remove it or ingest with --prune."
-
-
-def _paper_plan(
-    library: Library, source: SourcePaper, record: PaperRecord, *, wants_summary: bool, chunking: tuple[int, int]
-) -> PaperPlan | None:
-    """The paper split into chunks; None if there is nothing in it to search."""
-    target, overlap = chunking
-    count_tokens = library.embedding.count_tokens_each
-    chunks = chunk_paper(record.paper.key, source.parsed, count_tokens, target=target, overlap=overlap)
-    if not chunks:
-        return None
-    record = replace(record, chunk_count=len(chunks))
-    file = source.path if source.folder is not None else None
-    found = tuple(find_figures(source.parsed))
-    parsed = source.parsed
-    return PaperPlan(record, parsed.text, parsed.sections, tuple(chunks), {}, wants_summary, file, found)
 
 
 def _record(

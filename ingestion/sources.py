@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,18 @@ class SourceRefusedError(Exception):
     """A file that cannot be ingested; the message is the reason."""
 
 
+# Parses files, in order.
+ParseFiles = Callable[[Sequence[Path], ConvertedFiles | None, PdfReading], Iterable[ParsedPaper | Refusal]]
+_UNPARSABLE = (RecursionError, MemoryError, ValueError)
+
+
+def parse_files(files: Sequence[Path], kept: ConvertedFiles | None, pdf: PdfReading) -> Iterator[ParsedPaper | Refusal]:
+    """Parse one file after the other."""
+    for file in files:
+        raise_if_stopped()
+        yield parse_file(file, kept, pdf)
+
+
 def read_sources(
     paths: Sequence[Path],
     bib: Path | None,
@@ -66,6 +79,7 @@ def read_sources(
     pdf: PdfReading = BUILT_IN,
     *,
     follow_links: bool = False,
+    parse: ParseFiles = parse_files,
 ) -> Sources:
     """Read all papers under `paths` and in `documents`; `kept` caches PDF and other converted files.
 
@@ -94,17 +108,17 @@ def read_sources(
     given, nameless = grouped(documents)
     refused.extend(nameless)
     found: dict[str, SourcePaper] = {}
-    items: list[Path | Given] = [*files, *given]
-    for item in items:
+    parsed = zip(files, parse(files, kept, pdf), strict=True)
+    of_files = ((str(file), _described(file, one, bibliography)) for file, one in parsed)
+    of_documents = ((one.name, _given(one, bibliography)) for one in given)
+    for name, read in chain(of_files, of_documents):
         raise_if_stopped()
-        read = _read_any(item, bibliography, kept, pdf)
         if isinstance(read, Refusal):
             refused.append(read)
             continue
         source, notices = read
         earlier = found.get(source.paper.key)
         if earlier is not None:
-            name = str(item) if isinstance(item, Path) else item.name
             refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
             continue
         found[source.paper.key] = source
@@ -154,34 +168,42 @@ def _differ(file: Path, other: Path) -> bool:
     return file.suffix.lower() != other.suffix.lower()
 
 
-def _read_any(
-    item: Path | Given, bibliography: Bibliography, kept: ConvertedFiles | None, pdf: PdfReading
-) -> tuple[SourcePaper, list[str]] | Refusal:
-    """Like `_read`, but also refuses what cannot be parsed, so that one paper cannot abort the others."""
-    try:
-        if isinstance(item, Path):
-            return _read(item, bibliography, kept, pdf)
-        return read_given(item, bibliography)
-    except (RecursionError, MemoryError, ValueError) as error:
-        name = str(item) if isinstance(item, Path) else item.name
-        kind = "is nested too deeply" if isinstance(error, RecursionError) else "has an unknown format"
-        return Refusal(printable(name), f"cannot be read: it {kind} ({type(error).__name__})")
-
-
-def _read(
-    file: Path, bibliography: Bibliography, kept: ConvertedFiles | None, pdf: PdfReading
-) -> tuple[SourcePaper, list[str]] | Refusal:
-    """A paper with warnings, or the reason why it is refused."""
+def parse_file(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper | Refusal:
+    """The parsed paper, or the reason why it is refused, so that one paper cannot abort the others."""
     if printable(str(file)) != str(file):
         return Refusal(printable(str(file)), "has a name that is not valid text; rename it")
     try:
-        parsed = _parsed(file, kept, pdf)
+        return _parsed(file, kept, pdf)
     except SourceRefusedError as error:
         return Refusal(str(file), str(error))
-    front = parsed.front_matter
-    entry = bibliography.match(file, doi=front.doi, title=parsed.title)
-    paper, notices = describe(file, parsed, entry)
+    except _UNPARSABLE as error:
+        return _unparsable(str(file), error)
+
+
+def _described(
+    file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliography
+) -> tuple[SourcePaper, list[str]] | Refusal:
+    """The paper with its metadata and warnings, or the reason why it is refused."""
+    if isinstance(parsed, Refusal):
+        return parsed
+    try:
+        entry = bibliography.match(file, doi=parsed.front_matter.doi, title=parsed.title)
+        paper, notices = describe(file, parsed, entry)
+    except _UNPARSABLE as error:
+        return _unparsable(str(file), error)
     return SourcePaper(file, parsed, paper, folder=file.parent), notices
+
+
+def _given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
+    try:
+        return read_given(given, bibliography)
+    except _UNPARSABLE as error:
+        return _unparsable(given.name, error)
+
+
+def _unparsable(name: str, error: Exception) -> Refusal:
+    kind = "is nested too deeply" if isinstance(error, RecursionError) else "has an unknown format"
+    return Refusal(printable(name), f"cannot be read: it {kind} ({type(error).__name__})")
 
 
 def _parsed(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper:
@@ -257,4 +279,5 @@ def read_again(paper: Paper, kept: ConvertedFiles, pdf: PdfReading) -> SourcePap
 
 def read_as(file: Path, entry: Paper, kept: ConvertedFiles, pdf: PdfReading) -> tuple[SourcePaper, list[str]] | Refusal:
     """The file as the paper of this entry, whatever its name, with warnings; or the reason why it is refused."""
-    return _read_any(file, Bibliography({entry.key: entry}, {file.name.lower(): entry.key}), kept, pdf)
+    own_entry = Bibliography({entry.key: entry}, {file.name.lower(): entry.key})
+    return _described(file, parse_file(file, kept, pdf), own_entry)

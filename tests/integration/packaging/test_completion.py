@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is no
     [
         (["citeloom", "con"], {"contradictions", "conclusion", "conversations"}),
         (["citeloom", "search", "--mo"], {"--mode"}),
+        (["citeloom", "ingest", "papers", "--ra"], {"--ray", "--ray-workers"}),
         (["citeloom", "discussion", "--format", ""], {"md", "tex", "docx", "html"}),
     ],
 )

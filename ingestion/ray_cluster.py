@@ -1,0 +1,232 @@
+"""Starts Ray on this computer, or joins a cluster, for the time of one ingest.
+
+A Ray started here listens to holders of the user's token alone, has no dashboard, reports no usage and leaves no files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import re
+import shutil
+import socket
+import tempfile
+import threading
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
+
+from ..errors import InputError
+from ..models.embeddings.local import cores
+from .ray_jobs import RayJobs, one_line
+
+T = TypeVar("T")
+
+LOCAL: Final = "local"
+AUTO: Final = "auto"
+_TEMPORARY: Final = Path("/tmp")
+_ADDRESS: Final = re.compile(r"(?:ray://)?(?P<host>[\w.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):(?P<port>\d{1,5})")
+_STORE: Final = 200_000_000  # bytes of the object store of a Ray started here
+_ANSWERS: Final = 10.0  # seconds for a connection to the address
+_JOINED: Final = 60.0  # seconds until Ray has started or joined
+_STOPPED: Final = 5.0  # seconds until threads have noticed that the ingest is over
+_LEFT: Final = 20.0  # seconds until Ray has stopped
+_PROBED: Final = 30.0  # seconds for the nodes to report their versions
+_CHECK: Final = "Check address and versions with 'ray status' on the cluster, or start a Ray here with --ray alone."
+# Ray reports usage by default, and under 'uv run' copies the current folder to every worker.
+_ENVIRONMENT: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class RayRequest:
+    """The cluster of an ingest: 'local', 'auto', host:port or ray://host:port; at most `workers` tasks at once."""
+
+    address: str = LOCAL
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `InputError` for anything that is not an address."""
+        if not is_ray_address(self.address):
+            raise InputError(
+                f"{self.address}: is not the address of a Ray cluster.",
+                help="Give host:port, ray://host:port, 'auto' for the cluster of this computer, or none to start one.",
+            )
+
+
+def is_ray_address(text: str) -> bool:
+    """Whether the text can be the address of a cluster."""
+    return text in (LOCAL, AUTO) or _ADDRESS.fullmatch(text) is not None
+
+
+@asynccontextmanager
+async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
+    """The requested cluster, joined or started, and left or stopped at the end.
+
+    A program that is connected to Ray already keeps its connection, which is then used.
+    Raises `InputError` if Ray is not installed, the address does not answer or fit, or the cluster has no CPUs or
+    other versions than this computer.
+    """
+    ray = _imported()
+    own = not ray.is_initialized()
+    if not own and request.address not in (LOCAL, AUTO):
+        message = f"{request.address}: this program is connected to a Ray cluster already."
+        raise InputError(message, help="Pass ray=True to use that one, or call ray.shutdown() first.")
+    thread = _DaemonThread()
+    # Short, for the sockets in it, and readable by this user alone.
+    folder = Path(tempfile.mkdtemp(prefix="citeloom-ray-", dir=_TEMPORARY if _TEMPORARY.is_dir() else None))
+    try:
+        if own:
+            await _connected(thread, ray, request, folder)
+        jobs = RayJobs(ray, await asyncio.to_thread(_tasks_at_once, ray, request))
+        try:
+            await asyncio.to_thread(jobs.require_same_versions, _PROBED)
+            yield jobs
+        finally:
+            await asyncio.to_thread(jobs.stop, _STOPPED)
+    finally:
+        left = asyncio.wrap_future(thread.call(lambda: _leave(ray, folder, own=own)))
+        thread.end()
+        await asyncio.wait([left], timeout=_LEFT)
+
+
+async def _connected(thread: _DaemonThread, ray: Any, request: RayRequest, folder: Path) -> None:
+    """Connect on the thread; raises `InputError` in one line."""
+    connecting = asyncio.wrap_future(thread.call(lambda: _connect(ray, request, folder)))
+    try:
+        async with asyncio.timeout(_JOINED):
+            await connecting
+    except TimeoutError:
+        raise InputError(f"Ray ({request.address}) did not answer within {_JOINED:g} seconds.", help=_CHECK) from None
+    except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"Ray ({request.address}) cannot be used: {one_line(error)}.", help=_CHECK) from error
+
+
+def _connect(ray: Any, request: RayRequest, folder: Path) -> None:
+    found = _ADDRESS.fullmatch(request.address)
+    if found is not None:
+        _require_answer(request.address, found["host"].strip("[]"), int(found["port"]))
+    options: dict[str, Any] = {"namespace": "citeloom", "log_to_driver": False, "logging_level": logging.CRITICAL}
+    if request.address == LOCAL:
+        options |= {"num_cpus": request.workers or cores(), "object_store_memory": _STORE, "include_dashboard": False}
+        options |= {"_temp_dir": str(folder / "ray")}
+    if not request.address.startswith("ray://"):
+        # Otherwise workers would import modules from the folder that we were started in.
+        empty = folder / "empty"
+        empty.mkdir()
+        options["runtime_env"] = {"working_dir": str(empty)}
+    with _environment(), _discreet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray.init(address=request.address, **options)
+
+
+def _leave(ray: Any, folder: Path, *, own: bool) -> None:
+    """Stop a Ray that was started here, or disconnect, which ends the tasks that were sent."""
+    try:
+        if own:
+            ray.shutdown()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tasks_at_once(ray: Any, request: RayRequest) -> int:
+    """The number of tasks sent at once: some more than CPUs, so that none waits for us, unless it is limited."""
+    cpus = int(ray.cluster_resources().get("CPU", 0))
+    if cpus < 1:
+        help_ = "Add a node with CPUs, or start a Ray on this computer with --ray alone."
+        raise InputError(f"The Ray cluster ({request.address}) has no CPUs.", help=help_)
+    return min(request.workers, cpus) if request.workers else cpus + max(1, cpus // 4)
+
+
+def _require_answer(address: str, host: str, port: int) -> None:
+    try:
+        socket.create_connection((host, port), timeout=_ANSWERS).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or "no answer"
+        raise InputError(f"{address}: no Ray cluster answers there ({reason}).", help=_CHECK) from error
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """Set the variables by which Ray is configured, while it starts."""
+    before = {name: os.environ.get(name) for name in _ENVIRONMENT}
+    os.environ.update(_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _discreet() -> Iterator[None]:
+    """Connect without two habits of Ray that no option turns off.
+
+    It shows our command line, which may hold a password, in the list of jobs, and prints messages of its nodes
+    to standard output, which may be JSON.
+    """
+    utils: Any = importlib.import_module("ray._private.utils")
+    worker: Any = importlib.import_module("ray._private.worker")
+    shown, printed = utils.get_entrypoint_name, worker.listen_error_messages
+    utils.get_entrypoint_name = lambda: "citeloom ingest"
+    worker.listen_error_messages = lambda *_: None
+    try:
+        yield
+    finally:
+        utils.get_entrypoint_name, worker.listen_error_messages = shown, printed
+
+
+def _imported() -> Any:
+    """The package ray; raises `InputError` if it is not installed."""
+    try:
+        with _environment():
+            ray = importlib.import_module("ray")
+            importlib.import_module("ray.util.scheduling_strategies")
+    except ImportError as error:
+        raise InputError(
+            f"Ingest on Ray needs a package that is not installed ({error.name or 'ray'}).",
+            help="Install it: pip install 'citeloom[ray]'; or ingest without --ray.",
+        ) from error
+    return ray
+
+
+class _DaemonThread:
+    """A thread for Ray's blocking calls, one after the other.
+
+    The kernel ends a Ray that was started here with the thread that started it, so it lives as long as that Ray; and as
+    a daemon it cannot keep a program from ending while Ray hangs.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        threading.Thread(target=self._work, name="citeloom-ray", daemon=True).start()
+
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Run a function after those before it."""
+        future: Future[T] = Future()
+        self._calls.put((future, function))
+        return future
+
+    def end(self) -> None:
+        """End the thread after the calls so far."""
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        while (called := self._calls.get()) is not None:
+            future, function = called
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(function())
+                except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
+                    future.set_exception(error)

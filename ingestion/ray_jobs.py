@@ -1,0 +1,211 @@
+"""Runs jobs as Ray tasks: a bounded number and size at once, and again where a worker or its node is lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..documents.subprocesses import raise_if_stopped
+from ..errors import CiteloomError, InputError, PausedError
+from .ray_tasks import versions
+
+TRIES: Final = 3  # of a job whose worker ends
+LOST: Final = f"ended {TRIES} Ray workers that were busy with it, perhaps for lack of memory"
+_MOST_BYTES: Final = 64_000_000  # of files sent and not yet done; the object store holds them
+_PAUSE: Final = 1.0  # seconds between looking for Ctrl-C
+_WITHOUT_CPU: Final = 30.0  # seconds
+_INSTALL: Final = "Install the same version on every node of the cluster."
+
+
+class RayStoppedError(PausedError):
+    """The Ray cluster was lost, or cannot hold what it is sent; finished papers are in the library."""
+
+    default_help = "Finished papers are in the library; run the same command to ingest the others."
+
+
+@dataclass(slots=True)
+class Job:
+    """One call of a function of `ray_tasks`; `load` makes its arguments each time it is sent, `size` is in bytes."""
+
+    number: int
+    stage: str
+    load: Callable[[], tuple[Any, ...]]
+    size: int = 0
+    lost: int = 0
+
+
+class RayJobs:
+    """Runs jobs on the cluster that `ray` is connected to, `at_once` of them over all threads."""
+
+    def __init__(self, ray: Any, at_once: int) -> None:
+        self.at_once = at_once
+        self._ray = ray
+        self._free = threading.Semaphore(at_once)
+        errors = ray.exceptions
+        self._worker_lost = (
+            errors.WorkerCrashedError,
+            errors.NodeDiedError,
+            errors.OutOfMemoryError,
+            errors.ObjectLostError,
+        )
+        # Ray's own retries are off: they would not be counted, and would repeat for ever after lack of memory.
+        self._task = ray.remote(num_cpus=1, max_retries=0)(_stage_task())
+
+    def require_same_versions(self, seconds: float) -> None:
+        """Raise `InputError` if a node has other versions than this computer; one that does not answer is ignored."""
+        ray = self._ray
+        on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        probes = [
+            self._task.options(num_cpus=0, scheduling_strategy=on(node["NodeID"], soft=False)).remote(
+                versions(), "versions"
+            )
+            for node in ray.nodes()
+            if node["Alive"] and node["Resources"].get("CPU")
+        ]
+        answered, silent = ray.wait(probes, num_returns=len(probes), timeout=seconds)
+        for probe in silent:
+            ray.cancel(probe, force=True)
+        for probe in answered:
+            try:
+                self._result(probe)
+            except self._worker_lost:
+                continue
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Any]]:
+        """The jobs as they are done, each with its result; None where its workers were lost `TRIES` times.
+
+        Raises `RayStoppedError`, `InputError` if a worker has other versions, `StoppedError`, and what a stage raises.
+        The jobs that still run are then cancelled.
+        """
+        waiting, again = iter(jobs), deque[Job]()
+        running: dict[Any, Job] = {}
+        try:
+            while True:
+                self._send(waiting, again, running)
+                if not running:
+                    return
+                for ref in self._finished(list(running)):
+                    job = running.pop(ref)
+                    self._free.release()
+                    try:
+                        yield job, self._result(ref)
+                    except self._worker_lost:
+                        job.lost += 1
+                        if job.lost < TRIES:
+                            again.append(job)
+                        else:
+                            yield job, None
+        except (self._ray.exceptions.RayError, ConnectionError) as error:
+            raise RayStoppedError(f"Ray stopped: {one_line(error)}.") from error
+        finally:
+            self._cancel(list(running))
+
+    def _send(self, waiting: Iterator[Job], again: deque[Job], running: dict[Any, Job]) -> None:
+        """Send jobs while there is room; waits for it if none runs."""
+        while sum(job.size for job in running.values()) < _MOST_BYTES:
+            raise_if_stopped()
+            if not self._free.acquire(timeout=0 if running else _PAUSE):
+                if running:
+                    return
+                continue
+            job = again.popleft() if again else next(waiting, None)
+            if job is None:
+                self._free.release()
+                return
+            try:
+                running[self._task.options(name=f"citeloom {job.stage}").remote(versions(), job.stage, *job.load())] = (
+                    job
+                )
+            except BaseException:
+                self._free.release()
+                raise
+
+    def _finished(self, refs: list[Any]) -> list[Any]:
+        """Wait until one of the tasks is done; raises `RayStoppedError` if the cluster has had no CPU for long."""
+        since = time.monotonic()
+        while True:
+            raise_if_stopped()
+            done, _ = self._ray.wait(refs, num_returns=1, timeout=_PAUSE)
+            if done:
+                return list(done)
+            if self._ray.cluster_resources().get("CPU", 0) >= 1:
+                since = time.monotonic()
+            elif time.monotonic() - since > _WITHOUT_CPU:
+                raise RayStoppedError("Ray stopped: its nodes with CPUs are gone.")
+
+    def _result(self, ref: Any) -> Any:
+        """The result of a task; raises what the stage raised, and `InputError` for a worker of other versions."""
+        try:
+            node, other, result = self._ray.get(ref)
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, CiteloomError):
+                raise error.cause from error
+            if isinstance(error.cause, OSError):
+                raise self._ray.exceptions.WorkerCrashedError from error  # such as a full disk there
+            if isinstance(error.cause, ImportError):
+                raise InputError(f"A Ray worker lacks a package: {one_line(error.cause)}.", help=_INSTALL) from error
+            raise
+        if other:
+            raise InputError(_difference(node, other), help=_INSTALL)
+        return result
+
+    def stop(self, seconds: float) -> None:
+        """Wait until the threads that run jobs have let go of Ray, which must not be left while they call it."""
+        deadline = time.monotonic() + seconds
+        for _ in range(self.at_once):
+            if not self._free.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                return
+
+    def _cancel(self, refs: list[Any]) -> None:
+        """Cancel tasks whose results nobody wants any more."""
+        try:
+            self._cancel_each(refs)
+        finally:
+            for _ in refs:
+                self._free.release()
+
+    def _cancel_each(self, refs: list[Any]) -> None:
+        for ref in refs:
+            try:
+                self._ray.cancel(ref, force=True)
+            except (self._ray.exceptions.RayError, ConnectionError, ValueError):
+                return  # there is no cluster any more
+
+
+def _difference(node: str, other: dict[str, str]) -> str:
+    """What a node has other than this computer, in one line."""
+    own = versions()
+    package = next(name for name in own if name in ("citeloom", *own) and other.get(name, "") != own[name])
+    there = f"{package} {other[package]}" if other.get(package) else f"no {package}"
+    return f"The Ray node {node} has {there}, this computer has {package} {own[package]}."
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an error in one line; of a traceback that Ray puts into one, its last line."""
+    text = str(error).strip()
+    if "Traceback (most recent call last)" in text:
+        text = text.splitlines()[-1]
+    return " ".join(text.split()).rstrip(".")[:300] or type(error).__name__
+
+
+def _stage_task() -> Callable[..., Any]:
+    def run_stage(wanted: dict[str, str], stage: str, *arguments: Any) -> tuple[str, dict[str, str], Any]:
+        """Nested, so that Ray sends its code by value: the worker may have another Citeloom, or none."""
+        from importlib import import_module, metadata
+
+        node = import_module("ray").util.get_node_ip_address()
+        try:
+            tasks = import_module("citeloom.ingestion.ray_tasks")
+            found = tasks.versions()
+        except ImportError:
+            try:
+                found = {"citeloom": metadata.version("citeloom")}
+            except metadata.PackageNotFoundError:
+                found = {"citeloom": ""}
+        return (node, {}, getattr(tasks, stage)(*arguments)) if found == wanted else (node, found, None)
+
+    return run_stage

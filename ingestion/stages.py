@@ -1,0 +1,65 @@
+"""The stages of an ingest that need no store: parsing files, splitting papers, embedding texts.
+
+They run here, one paper after the other, or on a Ray cluster (`ray_stages.py`), which calls the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ..documents import Chunk
+from ..documents.chunking import CountTokens, chunk_paper
+from ..documents.markdown import ParsedPaper
+from ..documents.subprocesses import raise_if_stopped
+from ..models.embeddings.protocol import EmbeddingModel, Vector
+from .sources import ParseFiles, parse_files
+
+Chunking = tuple[int, int]  # target size and overlap of chunks, in tokens
+Texts = Mapping[str, str]  # by their hashes
+# Splits papers, given with their keys, in order; a text in place of the chunks is the reason why a paper is refused.
+SplitPapers = Callable[[Sequence[tuple[str, ParsedPaper]], Chunking], Iterable[tuple[Chunk, ...] | str]]
+# Embeds texts and reports how many more are done; the result lacks texts that could not be embedded.
+EmbedTexts = Callable[[Texts, Callable[[int], None]], Awaitable[Mapping[str, Vector]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """How an ingest parses, splits and embeds; `texts_at_once` are worth embedding in one call."""
+
+    parse: ParseFiles
+    split: SplitPapers
+    embed: EmbedTexts
+    texts_at_once: int
+
+
+def stages_here(embedding: EmbeddingModel) -> Stages:
+    """The stages in this process."""
+    return Stages(
+        parse_files,
+        partial(split_papers, embedding.count_tokens_each),
+        partial(embed_texts, embedding),
+        embedding.at_once,
+    )
+
+
+def split_papers(
+    count_tokens: CountTokens, papers: Sequence[tuple[str, ParsedPaper]], chunking: Chunking
+) -> Iterator[tuple[Chunk, ...]]:
+    """Split one paper after the other."""
+    for key, parsed in papers:
+        raise_if_stopped()
+        yield split_paper(key, parsed, count_tokens, chunking)
+
+
+def split_paper(key: str, parsed: ParsedPaper, count_tokens: CountTokens, chunking: Chunking) -> tuple[Chunk, ...]:
+    """The chunks of a paper; none if there is nothing in it to search."""
+    target, overlap = chunking
+    return tuple(chunk_paper(key, parsed, count_tokens, target=target, overlap=overlap))
+
+
+async def embed_texts(embedding: EmbeddingModel, texts: Texts, on_done: Callable[[int], None]) -> Mapping[str, Vector]:
+    """The vectors of texts, by their hashes; raises any error of the embedding model."""
+    rows = await embedding.embed_documents(list(texts.values()), on_done)
+    return dict(zip(texts, rows, strict=True))

@@ -1,0 +1,244 @@
+"""An ingest on Ray gives the library that a local one gives, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom.database_url import home_of
+from citeloom.errors import InputError
+from citeloom.ingestion import ray_jobs, ray_tasks
+from citeloom.ingestion.events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
+from citeloom.ingestion.indexing import NOT_EMBEDDED
+from citeloom.ingestion.ingest import ingest
+from citeloom.ingestion.ray_cluster import RayRequest
+from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.stores.home import find_home
+from citeloom.stores.library import Library
+from tests.support.library_contents import converted, require_equal, without_seconds
+from tests.support.many_papers import write_papers
+from tests.support.postgres_server import new_schema, running_server
+from tests.support.ray_processes import busy_workers
+
+pytest.importorskip("ray", reason="needs the extra 'ray'")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("cluster")]
+
+RAY = RayRequest(workers=2)
+Libraries = tuple[Library, Library]
+
+
+async def both(libraries: Libraries, papers: Sequence[Path], **options: Any) -> tuple[IngestReport, IngestReport]:
+    """The reports of a local ingest and of one on Ray."""
+    here, on_ray = libraries
+    return await ingest(here, papers), await ingest(on_ray, papers, ray=RAY, **options)
+
+
+async def test_two_hundred_papers_equal_those_of_a_local_ingest(libraries: Libraries, tmp_path: Path) -> None:
+    papers = write_papers(tmp_path / "papers", 200)
+    events: list[IngestEvent] = []
+    here, on_ray = await both(libraries, [papers], on_event=events.append)
+    assert without_seconds(here) == without_seconds(on_ray)
+    assert (len(on_ray.added), len(on_ray.refused)) == (200, 3)
+    await require_equal(*libraries)
+    assert converted(libraries[0].home.root) == converted(libraries[1].home.root)
+    planned = events[0]
+    assert isinstance(planned, Planned) and planned.papers == 200
+    assert sum(event.count for event in events if isinstance(event, Embedded)) == planned.texts
+    staged = [event.key for event in events if isinstance(event, Staged)]
+    assert staged == [event.key for event in events if isinstance(event, Stored)]
+    assert sorted(staged) == sorted(on_ray.added)
+
+
+async def test_real_pdfs_equal_those_of_a_local_ingest(libraries: Libraries, shared_dir: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(shared_dir / "corpus" / "pdfs", tmp_path / "pdfs", ignore=_long_ones)
+    here, on_ray = await both(libraries, [folder])
+    assert without_seconds(here) == without_seconds(on_ray)
+    assert on_ray.added and on_ray.refused
+    await require_equal(*libraries)
+
+
+def _long_ones(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if name.endswith(".pdf") and Path(folder, name).stat().st_size > 3_000_000]
+
+
+async def test_a_second_ingest_converts_nothing_and_embeds_what_changed(
+    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = write_papers(tmp_path / "papers", 20)
+    await both(libraries, [papers])
+    sent = watch_jobs(monkeypatch)
+    again = await ingest(libraries[1], [papers], ray=RAY)
+    assert (len(again.unchanged), again.chunks_embedded) == (20, 0)
+    assert sent == ["parse"] * 17  # markdown, and the PDF that is refused again; the others are cached
+    edited = papers / "paper001.md"
+    edited.write_text(edited.read_text(encoding="utf-8") + "A last loom was found.\n", encoding="utf-8")
+    here, on_ray = await both(libraries, [papers])
+    assert without_seconds(here) == without_seconds(on_ray)
+    assert (on_ray.updated, on_ray.chunks_embedded) == (("paper001",), 1)
+    await require_equal(*libraries)
+
+
+def watch_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The stages of the jobs that are sent from now on."""
+    sent: list[str] = []
+    real = ray_jobs.RayJobs.run
+
+    def run(self: Any, jobs: Any) -> Any:
+        def watched() -> Any:
+            for job in jobs:
+                sent.append(job.stage)
+                yield job
+
+        return real(self, watched())
+
+    monkeypatch.setattr(ray_jobs.RayJobs, "run", run)
+    return sent
+
+
+async def test_five_killed_workers_cost_nothing(
+    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = write_papers(tmp_path / "papers", 200)
+    moments = random.Random(5).sample(range(2, 30), 5)
+    killed: list[int] = []
+
+    def kill(event: IngestEvent) -> None:
+        nonlocal moments
+        if isinstance(event, Embedded) and event.count > 1:
+            moments = [moment - 1 for moment in moments]
+            busy = busy_workers()
+            if 0 in moments and busy:
+                killed.append(random.Random(len(killed)).choice(busy))
+                os.kill(killed[-1], signal.SIGKILL)
+
+    here, on_ray = await both(libraries, [papers], on_event=kill)
+    assert len(set(killed)) == 5
+    assert without_seconds(here) == without_seconds(on_ray)
+    await require_equal(*libraries)
+
+
+def deadly(stage: str, marked: str, deaths: int, folder: Path) -> Callable[[], Callable[..., Any]]:
+    """A task that kills its worker where an argument of this stage holds `marked`, at most `deaths` times."""
+    real = ray_jobs._stage_task()
+
+    def make() -> Callable[..., Any]:
+        def run(wanted: Any, asked: str, *arguments: Any) -> Any:
+            import os
+            from pathlib import Path
+
+            died = len(list(Path(folder).glob("*")))
+            if asked == stage and marked in repr(arguments) and died < deaths:
+                Path(folder, str(died)).touch()
+                os.kill(os.getpid(), 9)
+            return real(wanted, asked, *arguments)
+
+        return run
+
+    folder.mkdir()
+    return make
+
+
+@pytest.mark.parametrize(
+    ("stage", "reason"), [("parse", ray_jobs.LOST), ("split", ray_jobs.LOST), ("embed", NOT_EMBEDDED)]
+)
+async def test_a_paper_that_ends_its_worker_three_times_is_refused_and_the_others_are_ingested(
+    stage: str, reason: str, libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = write_papers(tmp_path / "papers", 20)
+    poison = papers / "paper011.md"
+    text = poison.read_text(encoding="utf-8")
+    poison.write_text(text.replace("## Results", "## Results\n\nBelladonna was given."), encoding="utf-8")
+    monkeypatch.setattr(ray_jobs, "_stage_task", deadly(stage, "Belladonna", 99, tmp_path / "deaths"))
+    monkeypatch.setattr("citeloom.ingestion.ray_stages._BATCH", 1)
+    report = await ingest(libraries[1], [papers], ray=RAY)
+    assert len(list((tmp_path / "deaths").iterdir())) == 3
+    refused = {Path(item.path).name: item.reason for item in report.refused}
+    assert refused.pop("paper011.md") == reason
+    assert refused.keys() == {"empty.md", "latin.md", "damaged.pdf"}
+    assert len(report.added) == 19 and "paper011" not in report.added
+    monkeypatch.undo()
+    here, on_ray = await both(libraries, [papers])
+    assert on_ray.added == ("paper011",) and len(here.added) == 20
+    await require_equal(*libraries)
+
+
+async def test_a_worker_that_ends_twice_costs_no_paper(
+    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = write_papers(tmp_path / "papers", 10)
+    monkeypatch.setattr(ray_jobs, "_stage_task", deadly("parse", "paper003", 2, tmp_path / "deaths"))
+    here, on_ray = await both(libraries, [papers])
+    assert without_seconds(here) == without_seconds(on_ray)
+    assert len(list((tmp_path / "deaths").iterdir())) == 2
+
+
+async def test_a_large_file_is_parsed_here(
+    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = write_papers(tmp_path / "papers", 10)
+    sizes = sorted(file.stat().st_size for file in papers.iterdir())
+    monkeypatch.setattr("citeloom.ingestion.ray_stages.MOST_SENT", sizes[8])
+    sent = watch_jobs(monkeypatch)
+    here, on_ray = await both(libraries, [papers])
+    assert without_seconds(here) == without_seconds(on_ray)
+    assert 0 < sent.count("parse") < 9
+    await require_equal(*libraries)
+
+
+async def test_a_worker_of_another_version_is_named(
+    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = write_papers(tmp_path / "papers", 3)
+    own = ray_tasks.versions()
+    monkeypatch.setattr(ray_jobs, "versions", lambda: {**own, "citeloom": "9.9"})
+    with pytest.raises(InputError) as refused:
+        await ingest(libraries[1], [papers], ray=RAY)
+    assert f"has citeloom {own['citeloom']}, this computer has citeloom 9.9." in refused.value.message
+    assert refused.value.help == "Install the same version on every node of the cluster."
+    assert not libraries[1].papers()
+
+
+async def test_a_worker_without_citeloom_is_named(
+    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = write_papers(tmp_path / "papers", 3)
+    real = ray_jobs._stage_task()
+
+    def make() -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            import sys
+
+            hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("citeloom")}
+            sys.modules["citeloom"] = None  # type: ignore[assignment]
+            try:
+                return real(*arguments)
+            finally:
+                sys.modules.update(hidden)
+                if "citeloom" not in hidden:
+                    del sys.modules["citeloom"]
+
+        return run
+
+    monkeypatch.setattr(ray_jobs, "_stage_task", make)
+    with pytest.raises(InputError, match=r"The Ray node \S+ has .*, this computer has \w+ \S+\."):
+        await ingest(libraries[1], [papers], ray=RAY)
+
+
+async def test_a_home_in_a_database_equals_one_in_a_folder(libraries: Libraries, tmp_path: Path) -> None:
+    papers = write_papers(tmp_path / "papers", 10)
+    with running_server() as server, new_schema(server) as url:
+        database = Library.open(find_home(home_of(url)).prepare(), LocalEmbedding())
+        on_ray = await ingest(database, [papers], ray=RAY)
+        here = await ingest(libraries[0], [papers])
+        assert without_seconds(here) == without_seconds(on_ray)
+        assert database.version() == libraries[0].version()
+        for key in database.records():
+            assert database.paper_chunks(key) == libraries[0].paper_chunks(key)
+        database.close()
