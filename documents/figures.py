@@ -18,6 +18,8 @@ Span = tuple[int, int]
 FIGURES_VERSION: Final = "1"
 # The only types that are stored; an SVG could carry scripts.
 IMAGE_TYPES: Final[Mapping[bytes, str]] = MappingProxyType({b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"})
+# Of the files that may be the image of a figure; not all of them can be stored.
+IMAGE_ENDINGS: Final = (".png", ".jpg", ".jpeg", ".pdf", ".tif", ".tiff", ".gif", ".webp", ".svg", ".eps")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote
 
-from .figures import FigureKind
+from .figures import IMAGE_ENDINGS, FigureKind
 from .image_decoding import MAX_BYTES, EncodedImage, ImageRefusedError, decoded
 from .pdf.figure_drawing import drawn_figures, drawn_page
 from .regular_files import FileRefusedError, read_regular
@@ -34,7 +34,6 @@ _REMOTE = re.compile(r"(?!data:)[A-Za-z][A-Za-z0-9+.-]*:|//", re.IGNORECASE)
 _DATA = re.compile(r"data:image/[\w.+-]{1,40};base64,", re.IGNORECASE)
 _GRAPHICS_PATH = re.compile(rb"\\graphicspath\s{0,9}\{((?:\s{0,9}\{[^{}]{0,300}\}){1,20})")
 # A LaTeX or JATS file names an image without its ending.
-_ENDINGS: Final = ("", ".png", ".jpg", ".jpeg", ".pdf", ".tif", ".tiff", ".gif", ".webp", ".svg", ".eps")
 
 Found = Iterator[tuple[int, EncodedImage | ImageRefusedError]]
 
@@ -145,7 +144,7 @@ def _from_folder(path: Path, address: str) -> tuple[str, bytes]:
     if PurePosixPath(address).is_absolute() or Path(address).is_absolute():
         raise ImageRefusedError("is named by an absolute path; only files in the paper's folder are read")
     for place in ("", *_graphics_paths(path)):
-        for ending in _ENDINGS:
+        for ending in ("", *IMAGE_ENDINGS):
             file = Path(os.path.normpath(folder / place / f"{address}{ending}"))
             if not file.is_relative_to(folder) or not file.resolve().is_relative_to(folder):
                 raise ImageRefusedError("leads out of the paper's folder")

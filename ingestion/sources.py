@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..documents.bibliography import Bibliography, Refusal, read_bibliography
 from ..documents.conversion import FORMATS, ConversionError, as_markdown, most_bytes
+from ..documents.figures import IMAGE_ENDINGS
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.notes import note_stem
 from ..documents.paper_metadata import describe
@@ -123,9 +124,10 @@ def read_sources(
             continue
         found[source.paper.key] = source
         warnings.extend(notices)
-    if walked.passed_over:
-        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(walked.passed_over.items()))
-        skipped = counted(walked.passed_over.total(), "file")
+    passed_over = {kind: count for kind, count in walked.passed_over.items() if kind not in IMAGE_ENDINGS}
+    if passed_over:  # images beside papers may be those of their figures
+        kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
+        skipped = counted(sum(passed_over.values()), "file")
         warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
     return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
 

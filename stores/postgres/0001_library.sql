@@ -15,8 +15,9 @@ CREATE TABLE papers (
     summary_kind text NOT NULL,
     chunk_count integer NOT NULL,
     note text,
-    summary_vector vector STORAGE MAIN
+    summary_vector vector
 );
+ALTER TABLE papers ALTER COLUMN summary_vector SET STORAGE MAIN;
 CREATE TABLE sections (
     key text COLLATE "C" NOT NULL REFERENCES papers ON DELETE CASCADE,
     idx integer NOT NULL,
@@ -43,16 +44,18 @@ CREATE TABLE chunks (
     tokens integer NOT NULL,
     page_breaks integer[] NOT NULL,
     text_hash text NOT NULL,
-    embedding vector STORAGE MAIN NOT NULL,
+    embedding vector NOT NULL,
     PRIMARY KEY (key, idx)
 );
+ALTER TABLE chunks ALTER COLUMN embedding SET STORAGE MAIN;
 CREATE INDEX chunks_by_text ON chunks (text_hash);
 CREATE TABLE passages (
     key text COLLATE "C" NOT NULL REFERENCES papers ON DELETE CASCADE,
     idx integer NOT NULL,
-    embedding vector STORAGE MAIN NOT NULL,
+    embedding vector NOT NULL,
     PRIMARY KEY (key, idx)
 );
+ALTER TABLE passages ALTER COLUMN embedding SET STORAGE MAIN;
 -- BM25: per term, field (0: text, 1: section titles) and paper the chunks that hold the term, how often, and the length
 -- of the field there. `word_totals` has the number of chunks and of terms of each paper.
 CREATE TABLE postings (

@@ -17,6 +17,7 @@ import pytest
 from citeloom.errors import InputError
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
+from citeloom.ingestion.sources import read_sources
 from citeloom.stores.library import Library
 
 GOOD = "# A good paper\n\n## Introduction\n\nLooms are machines that weave cloth from threads.\n"
@@ -229,3 +230,11 @@ async def test_a_bib_that_is_no_text_stops_before_anything_is_done(
     with pytest.raises(InputError, match=words):
         await ingest(library, [folder])
     assert library.papers() == []
+
+
+def test_files_that_are_no_papers_are_counted_but_images_of_figures_are_not(tmp_path: Path) -> None:
+    tmp_path.joinpath("loom2020.md").write_text("# Looms\n\nA loom weaves.\n\n![Figure 1: A loom.](loom.png)\n")
+    tmp_path.joinpath("loom.png").write_bytes(b"\x89PNG")
+    tmp_path.joinpath("looms.xlsx").write_bytes(b"PK")
+    (warning,) = [line for line in read_sources([tmp_path], None).warnings if "Skipped" in line]
+    assert warning == "Skipped 1 file not of a kind that papers have (1 .xlsx)."
