@@ -71,7 +71,8 @@ async def layout_page(
     ]
     traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
     beside = await asyncio.to_thread(load_read_chunks, session.library, read)
-    flags = await asyncio.to_thread(flag_sources, sources, beside, session.library.described.by_chunk())
+    described = await asyncio.to_thread(session.library.described.by_chunk)
+    flags = await asyncio.to_thread(flag_sources, sources, beside, described)
     style = session.style_of(brief)
     shown = await asyncio.to_thread(
         render_text, text, sources, style, verdicts=final.verdicts, marks=marks, before=before

@@ -91,10 +91,6 @@ REGISTER_DAMAGE: dict[str, Callable[[Path], None]] = {
     "torn": torn,
     "folder": folder,
     "other-columns": statement("DROP TABLE runs; CREATE TABLE runs (thread_id TEXT)"),
-    "request-no-json": statement("UPDATE runs SET request = '{'"),
-    "request-a-list": statement("UPDATE runs SET request = '[]'"),
-    "request-deep": statement(f"UPDATE runs SET request = '{'[' * 200_000}'"),
-    "result-no-json": statement("UPDATE runs SET result = 'x'"),
     "started-at-text": statement("UPDATE runs SET updated_at = 'never'"),
     "started-at-endless": statement("UPDATE runs SET started_at = 9e999"),
     "title-a-blob": statement("UPDATE runs SET title = x'00ff'"),
@@ -102,6 +98,26 @@ REGISTER_DAMAGE: dict[str, Callable[[Path], None]] = {
     "endless-view": statement(f"DROP TABLE runs; CREATE VIEW runs AS {ENDLESS}"),
     "trigger": statement("CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END"),
 }
+
+
+# A list does not read these, so that it still shows the other runs.
+RUN_DAMAGE: dict[str, Callable[[Path], None]] = {
+    "request-no-json": statement("UPDATE runs SET request = '{'"),
+    "request-a-list": statement("UPDATE runs SET request = '[]'"),
+    "request-deep": statement(f"UPDATE runs SET request = '{'[' * 200_000}'"),
+    "result-no-json": statement("UPDATE runs SET result = 'x'"),
+}
+
+
+@pytest.mark.parametrize("damage", RUN_DAMAGE.values(), ids=RUN_DAMAGE)
+def test_a_damaged_run_is_listed_and_named_when_it_is_shown(
+    damage: Callable[[Path], None], theirs: Path, citeloom: Citeloom
+) -> None:
+    run = run_of(theirs)
+    damage(theirs / "runs.sqlite")
+    assert [entry["thread_id"] for entry in citeloom("runs", "list", "--json").json] == [run]
+    error = one_error(citeloom("runs", "show", run))
+    assert str(theirs / "runs.sqlite") in error and "Move it away" in error
 
 
 @pytest.mark.parametrize("damage", REGISTER_DAMAGE.values(), ids=REGISTER_DAMAGE)

@@ -10,9 +10,10 @@ import pytest
 from citeloom.commands.search_view import shown
 from tests.integration.commands.conftest import Citeloom
 
-FIELDS = (
-    "chunk_id key title year page section category score vector_score sentence text figure described_figures".split()
-)
+FIELDS = [
+    *("chunk_id", "key", "title", "year", "page", "ocr", "section", "category", "score", "vector_score"),
+    *("sentence", "text", "figure", "described_figures", "status", "notices"),
+]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])

@@ -61,7 +61,7 @@ def test_the_same_question_is_answered_from_its_run(served: Served, model: FakeO
     calls = model.calls()
     assert served.post("/research", QUESTION).json()["text"] == first.json()["text"]
     with served.api.stream("POST", "/research", json=QUESTION, headers=SSE) as answer:
-        assert [event.name for event in events_of(answer.iter_lines())] == ["done"]
+        assert [event.name for event in events_of(answer.iter_lines())] == ["stage", "done"]
     assert model.calls() == calls
 
 

@@ -82,17 +82,9 @@ def test_a_file_in_a_folder_cannot_name_a_database(monkeypatch: pytest.MonkeyPat
 def test_what_needs_a_folder_says_so(url: str) -> None:
     home = find_home(home_of(url))
     assert isinstance(home, DatabaseHome)
-    for name in ("catalog", "chroma", "fulltext", "journal", "checkpoints", "runs", "server", "papers", "metadata"):
+    for name in ("catalog", "chroma", "fulltext", "journal", "checkpoints", "runs", "server", "metadata", "figures"):
         with pytest.raises(NotAFolderError, match="a library in PostgreSQL has no"):
             getattr(home, name)
-
-
-def test_the_server_says_that_it_needs_a_folder(tmp_path: Path, url: str) -> None:
-    find_home(home_of(url)).prepare()
-    done = run("serve", "--port", "0", cwd=tmp_path, settings={"HOME": url})
-    assert done.code == 2
-    assert len(done.errors) == 1 and "is not available with a library in PostgreSQL yet" in done.errors[0]
-    assert "--home FOLDER" in done.errors[0]
 
 
 def test_a_database_without_a_library_says_so(url: str) -> None:
