@@ -23,6 +23,7 @@ from urllib.parse import unquote
 
 from .figures import IMAGE_ENDINGS, FigureKind
 from .image_decoding import MAX_BYTES, EncodedImage, ImageRefusedError, decoded
+from .memory_limit import bound_memory
 from .pdf.figure_drawing import drawn_figures, drawn_page
 from .regular_files import FileRefusedError, read_regular
 
@@ -56,7 +57,7 @@ def is_remote(address: str) -> bool:
 
 def main() -> None:
     """Print the images of the figures in the job."""
-    _bound_memory()
+    bound_memory(_MEMORY)
     # Messages of libraries must not mix with the output.
     answer = os.dup(1)
     os.dup2(2, 1)
@@ -166,15 +167,6 @@ def _read(file: Path) -> bytes:
         return read_regular(file, MAX_BYTES)
     except FileRefusedError as error:
         raise ImageRefusedError(str(error)) from error
-
-
-def _bound_memory() -> None:
-    """Limit memory, so that an image that expands endlessly kills this process only; Windows has no such limit."""
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from ..memory_limit import bound_memory
 from .ocr import Ocr
 from .reader import PdfRefusedError, read_pdf
 
@@ -19,7 +20,7 @@ _MEMORY = 4 << 30  # bytes of address space
 
 def main() -> None:
     """Print the content of the file that the arguments name."""
-    _bound_memory()
+    bound_memory(_MEMORY)
     # The parser's own messages must not mix with the output.
     answer = os.dup(1)
     os.dup2(2, 1)
@@ -29,16 +30,6 @@ def main() -> None:
         result = {"refused": str(error), "unread": error.unread}
     with os.fdopen(answer, "w", encoding="utf-8") as out:
         json.dump(result, out)
-
-
-def _bound_memory() -> None:
-    """Limit memory, so that a file that expands endlessly kills this process, not the machine; Windows has no such
-    limit."""
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
 if __name__ == "__main__":

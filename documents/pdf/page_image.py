@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...plurals import counted
+from ..memory_limit import bound_memory
 from ..regular_files import FileRefusedError, read_regular
 from .marked_words import Letter, marked_boxes
 
@@ -35,7 +36,7 @@ class PageRefusedError(Exception):
 
 def main() -> None:
     """Print the image of the page that the arguments name."""
-    _bound_memory()
+    bound_memory(_MEMORY)
     # Messages of the library must not mix with the output.
     answer = os.dup(1)
     os.dup2(2, 1)
@@ -109,15 +110,6 @@ def _marked(image: Image, boxes: list[tuple[int, int, int, int]]) -> Image:
     for x0, y0, x1, y1 in boxes:
         marker.rectangle((min(x0, x1) - 2, min(y0, y1) - 2, max(x0, x1) + 2, max(y0, y1) + 2), fill=_MARKER)
     return ImageChops.multiply(image, colour)
-
-
-def _bound_memory() -> None:
-    """Limit memory, so that a file that expands endlessly kills this process only; Windows has no such limit."""
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
 if __name__ == "__main__":

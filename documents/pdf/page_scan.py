@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
+from ..memory_limit import bound_memory
 from .page_image import PageRefusedError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _SHADES: Final = 24  # of 255: a page with less contrast is blank
 
 def main() -> None:
     """Read the page that the arguments name."""
-    _bound_memory()
+    bound_memory(_MEMORY)
     # Messages of the library must not mix with the output.
     answer = os.dup(1)
     os.dup2(2, 1)
@@ -80,15 +81,6 @@ def _become_tesseract(drawn: IO[bytes], program: str, languages: str, layout: st
     options = ["-l", languages, "--psm", layout, "--dpi", str(resolution), "-c", "tessedit_create_hocr=1"]
     # Pages are read side by side, so each needs one core only.
     os.execve(program, [program, "stdin", "stdout", *options], {**os.environ, "OMP_THREAD_LIMIT": "1"})
-
-
-def _bound_memory() -> None:
-    """Limit memory, so that a page that expands endlessly kills this process only; Windows has no such limit."""
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
 if __name__ == "__main__":
