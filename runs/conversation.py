@@ -20,7 +20,7 @@ from ..stores.home import Home
 from ..stores.home_protocols import Checkpoints, Conversations
 from ..stores.run_records import ConversationEntry
 from ..tools.questions.validation import plain_question
-from .execution import RunUnderWayError, ignore
+from .execution import RunUnderWayError, can_resume, ignore
 from .provenance import provenance
 from .publication_notices import with_notices
 from .research import FOREIGN_SCRIPT, foreign_script
@@ -83,10 +83,10 @@ async def take_turn(
         graph = _graph(saver, session)
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)
-        await _keep_what_is_over(thread_id, state.values, bool(state.tasks), session, register)
+        await _keep_what_is_over(thread_id, state.values, can_resume(state), session, register)
         if (finished := await asyncio.to_thread(_finished, thread_id, asked, request.number, register)) is not None:
             return finished
-        going_on = _pending(state.values, bool(state.tasks)) == PausedTurn(asked, request.kind)
+        going_on = _pending(state.values, can_resume(state)) == PausedTurn(asked, request.kind)
         if going_on:
             on_notice(f"Resuming this question at step {', '.join(repr(task.name) for task in state.tasks)}.")
         before = await session.usage(thread_id)
@@ -105,7 +105,7 @@ async def paused_turn(thread_id: str, home: Home) -> PausedTurn | None:
     """The turn of a conversation that was started and is not finished."""
     async with backend_of(home).open_checkpoints() as saver:
         state = await _graph(saver).aget_state({"configurable": {"thread_id": thread_id}})
-        return _pending(state.values, bool(state.tasks))
+        return _pending(state.values, can_resume(state))
 
 
 def _pending(values: Any, has_next: bool) -> PausedTurn | None:

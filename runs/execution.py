@@ -122,11 +122,10 @@ async def _go_on(
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
     given: Any = None
-    # A step whose output is stored, but not yet the checkpoint after it, is a task without being a next step.
-    if not state.tasks and not state.values.get("result"):
-        given = request.given()
-    elif state.tasks:
+    if can_resume(state):
         on_notice(f"Resuming run {run.thread_id} at {_place(request.kind, state)}.")
+    elif not state.values.get("result"):
+        given = request.given()
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(Event, event))
@@ -156,6 +155,15 @@ def _built(name: str) -> Any:
 
 async def _current_session(_: object) -> Session:
     return _session.get()
+
+
+def can_resume(state: Any) -> bool:
+    """Whether a graph continues from this state without input.
+
+    A step whose output is stored, but not yet the checkpoint after it, is a task without being a next step. One that
+    was cancelled at that moment has an error beside its output, and LangGraph would end there.
+    """
+    return bool(state.next) or bool(state.tasks and not any(task.error for task in state.tasks))
 
 
 def _place(kind: str, state: Any) -> str:
