@@ -76,13 +76,13 @@ def test_what_is_damaged_is_named(url: str, library: Library, damage: str, topic
 @pytest.mark.parametrize(
     "address",
     [
-        "postgresql://ada:{secret}@127.0.0.1:9/library",
-        "postgresql://ada:{secret}@no-such-host.invalid/library",
-        "postgresql://ada:{secret}@127.0.0.1:{silent}/library?connect_timeout=2",
-        "postgresql://ada:{secret}@/library?host=/nowhere",
-        "postgresql://ada@127.0.0.1:9/library?password={secret}",
-        "postgresql://ada:{secret}@127.0.0.1:9/library?sslmode={secret}",
-        "postgresql://ada:{secret}@127.0.0.1:9,127.0.0.1:9/library",
+        "postgresql://weaver:{secret}@127.0.0.1:9/library",
+        "postgresql://weaver:{secret}@no-such-host.invalid/library",
+        "postgresql://weaver:{secret}@127.0.0.1:{silent}/library?connect_timeout=2",
+        "postgresql://weaver:{secret}@/library?host=/nowhere",
+        "postgresql://weaver@127.0.0.1:9/library?password={secret}",
+        "postgresql://weaver:{secret}@127.0.0.1:9/library?sslmode={secret}",
+        "postgresql://weaver:{secret}@127.0.0.1:9,127.0.0.1:9/library",
     ],
 )
 def test_no_error_of_a_connection_shows_the_password(silent: int, address: str) -> None:
@@ -91,7 +91,7 @@ def test_no_error_of_a_connection_shows_the_password(silent: int, address: str) 
     with pytest.raises(CiteloomError) as failed:
         Database(url).connect()
     shown = f"{failed.value!r} {failed.value.message} {failed.value.help} {url} {url!r} {url.mark}"
-    assert SECRET not in shown and "ada" not in shown
+    assert SECRET not in shown and "weaver" not in shown
 
 
 @pytest.mark.parametrize("statement", ["SELECT '{secret}'::int", "SELECT * FROM {secret}", "SELECT pg_sleep(5)"])
