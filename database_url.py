@@ -15,7 +15,7 @@ from .errors import InputError
 from .key_trust import shown_address
 
 # What is meant as an address must not be shown as the name of a folder: it may hold a password.
-_MEANT: Final = re.compile(r"\s*postgres(ql)?(\+\w+)?:", re.IGNORECASE)
+_MEANT: Final = re.compile(r"\s*(?:postgres(?:ql)?(?:\+\w+)?:|[a-z][a-z\d+.-]{1,30}:/)", re.IGNORECASE)
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _SECRET: Final = frozenset({"password", "sslpassword", "passfile", "sslkey"})
 

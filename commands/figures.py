@@ -63,7 +63,7 @@ def paper_figures(
         notice(f"{key} has no figures or tables.")
     else:
         notice(f"The figures of {key} were never read: ingest it again.")
-    if out is not None and not as_json:
+    if out is not None and records and not as_json:
         result(f"{counted(len(written), 'image')} written to {out}.")
 
 
@@ -109,6 +109,8 @@ def _written(library: Library, key: str, folder: Path) -> Iterator[tuple[int, Pa
         if content is None:
             continue
         path = folder / f"{_stem(key, figure)}{_ENDINGS[figure.media_type]}"
+        if folder.exists() and not folder.is_dir():
+            raise ImageNotWrittenError(f"{folder}: is a file, not a folder.", help="Choose another --out.")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if path.is_symlink() or (path.exists() and path.read_bytes() != content):

@@ -30,7 +30,7 @@ from .ray_option import RayCommand, RayOption, RayWorkersOption, ray_request
 if TYPE_CHECKING:
     from ..ingestion.ray_cluster import RayRequest
 
-papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and remove papers.")
+papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 
 
 def register(app: typer.Typer) -> None:

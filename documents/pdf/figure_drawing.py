@@ -23,7 +23,7 @@ _MAX_DRAWINGS: Final = 50_000
 _MARGIN: Final = 4.0  # points around a figure
 _BORDER: Final = 8  # pixels around what is drawn
 _TEXT: Final = 1  # pdfium's number for a text object
-_NOTHING: Final = "nothing is drawn next to its caption"
+_NOTHING: Final = "is not drawn next to its caption, or is part of a scanned page"
 _CAPTION: Final = 3_000  # characters of a caption that are looked for
 
 
@@ -37,7 +37,7 @@ def drawn_figures(
         document = pypdfium2.PdfDocument(data)
         count = len(document)
     except pypdfium2.PdfiumError as error:
-        raise ImageRefusedError(f"the PDF cannot be opened ({error})") from error
+        raise ImageRefusedError(f"is in a PDF that cannot be opened ({error})") from error
     for page, figures in wanted.items():
         try:
             if 1 <= page <= count:

@@ -144,6 +144,7 @@ class Database:
     @contextmanager
     def named_errors(self) -> Iterator[None]:
         """Raise our errors for the driver's, with the database's address and without what is secret in it."""
+        require_extra()
         from psycopg import Error, InterfaceError, OperationalError
 
         try:

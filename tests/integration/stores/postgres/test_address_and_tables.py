@@ -12,10 +12,11 @@ import pytest
 
 from citeloom.config import load_settings
 from citeloom.database_url import DatabaseUrl, home_of
-from citeloom.errors import ConfigurationError, InputError
+from citeloom.errors import CiteloomError, ConfigurationError, InputError
 from citeloom.stores.home import find_home
 from citeloom.stores.local.home_safety import UnsafeHomeError
 from citeloom.stores.postgres import migrations
+from citeloom.stores.postgres.database import Database
 from citeloom.stores.postgres.database_home import DatabaseHome, NotAFolderError
 from tests.support.cli_process import ROOT, run
 
@@ -46,6 +47,8 @@ def test_a_server_that_cannot_be_reached_gives_one_line_without_the_password(
         f"postgres:/ada:{ESCAPED}@host/library",
         f"postgresql+psycopg://ada:{ESCAPED}@host/library",
         f"Postgresql://ada:{ESCAPED}@host/library",
+        f"postgressql://ada:{ESCAPED}@host/library",
+        f"mysql://ada:{ESCAPED}@host/library",
         f"postgresql://ada:{ESCAPED}@host:port/library",
         f"postgresql://ada:{ESCAPED}@host/library?nonsense=1",
     ],
@@ -142,3 +145,13 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="psycopg_pool") as missing:
         find_home(home_of(UNREACHABLE)).prepare()
     assert "citeloom[postgres]" in missing.value.help
+
+
+def test_without_the_extra_its_name_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "psycopg"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    database = Database(DatabaseUrl("postgresql://weaver@127.0.0.1:9/library"))
+    with pytest.raises(CiteloomError) as failed, database.transaction():
+        pass
+    assert "citeloom[postgres]" in f"{failed.value.message} {failed.value.help}"
