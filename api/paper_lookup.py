@@ -98,7 +98,7 @@ async def aadd(
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """How papers are added by identifier, and who is told of it.
+    """How papers are added by identifier, with the callbacks that follow it.
 
     `agreed` decides on the download of a free PDF, `wants_file` whether one is fetched for a paper of which the library
     has only the abstract, `bib` is the user's own file for the entries.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -43,3 +44,14 @@ def _opened(path: Path, most: int) -> IO[bytes]:
 
 def _too_large(size: int, most: int) -> FileRefusedError:
     return FileRefusedError(f"is {size / 1e6:.0f} MB, more than the limit of {most / 1e6:.0f} MB")
+
+
+def hash_of_own_file(file: Path) -> str | None:
+    """The sha256 of a file's content; None for a link, for what is no file, and for one that cannot be read."""
+    if file.is_symlink() or not file.is_file():
+        return None
+    try:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError:
+        return None

@@ -268,7 +268,8 @@ class Jobs:
         try:
             await asyncio.shield(self._register_end(job, last))
         except Exception as error:  # noqa: BLE001 - at worst a server resumes a job that has ended, which costs nothing
-            _log.warning("The end of job %s is not registered: %s", job.id, error)
+            unexpected = not isinstance(error, CiteloomError)
+            _log.warning("The end of job %s is not registered: %s", job.id, error, exc_info=unexpected)
         job.log.extend([last])
 
     async def _register_end(self, job: Job, last: tuple[str, str]) -> None:

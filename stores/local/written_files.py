@@ -12,6 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from ...documents.regular_files import hash_of_own_file
 from ...sqlite import RegisterFile
 
 WRITTEN_SCHEMA: Final = (
@@ -36,12 +37,7 @@ class WrittenFiles:
 
     def has(self, file: Path) -> bool:
         """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
-        if self._file is None or file.is_symlink() or not file.is_file():
-            return False
-        try:
-            with file.open("rb") as opened:
-                found = hashlib.file_digest(opened, "sha256").hexdigest()
-        except OSError:
+        if self._file is None or (found := hash_of_own_file(file)) is None:
             return False
         with self._file.connection() as connection:
             return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None

@@ -14,7 +14,7 @@ import threading
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import accumulate
 from typing import Any, Final
 
@@ -105,10 +105,8 @@ class PostgresWords:
         """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words."""
         return analyze(text)
 
-    @contextmanager
-    def _connection(self) -> Any:
-        with self._database.named_errors(), self._pool.connection() as connection:
-            yield connection
+    def _connection(self) -> AbstractContextManager[Any]:
+        return self._database.leased(self._pool)
 
     def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         with self._connection() as connection:

@@ -111,7 +111,7 @@ class Database:
 
     @contextmanager
     def leased(self, pool: ConnectionPool[Any]) -> Iterator[Connection[Any]]:
-        """A connection of a pool, in which every statement is its own transaction, with our errors."""
+        """A connection of a pool, in which every statement is its own transaction; raises our errors."""
         with self.named_errors(), pool.connection() as connection:
             yield connection
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -45,10 +45,8 @@ class PostgresCatalog:
         """Close the connections."""
         self._pool.close()
 
-    @contextmanager
-    def _connection(self) -> Any:
-        with self._database.named_errors(), self._pool.connection() as connection:
-            yield connection
+    def _connection(self) -> AbstractContextManager[Any]:
+        return self._database.leased(self._pool)
 
     def rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         """The rows of a query."""

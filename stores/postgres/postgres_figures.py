@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -24,10 +24,8 @@ class PostgresFigures:
         self._database = database
         self._pool = pool
 
-    @contextmanager
-    def _connection(self) -> Any:
-        with self._database.named_errors(), self._pool.connection() as connection:
-            yield connection
+    def _connection(self) -> AbstractContextManager[Any]:
+        return self._database.leased(self._pool)
 
     def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         with self._connection() as connection:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ...database_url import DatabaseUrl
+from ...documents.regular_files import hash_of_own_file
 from ..run_records import (
     CitingRun,
     CitingTurn,
@@ -254,12 +255,7 @@ class PostgresWrittenFiles:
 
     def has(self, file: Path) -> bool:
         """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
-        if file.is_symlink() or not file.is_file():
-            return False
-        try:
-            with file.open("rb") as opened:
-                found = hashlib.file_digest(opened, "sha256").hexdigest()
-        except OSError:
+        if (found := hash_of_own_file(file)) is None:
             return False
         with self._database.transaction() as connection:
             return connection.execute("SELECT 1 FROM written WHERE hash = %s", (found,)).fetchone() is not None

@@ -7,7 +7,7 @@ miss a few of the nearest; if it yields fewer than requested, the scope is searc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,10 +57,8 @@ class PostgresVectors:
         self._database = database
         self._pool = pool
 
-    @contextmanager
-    def _connection(self) -> Any:
-        with self._database.named_errors(), self._pool.connection() as connection:
-            yield connection
+    def _connection(self) -> AbstractContextManager[Any]:
+        return self._database.leased(self._pool)
 
     def close(self) -> None:
         """Do nothing: every call sees what other processes wrote."""
