@@ -66,7 +66,9 @@ def main(home: str, papers: str, together: int, action: str, event: str, number:
         stop("Words")
 
     postgres_catalog.write_postings = interrupted_postings  # type: ignore[assignment]
-    library = Library.open(find_home(home_of(home)), WordEmbedding())
+    embedding = WordEmbedding()
+    embedding.at_once = 1 if together == 1 else sys.maxsize  # one group, which reaches the writer as one batch
+    library = Library.open(find_home(home_of(home)), embedding)
     asyncio.run(ingest(library, [Path(papers)], on_event=lambda told: stop(type(told).__name__)))
     library.close()
 
