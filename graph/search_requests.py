@@ -1,0 +1,70 @@
+"""The agent's search requests as records of the state, and which of them repeat an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from ..roles.needs import Need, Purpose
+from ..tools import Scope
+from ..tools.tool_schemas import SearchEvidence, ToolRequest
+from .repeated_queries import answered_before
+from .state import QueryRecord, RunState, SectionState
+
+
+def earlier_search(request: ToolRequest, records: Sequence[QueryRecord], within: Scope) -> QueryRecord | None:
+    """The answered search that a request repeats, if any."""
+    if not isinstance(request, SearchEvidence):
+        return None
+    return answered_before(request.query, request.scope().narrowed(within).as_dict(), records)
+
+
+def split_repeats(
+    requests: Sequence[ToolRequest], known: Sequence[QueryRecord], within: Scope
+) -> tuple[dict[int, QueryRecord], dict[int, QueryRecord]]:
+    """Records of new searches, still without evidence, and the earlier records that repeated searches match.
+
+    Both by index of the request; a search may repeat one of the same turn.
+    """
+    new: dict[int, QueryRecord] = {}
+    repeated: dict[int, QueryRecord] = {}
+    for number, request in enumerate(requests):
+        if not isinstance(request, SearchEvidence):
+            continue
+        earlier = earlier_search(request, [*known, *new.values()], within)
+        if earlier is None:
+            new[number] = query_record(request, within)
+        else:
+            repeated[number] = earlier
+    return new, repeated
+
+
+def own_first(state: RunState) -> list[QueryRecord]:
+    """All answered searches; those of a paper's earlier sections come after the section's own."""
+    return sorted(state.get("queries", []), key=lambda record: of_earlier_section(record, state))
+
+
+def of_earlier_section(record: QueryRecord, state: RunState) -> bool:
+    """Whether another section of the same paper made the search."""
+    section = cast(SectionState, state).get("section")
+    return record.get("section", section) != section
+
+
+def of_section(record: QueryRecord, state: RunState) -> QueryRecord:
+    """The record as one of the current section; questions have none."""
+    section = cast(SectionState, state).get("section")
+    return {**record, "section": section} if section else record
+
+
+def query_record(request: SearchEvidence, within: Scope) -> QueryRecord:
+    """The record of a search that has no evidence yet."""
+    scope = request.scope().narrowed(within).as_dict()
+    needs = [request.need.strip().upper()] if request.need else []
+    return {"query": request.query, "origin": "custom", "needs": needs, "scope": scope, "evidence_ids": []}
+
+
+def need_of(request: SearchEvidence, purpose: Purpose) -> Need:
+    """The need that a search serves, with the planner's query; without a need the query itself is the need."""
+    named = purpose.named([request.need.strip().upper()])
+    return replace(named[0], queries=(request.query,)) if named else Need("", request.query, (request.query,))
