@@ -24,7 +24,7 @@ class QueryRecord(TypedDict):
 
     `origin` is `default` for the experiment's fields, from which the needs are planned, `need` for the first search of
     a need, and `custom` for a search of the agent; `needs` are the ids of the needs it was made for. `proposed`,
-    `shown` and `unreadable` count passages (see `tools.evidence_search.Searched`); searches of older runs did not count
+    `shown` and `unreadable` count passages (see `tools.found_evidence.Searched`); searches of older runs did not count
     them.
     """
 

@@ -8,7 +8,7 @@ from citeloom.graph.role_inputs import passage_of
 from citeloom.roles.needs import Need
 from citeloom.roles.protocols import PassageFinding
 from citeloom.tools import EvidenceLimits, FoundEvidence
-from citeloom.tools.evidence_search import kept
+from citeloom.tools.found_evidence import kept
 from citeloom.tools.need_coverage import coverage
 
 FIRST = "Networks were permuted a thousand times with XSwap."
