@@ -78,6 +78,9 @@ _UNSEARCHABLE = _pattern(
     r"^(?:conversations?|message from .*|chatgpt(?: [\d.]+)?)$",
 )
 
+# Lists of what stands elsewhere, unless there is a table in the section itself.
+_TABLES = _pattern(r"^supplement\w* (?:tables?|data(?:sets?)?)(?: \w?\d+)?$", r"\baccessions?(?: numbers?| codes?)?$")
+
 _APPENDED = _pattern(
     r"^(?:online |electronic )?supplement\w*(?! (?:/|and) )\b(?!.*\bmethods?$)", r"^appendi(?:x|ces)\b"
 )
@@ -190,7 +193,9 @@ def said_outright(title: str) -> Category | None:
     return next((category for category, pattern in _STRONG if pattern.search(plain)), None)
 
 
-def place(title: str, level: int, above: Sequence[Placement] = (), *, body_begun: bool = False) -> Placement:
+def place(
+    title: str, level: int, above: Sequence[Placement] = (), *, body_begun: bool = False, has_table: bool = False
+) -> Placement:
     """Category and searchability of a section.
 
     Args:
@@ -199,14 +204,15 @@ def place(title: str, level: int, above: Sequence[Placement] = (), *, body_begun
         above: the placements of its parent sections, outermost first.
         body_begun: whether an introduction, method or result came before; "Summary" means the abstract
             before that and a conclusion after.
+        has_table: whether a table stands directly below the heading.
     """
     plain = plain_title(title)
     parent = above[-1] if above else None
     if parent is not None and not parent.searchable:
         return parent
     in_abstract = parent is not None and parent.category is Category.ABSTRACT
-    unsearchable = _LETTERS.search(plain) or _UNSEARCHABLE.search(plain)
-    if unsearchable or (in_abstract and plain.startswith("supplement")):
+    listed = _UNSEARCHABLE.search(plain) and not (has_table and _TABLES.search(plain))
+    if listed or _LETTERS.search(plain) or (in_abstract and plain.startswith("supplement")):
         return Placement(Category.OTHER, searchable=False)
     if in_abstract:
         return Placement(Category.ABSTRACT)

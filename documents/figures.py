@@ -15,7 +15,7 @@ FigureKind = Literal["figure", "table"]
 Span = tuple[int, int]
 
 # Figures of another version are read again when their paper is ingested.
-FIGURES_VERSION: Final = "1"
+FIGURES_VERSION: Final = "2"
 # The only types that are stored; an SVG could carry scripts.
 IMAGE_TYPES: Final[Mapping[bytes, str]] = MappingProxyType({b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"})
 # Of the files that may be the image of a figure; not all of them can be stored.
@@ -33,6 +33,9 @@ class PaperFigure:
 
     `description` is what the vision model `described_by` says, never the paper's words; `vector` is its embedding,
     and `described_chunk` the index of the chunk that it leads a search to.
+
+    `table_chunks` are the indices of the first and last chunk with rows of a table; None without any, or if the
+    paper was ingested by a version that did not store them.
     """
 
     number: int
@@ -52,6 +55,7 @@ class PaperFigure:
     described_by: str = ""
     vector: str = ""
     described_chunk: int | None = None
+    table_chunks: Span | None = None
 
     @property
     def name(self) -> str:
@@ -74,6 +78,12 @@ class PaperFigure:
             vector=other.vector,
             described_chunk=other.described_chunk,
         )
+
+    def with_table_chunks(self, chunks: Sequence[Chunk]) -> PaperFigure:
+        """The figure with the first and last of the paper's chunks that have rows of it."""
+        start, end = self.body or (0, 0)
+        held = [chunk.index for chunk in chunks if chunk.start < end and start < chunk.end]
+        return replace(self, table_chunks=(min(held), max(held)) if held else None)
 
     def leading_to(self, chunks: Sequence[Chunk]) -> PaperFigure:
         """The figure with the chunk of its caption, else the first one on its page, among the paper's chunks."""
@@ -126,9 +136,13 @@ def _is_on(chunk: Chunk, page: int) -> bool:
     return chunk.page is not None and last is not None and chunk.page <= page <= last
 
 
+def _span(pair: Sequence[Any] | None) -> Span | None:
+    return (int(pair[0]), int(pair[1])) if pair else None
+
+
 def _figure(record: Mapping[str, Any]) -> PaperFigure:
-    body = record.get("body")
-    figure = PaperFigure(**{**record, "body": (int(body[0]), int(body[1])) if body else None})
+    spans = {name: _span(record.get(name)) for name in ("body", "table_chunks")}
+    figure = PaperFigure(**{**record, **spans})
     if figure.image_hash is not None and not is_image_hash(figure.image_hash):
         raise ValueError(f"not the hash of an image: {figure.image_hash!r:.80}")
     if figure.media_type not in {"", *IMAGE_TYPES.values()}:

@@ -249,7 +249,9 @@ def _sections(
         while above and above[-1][0].level >= heading.level:
             above.pop()
         in_letters = in_letters or opens_letters(heading.title)
-        placement = place(heading.title, heading.level, [kept for _, kept in above], body_begun=body_begun)
+        has_table = any(kind == "table" for kind, *_ in _between(loose, heading.body_start, end))
+        over = [kept for _, kept in above]
+        placement = place(heading.title, heading.level, over, body_begun=body_begun, has_table=has_table)
         hidden = in_letters or _is_no_prose(text, heading.body_start, end, loose, placement.appended)
         if hidden:
             placement = Placement(Category.OTHER, searchable=False)
@@ -273,15 +275,18 @@ def _is_no_prose(text: str, start: int, end: int, loose: list[Span], appended: b
     """Whether a section is an annotated reference, or code with hardly any prose."""
     if _LONE_CITATION.match(text, start, end):
         return True
-    first = bisect_left(loose, start, key=lambda block: block[1])
-    stop = bisect_left(loose, end, first, key=lambda block: block[1])
-    inside = [(kind, right - left) for kind, left, right in loose[first:stop] if kind != "hidden"]
+    inside = [(kind, right - left) for kind, left, right in _between(loose, start, end) if kind != "hidden"]
     code = sum(size for kind, size in inside if kind == "code")
     prose = sum(size for kind, size in inside if kind in {"prose", "list"})
     total = sum(size for _, size in inside)
     if appended:
         return code > _APPENDED_CODE_SHARE * total > 0
     return code > _CODE_SHARE * total and prose < _PROSE_ENOUGH
+
+
+def _between(loose: list[Span], start: int, end: int) -> list[Span]:
+    first = bisect_left(loose, start, key=lambda block: block[1])
+    return loose[first : bisect_left(loose, end, first, key=lambda block: block[1])]
 
 
 def _blocks(sections: tuple[Section, ...], loose: list[Span]) -> Iterator[Block]:

@@ -61,13 +61,13 @@ class PaperPlan:
         return len({text_hash(chunk.text) for chunk in self.chunks} - self.known.keys())
 
     def with_figures(self, read: ReadFigures, before: Sequence[PaperFigure]) -> PaperPlan:
-        """The plan with the images of its figures; descriptions of the same images are kept."""
+        """The plan with the images of its figures and its tables' chunks; descriptions of equal images are kept."""
         known = {figure.image_hash: figure for figure in before if figure.image_hash and figure.description}
         figures = tuple(
             figure.described_as(known[figure.image_hash]).leading_to(self.chunks)
             if figure.image_hash in known
             else figure
-            for figure in read.figures
+            for figure in (figure.with_table_chunks(self.chunks) for figure in read.figures)
         )
         return replace(self, figures=replace(read, figures=figures))
 

@@ -22,6 +22,7 @@ from .home import Home
 from .paper_change import Change, PaperRecord
 from .search_records import FullTextError, NearPaper, TextScope, VectorStoreError, keys_within, unchanged
 from .store_protocols import LibraryStores
+from .table_chunks import TableChunks
 from .text_analysis import FULLTEXT_VERSION
 
 
@@ -42,6 +43,7 @@ class Library:
         self.metadata = stores.metadata
         self._nearest = stores.search_of(self)
         self.described = DescribedFigures(self)
+        self.tables = TableChunks(self)
         self._lock = threading.RLock()
         self._token: tuple[int, int] | None = None
         self._records: Mapping[str, PaperRecord] = {}

@@ -44,6 +44,10 @@ class Figures(Protocol):
         """The figures with a description, by paper."""
         ...
 
+    def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
+        """The tables whose rows are in chunks, by paper."""
+        ...
+
     def incomplete(self) -> set[str]:
         """Keys of papers with an image that is missing or damaged."""
         ...

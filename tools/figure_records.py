@@ -11,7 +11,7 @@ from ..documents.figures import PaperFigure
 from ..plurals import counted
 from ..stores.library import Library
 
-_OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk"})
+_OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk", "table_chunks"})
 
 
 def listed_figures(library: Library, key: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ how good they are: they are scaled to that search's candidates.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -31,6 +31,7 @@ Ranking = list[tuple[str, float]]
 _POOL: Final = 4  # candidates of each kind for each result requested
 _LEAST_POOL: Final = 50
 _RANK_DAMPING: Final = 60  # of reciprocal rank fusion, as in its paper
+_TABLE_WORDS: Final = 2.0  # weight of the words of a chunk with a table, whose cells say little to an embedding
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ async def rank(
     elif how.fusion == "rank":
         ranking = by_rank([dense, words])
     else:
-        ranking = by_score(cosines, scores, how.bm25_weight)
+        ranking = by_score(cosines, scores, how.bm25_weight, await asyncio.to_thread(library.tables.among, scores))
     return await asyncio.to_thread(_chosen, library, query, ranking, cosines, k, how, scorer), cosines
 
 
@@ -207,16 +208,22 @@ def description_records(figures: Sequence[PaperFigure]) -> list[dict[str, str]]:
     ]
 
 
-def by_score(cosines: Mapping[str, float], words: Mapping[str, float], weight: float) -> Ranking:
-    """Both scores scaled to 0-1 over the candidates and added, with `weight` for the words; best first."""
+def by_score(
+    cosines: Mapping[str, float], words: Mapping[str, float], weight: float, tables: Collection[str] = ()
+) -> Ranking:
+    """Both scores scaled to 0-1 over the candidates and added, with `weight` for the words, twice that in `tables`.
+
+    Best first, from 0 to 1.
+    """
     near, far = max(cosines.values(), default=0.0), min(cosines.values(), default=0.0)
     most = max(words.values(), default=0.0)
+    weights = {name: weight * (_TABLE_WORDS if name in tables else 1.0) for name in cosines}
     fused = {
         name: ((cosine - far) / (near - far) if near > far else 1.0)
-        + (weight * (words.get(name, 0.0) / most) if most else 0.0)
+        + (weights[name] * (words.get(name, 0.0) / most) if most else 0.0)
         for name, cosine in cosines.items()
     }
-    return _ordered({name: score / (1 + weight) for name, score in fused.items()})
+    return _ordered({name: score / (1 + max(weights.values(), default=weight)) for name, score in fused.items()})
 
 
 def by_rank(rankings: Sequence[Ranking]) -> Ranking:

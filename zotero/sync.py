@@ -17,6 +17,7 @@ from ..config import Settings
 from ..documents.atomic_write import replace_file
 from ..documents.bibliography import Refusal, parse_bibliography
 from ..documents.chunking import CHUNKING_VERSION
+from ..documents.figures import FIGURES_VERSION
 from ..documents.subprocesses import in_thread, raise_if_stopped
 from ..errors import InputError
 from ..ingestion.conversion_cache import READING_VERSION, ConvertedFiles
@@ -141,7 +142,8 @@ def _input(
     there = recognized(papers, items, reading.content, reading.library, pages)
     state = SyncState({**there, **state.papers})
     reading_pdf = f"{settings.pdf_reader}:{settings.ocr}:{settings.ocr_languages}"
-    how = f"{reading_pdf}:{READING_VERSION}:{CHUNKING_VERSION}:{settings.chunk_tokens}:{settings.chunk_overlap}"
+    versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
+    how = f"{reading_pdf}:{versions}:{settings.chunk_tokens}:{settings.chunk_overlap}"
     return SyncInput(
         content=reading.content,
         library=reading.library,

@@ -67,8 +67,15 @@ class CatalogFigures:
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
         """The figures with a description, by paper."""
+        return self._where(lambda figure: bool(figure.description))
+
+    def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
+        """The tables whose rows are in chunks, by paper."""
+        return self._where(lambda figure: figure.table_chunks is not None)
+
+    def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:
         rows = self._rows(f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
-        figures = ((key, tuple(item for item in _read(stored) if item.description)) for key, stored in rows)
+        figures = ((key, tuple(filter(wanted, _read(stored)))) for key, stored in rows)
         return {key: items for key, items in figures if items}
 
     def put(self, changes: Iterable[Change]) -> None:

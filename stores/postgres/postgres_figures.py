@@ -63,7 +63,14 @@ class PostgresFigures:
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
         """The figures with a description, by paper."""
-        rows = self._rows("SELECT key, record FROM figures WHERE record::json->>'description' <> '' ORDER BY key, idx")
+        return self._where("record::json->>'description' <> ''")
+
+    def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
+        """The tables whose rows are in chunks, by paper."""
+        return self._where("record::json->>'table_chunks' IS NOT NULL")
+
+    def _where(self, condition: str) -> dict[str, tuple[PaperFigure, ...]]:
+        rows = self._rows(f"SELECT key, record FROM figures WHERE {condition} ORDER BY key, idx")
         found: dict[str, tuple[PaperFigure, ...]] = {}
         for key, record in rows:
             found[key] = (*found.get(key, ()), *figures_of([json.loads(record)]))

@@ -258,3 +258,12 @@ def test_a_table_is_one_chunk_with_its_caption(library: Library, folder: Path) -
     assert "| Drawloom | 3.1 |" in holding.text
     (best, *_) = library.matching(library.fulltext.analyze("Drawloom 3.1"), 3)
     assert best[0] == holding.id
+
+
+def test_the_words_of_an_ingested_table_weigh_more_in_a_search(library: Library, folder: Path) -> None:
+    (folder / "p.md").write_text(markdown("loom.png"), encoding="utf-8")
+    (folder / "q.md").write_text(f"# On cloth\n\n## Results\n\n{PROSE}\n", encoding="utf-8")
+    taken_in(library, folder)
+    (chunk,) = library.paper_chunks("p")
+    assert "Jacquard" in chunk.text
+    assert library.tables.among([chunk.id, "q:00000"]) == {chunk.id}

@@ -88,3 +88,14 @@ def test_prose_about_reviewing_is_no_letter(title: str) -> None:
 )
 def test_numbering_does_not_hide_a_part(title: str, category: Category) -> None:
     assert place(title, 1).category is category
+
+
+@pytest.mark.parametrize("title", ["Supplementary Tables", "Supplemental table S2", "Metagenome data set accessions"])
+def test_a_list_of_tables_is_searched_if_it_holds_one(title: str) -> None:
+    assert not place(title, 2).searchable
+    assert place(title, 2, has_table=True).searchable
+
+
+@pytest.mark.parametrize("title", ["Competing interests", "Author contributions", "References", "Reviewer #2 (Tables)"])
+def test_a_table_in_a_section_about_people_is_not_searched(title: str) -> None:
+    assert not place(title, 2, has_table=True).searchable

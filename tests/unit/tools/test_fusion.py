@@ -25,11 +25,19 @@ def test_words_lift_what_has_them() -> None:
     assert names(by_score(cosines, {"words": 9.0}, 2.0)) == ["words", "near", "both"]
 
 
-@given(COSINES, WORDS, st.floats(0, 2))
+def test_the_words_of_a_table_weigh_more_than_those_of_prose() -> None:
+    cosines = {"prose": 0.80, "table": 0.76, "far": 0.60}
+    words = {"prose": 5.0, "table": 9.0}
+    assert names(by_score(cosines, words, 0.3)) == ["prose", "table", "far"]
+    assert names(by_score(cosines, words, 0.3, {"table"})) == ["table", "prose", "far"]
+    assert names(by_score(cosines, {"prose": 5.0}, 0.3, {"table"})) == ["prose", "table", "far"]
+
+
+@given(COSINES, WORDS, st.floats(0, 2), st.sets(NAMES))
 def test_fused_scores_are_from_0_to_1_and_lose_no_candidate(
-    cosines: dict[str, float], words: dict[str, float], weight: float
+    cosines: dict[str, float], words: dict[str, float], weight: float, tables: set[str]
 ) -> None:
-    ranking = by_score(cosines, {name: score for name, score in words.items() if name in cosines}, weight)
+    ranking = by_score(cosines, {name: score for name, score in words.items() if name in cosines}, weight, tables)
     assert set(names(ranking)) == set(cosines)
     assert all(-1e-9 <= score <= 1 + 1e-9 for _, score in ranking)
     assert ranking == sorted(ranking, key=lambda item: (-item[1], item[0]))

@@ -23,7 +23,7 @@ JPEG = b"\xff\xd8\xff of a seed"
 FIGURE = PaperFigure(
     0, "figure", "Figure 1", "Figure 1: A loom (“threads”).", 2, 10, 30, None, image_hash(PNG), "image/png", 640, 480
 )
-TABLE = PaperFigure(1, "table", "Table 1", "Table 1: Speeds.", 3, 40, 55, (57, 90))
+TABLE = PaperFigure(1, "table", "Table 1", "Table 1: Speeds.", 3, 40, 55, (57, 90), table_chunks=(0, 1))
 
 
 def illustrated(key: str, *figures: PaperFigure, images: tuple[bytes, ...] = ()) -> Change:
@@ -100,6 +100,14 @@ def test_a_description_of_a_figure_that_has_changed_since_is_not_stored(library:
     library.catalog.figures.describe("unknown", [described])
     assert library.figures("a") == (FIGURE,)
     assert library.catalog.figures.described() == {}
+
+
+def test_a_search_knows_the_chunks_with_rows_of_tables(library: Library) -> None:
+    put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)), illustrated("b", FIGURE, images=(PNG,)))
+    ids = ["a:00000", "a:00001", "a:00002", "b:00000", "unknown:00000"]
+    assert library.tables.among(ids) == {"a:00000", "a:00001"}
+    put(library, illustrated("a", FIGURE, replace(TABLE, table_chunks=None)))
+    assert library.tables.among(ids) == set()
 
 
 def test_a_copied_change_has_figures_and_images(library: Library) -> None:
