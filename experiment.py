@@ -25,6 +25,18 @@ from .section_kinds import SectionKind as SectionKind
 PLOT_FILE = "_file"  # key of a plot's image path; set by callers that know the folder of exp.json
 
 
+_FIGURE_NUMBER = re.compile(r"\b(?:fig\.|figures?|figs\.?)\s*\d", re.IGNORECASE)
+_PROSE = (
+    "paper_concept.description",
+    "hypothesis.description",
+    "experimental_plan",
+    "verdict",
+    "reasoning",
+    "results",
+    "summary",
+)
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
@@ -105,13 +117,25 @@ class Experiment(_Record):
         _collect(json.loads(self.model_dump_json()), lines)
         return "\n\n".join(lines)
 
-    def figures(self) -> list[tuple[int, str]]:
-        """The number and caption of each plot whose file was found; only these can be shown and mentioned."""
+    def found_plots(self) -> list[tuple[int, Plot]]:
+        """The plots whose file was found, with their places in `plots`; only these can be shown and mentioned."""
         return [
-            (number, plot.caption)
-            for number, plot in enumerate(self.plots, 1)
+            (place, plot)
+            for place, plot in enumerate(self.plots)
             if isinstance(plot, Plot) and (plot.model_extra or {}).get(PLOT_FILE)
         ]
+
+    def figures(self) -> list[tuple[int, Plot]]:
+        """The found plots with their numbers, without gaps.
+
+        If the experiment's own words mention figures by number, numbers are places in `plots`, so that these words stay
+        right.
+        """
+        found = self.found_plots()
+        own_words = [*map(self.text_at, _PROSE), *(plot.caption for _, plot in found)]
+        if any(map(_FIGURE_NUMBER.search, own_words)):
+            return [(place + 1, plot) for place, plot in found]
+        return [(number, plot) for number, (_, plot) in enumerate(found, 1)]
 
 
 _FAILED_STATES = frozenset(
@@ -332,9 +356,9 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
         f"exp.json: unknown field {_named(found)} is ignored: did you mean {known}?"
         for found, known in near_fields(experiment)
     ]
-    shown = {number for number, _ in experiment.figures()}
+    found = {place for place, _ in experiment.found_plots()}
     paths = [plot.path if isinstance(plot, Plot) else plot for plot in experiment.plots]
-    missing = [path for number, path in enumerate(paths, 1) if path and number not in shown]
+    missing = [path for place, path in enumerate(paths) if path and place not in found]
     if missing:
         named = _named(", ".join(map(repr, missing)))
         warnings.append(

@@ -152,8 +152,8 @@ def _prose(experiment: Experiment) -> Iterator[tuple[str, str]]:
     yield "hypothesis.method_combination", hypothesis.method_combination
     for name in ("experimental_plan", "results", "reasoning", "verdict", "summary"):
         yield name, getattr(experiment, name)
-    for number, caption in experiment.figures():
-        yield f"plots[{number - 1}].caption", caption
+    for place, plot in experiment.found_plots():
+        yield f"plots[{place}].caption", plot.caption
 
 
 @lru_cache(maxsize=256)

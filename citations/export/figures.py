@@ -81,12 +81,11 @@ def without_plot_files(experiment: Experiment) -> Experiment:
 def figures_in(text: str, experiment: Experiment, stem: str) -> list[Figure]:
     """The plots that a text mentions by number, with file names derived from `stem`."""
     figures = []
-    for number, caption in experiment.figures():
-        plot = experiment.plots[number - 1]
-        path = str((plot.model_extra or {})[PLOT_FILE]) if isinstance(plot, Plot) else ""
+    for number, plot in experiment.figures():
+        path = str((plot.model_extra or {})[PLOT_FILE])
         if re.search(rf"\b[Ff]ig(?:ure|\.)?\s*{number}\b", text):
             file = f"{stem}.figure-{number}{Path(path).suffix.lower()}"
-            figures.append(Figure(number, " ".join(caption.split()), path, file))
+            figures.append(Figure(number, " ".join(plot.caption.split()), path, file))
     return figures
 
 

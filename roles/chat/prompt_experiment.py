@@ -40,7 +40,7 @@ def _field_text(experiment: Experiment, path: str) -> str:
     if path == "metrics":
         return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
     if path == "plots":
-        return "\n".join(f"Figure {number}: {caption}" for number, caption in experiment.figures())
+        return "\n".join(f"Figure {number}: {plot.caption}" for number, plot in experiment.figures())
     if path == "paper_concept.open_questions":
         return "\n".join(experiment.paper_concept.open_questions)
     return experiment.text_at(path)

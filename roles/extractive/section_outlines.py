@@ -171,8 +171,8 @@ def captions(experiment: Experiment) -> Paragraph:
     """The caption of each figure that is present."""
     return tuple(
         OutlineStatement(f"Figure {number}: {' '.join(said)}" if said else f"Figure {number} shows the outcome.", "")
-        for number, caption in experiment.figures()
-        for said in [sentences(caption)]
+        for number, plot in experiment.figures()
+        for said in [sentences(plot.caption)]
     )
 
 

@@ -88,16 +88,32 @@ def test_a_section_without_a_model_keeps_all_that_the_user_wrote(home: Path, exp
 def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
         record = write_section(library, "results", exp, out=tmp_path / "out", formats=FORMATS)
-    assert "Figure 2: Caption of error.png" in record["text"]
-    assert "Figure 1" not in record["text"] and "Figure 3" not in record["text"]
-    assert [figure["number"] for figure in record["figures"]] == [2]
-    assert Path(record["files"]["figure-2.png"]).read_bytes() == _png()
-    assert "![Figure 2](results.figure-2.png)" in Path(record["files"]["md"]).read_text("utf-8")
-    assert "{results.figure-2.png}" in Path(record["files"]["tex"]).read_text("utf-8")
-    assert 'src="data:image/png;base64,' in " ".join(Path(record["files"]["html"]).read_text("utf-8").split())
+    assert "Figure 1: Caption of error.png" in record["text"]
+    assert "Figure 2" not in record["text"] and "Figure 3" not in record["text"]
+    assert [figure["number"] for figure in record["figures"]] == [1]
+    assert Path(record["files"]["figure-1.png"]).read_bytes() == _png()
+    md, tex, page = (Path(record["files"][name]).read_text("utf-8") for name in ("md", "tex", "html"))
+    docx = _words(record["files"]["docx"])
+    assert "![Figure 1](results.figure-1.png)" in md
+    assert "{results.figure-1.png}" in tex
+    assert 'src="data:image/png;base64,' in " ".join(page.split())
+    for shown in (md, tex, page, docx):
+        assert "Figure 1. Caption of error.png" in " ".join(shown.split())
+        assert "Figure 2" not in shown
     media = [name for name in zipfile.ZipFile(record["files"]["docx"]).namelist() if "media/" in name]
     assert len(media) == 1
     assert any("secret.png" in warning and "gone.png" in warning for warning in record["warnings"])
+
+
+def test_numbers_of_figures_that_the_user_mentions_stay_as_they_are(home: Path, exp: Path, tmp_path: Path) -> None:
+    given = json.loads(exp.read_text("utf-8"))
+    given["results"] += " The error falls with depth (Fig. 2)."
+    exp.write_text(json.dumps(given), encoding="utf-8")
+    with open_library(home) as library:
+        record = write_section(library, "results", exp, out=tmp_path / "out")
+    assert "(Fig. 2)" in record["text"] and "Figure 2: Caption of error.png" in record["text"]
+    assert [figure["number"] for figure in record["figures"]] == [2]
+    assert "![Figure 2](results.figure-2.png)" in Path(record["files"]["md"]).read_text("utf-8")
 
 
 def test_a_plot_is_shown_in_the_formats_that_hold_its_kind_and_the_others_say_where_it_is(
