@@ -64,8 +64,8 @@ def sync_zotero(
     Reads the local API of a running Zotero, else its database in ~/Zotero; CITELOOM_ZOTERO names another address or
     folder. Nothing is ever written to Zotero. Keys are Better BibTeX's, else they follow CITELOOM_CITATION_KEY. Syncing
     again embeds nothing and reads no file again. Notes and annotations become your note on a paper, which is found
-    but never cited. Of an item without a file the abstract is indexed. Only papers that came by a sync are removed.
-    Exit code 4 means that some items were refused, each named with its reason.
+    but never cited. Of an item without a readable file the abstract is indexed. Only papers that came by a sync are
+    removed. Exit code 4 means that some items were refused, each named with its reason.
 
     Example: citeloom sync zotero --collection Thesis --watch
     """
@@ -158,7 +158,7 @@ def _lines(record: dict[str, Any]) -> Iterator[str]:
     for paper in record["removed"]:
         yield f"{'To remove:' if would else 'Removed'} {paper['key']}: {paper['why']}."
     if record["abstract_only"]:
-        yield f"{counted(len(record['abstract_only']), 'paper')} without a file: only the abstract is indexed."
+        yield f"{counted(len(record['abstract_only']), 'paper')} without a readable file: only the abstract is indexed."
     if lacking := record["without_file"]:
         named = "; ".join(f"{item['title'] or 'untitled'} ({item['item']})" for item in lacking[:_SHOWN])
         more = f"; and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""

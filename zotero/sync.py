@@ -49,6 +49,7 @@ class SyncReport:
     added: Sequence[str]
     updated: Sequence[str]
     unchanged: int
+    abstract_only: Sequence[str]
     seconds: float
 
     @property
@@ -80,7 +81,7 @@ class SyncReport:
             "unchanged": self.unchanged,
             "removed": [{"key": one.key, "why": one.why} for one in plan.removed if not one.now],
             "renamed": [{"from": one.key, "to": one.now} for one in plan.removed if one.now],
-            "abstract_only": [paper.key for paper in (*plan.changed, *plan.unchanged) if paper.file is None],
+            "abstract_only": list(self.abstract_only),
             "without_file": [{"item": item.key, "title": item.title} for item in plan.without_file],
             "chunks_embedded": self.ingested.chunks_embedded if self.ingested else 0,
             "refused": [{"path": item.path, "reason": item.reason} for item in self.refused],
@@ -112,6 +113,7 @@ async def sync_reading(
         plan = await in_thread(make_sync_plan, given)
         ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
     keys = [paper.key for paper in plan.changed]
+    by_abstract = _by_abstract(library)
     return SyncReport(
         reading,
         len(given.items),
@@ -120,6 +122,9 @@ async def sync_reading(
         added=ingested.added if ingested else [key for key in keys if key not in given.papers],
         updated=ingested.updated if ingested else [key for key in keys if key in given.papers],
         unchanged=len(plan.unchanged) + (len(ingested.unchanged) if ingested else 0),
+        abstract_only=[
+            paper.key for paper in (*plan.changed, *plan.unchanged) if paper.file is None or paper.key in by_abstract
+        ],
         seconds=time.perf_counter() - began,
     )
 
@@ -171,8 +176,7 @@ async def _carry_out(
             await asyncio.to_thread(write_state, home, plan.state)
         return IngestReport((), (), (), (), 0, (), (), 0.0)
     await asyncio.to_thread(_prepare, library, plan)
-    kept = ConvertedFiles(home.converted)
-    sources = await in_thread(_read_all, plan.changed, kept, settings)
+    sources = await in_thread(_read_all, library, plan.changed, settings)
     report = await ingest_sources(
         library, sources, on_event=on_event, chunking=(settings.chunk_tokens, settings.chunk_overlap)
     )
@@ -192,16 +196,17 @@ def _prepare(library: Library, plan: SyncPlan) -> None:
     write_state(library.home, plan.state)
     try:
         for paper in plan.changed:
-            if paper.page:
-                replace_file(paper.source, paper.page.encode("utf-8"))
+            if paper.file is None:
+                replace_file(paper.page_path, paper.page.encode("utf-8"))
     except OSError as error:
-        raise InputError(f"{paper.source}: cannot be written ({error.strerror}).") from error
+        raise InputError(f"{paper.page_path}: cannot be written ({error.strerror}).") from error
 
 
-def _read_all(papers: Sequence[WantedPaper], kept: ConvertedFiles, settings: Settings) -> Sources:
-    """Read the files of the papers; blocks."""
+def _read_all(library: Library, papers: Sequence[WantedPaper], settings: Settings) -> Sources:
+    """Read the files of the papers, or the abstract where a file is refused; blocks."""
+    kept, pdf = ConvertedFiles(library.home.converted), PdfReading.of(settings)
+    by_file = library.records().keys() - _by_abstract(library)
     found: list[SourcePaper] = []
-    pdf = PdfReading.of(settings)
     refused: list[Refusal] = []
     warnings: list[str] = []
     for wanted in papers:
@@ -214,12 +219,25 @@ def _read_all(papers: Sequence[WantedPaper], kept: ConvertedFiles, settings: Set
             continue
         read = read_as(wanted.source, entry, kept, pdf)
         if isinstance(read, Refusal):
-            refused.append(replace(read, path=str(wanted.source)))
+            falls_back = wanted.file is not None and bool(wanted.page) and wanted.key not in by_file
+            reason = f"{read.reason}; only the abstract is indexed" if falls_back else read.reason
+            refused.append(Refusal(str(wanted.source), reason))
+            if not falls_back:
+                continue
+            replace_file(wanted.page_path, wanted.page.encode("utf-8"))
+            read = read_as(wanted.page_path, entry, kept, pdf)
+        if isinstance(read, Refusal):
             continue
         source, notices = read
         found.append(replace(source, note=wanted.note, folder=None))
         warnings += notices
     return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())
+
+
+def _by_abstract(library: Library) -> set[str]:
+    """The papers that were read from a page with their abstract."""
+    pages = library.home.zotero.resolve()
+    return {paper.key for paper in library.papers() if Path(paper.source).parent == pages}
 
 
 def _delete_pages(library: Library) -> None:

@@ -78,9 +78,10 @@ def recognized(
 
 @dataclass(frozen=True, slots=True)
 class WantedPaper:
-    """An item as a paper: its BibTeX entry, the user's note, and its file, or a page with its abstract.
+    """An item as a paper: its BibTeX entry, the user's note, its file, and a page with its abstract.
 
-    `page` is the text of that page, `source` the file to ingest.
+    `page` is the text of that page, empty without an abstract, and `page_path` its file, which is ingested if the item
+    has no file, or one that cannot be read.
     """
 
     item: str
@@ -89,8 +90,13 @@ class WantedPaper:
     note: str
     file: ItemFile | None
     page: str
-    source: Path
+    page_path: Path
     stamp: str
+
+    @property
+    def source(self) -> Path:
+        """The file to ingest, if it can be read."""
+        return self.file.path if self.file else self.page_path
 
 
 @dataclass(frozen=True, slots=True)

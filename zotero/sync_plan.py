@@ -84,16 +84,19 @@ class _Planning:
         abstract = item.fields.get("abstractNote", "").strip()
         if file is None and not abstract:
             return None
-        page = "" if file else abstract_page(item.title or key, abstract)
-        source = file.path if file else given.pages / f"{given.library.path.replace('/', '-')}-{item.key}.md"
+        page = abstract_page(item.title or key, abstract) if abstract else ""
+        page_path = given.pages / f"{given.library.path.replace('/', '-')}-{item.key}.md"
         entry = item_entry(item, key, given.library, file.pdf if file else "")
         marks = [mark for attachment in self._files.get(item.key, ()) for mark in self._marks.get(attachment.key, ())]
         note = item_note(self._notes.get(item.key, ()), marks)
         stamp = text_hash(_BETWEEN.join((entry, note, file.stamp if file else page, given.reading)))
-        return WantedPaper(given.path(item), key, entry, note, file, page, source, stamp)
+        return WantedPaper(given.path(item), key, entry, note, file, page, page_path, stamp)
 
     def _compare(self, wanted: WantedPaper, old: SyncedPaper | None) -> None:
-        """Sort a paper into changed, unchanged and refused as before, and note it in the state."""
+        """Sort a paper into changed, unchanged and refused as before, and note it in the state.
+
+        A paper whose file was refused may be there by its abstract, or by an earlier file.
+        """
         plan = self._plan
         scopes = self._scopes_now(wanted.item)
         if old is None or (old.item, old.stamp) != (wanted.item, wanted.stamp):
@@ -103,9 +106,9 @@ class _Planning:
         plan.state.papers[wanted.key] = replace(old, scopes=scopes)
         if old.refused:
             plan.refused.append(Refusal(str(wanted.source), old.refused))
-        elif wanted.key in self._given.papers:
+        if wanted.key in self._given.papers:
             plan.unchanged.append(wanted)
-        else:  # the user removed it from the library, but not from Zotero
+        elif not old.refused:  # the user removed it from the library, but not from Zotero
             plan.changed.append(wanted)
 
     def _scopes_now(self, item: str) -> frozenset[str]:

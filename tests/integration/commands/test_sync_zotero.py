@@ -34,7 +34,7 @@ def api(zotero: MadeZotero) -> Iterator[ZoteroServer]:
 def test_what_a_first_sync_a_second_and_a_deletion_print(citeloom: Citeloom, home: Path, zotero: MadeZotero) -> None:
     first = citeloom("sync", "zotero", "--home", home, ZOTERO=str(zotero.folder))
     lines = first.out.splitlines()
-    assert first.code == 0 and lines[0] == "1 paper without a file: only the abstract is indexed."
+    assert first.code == 0 and lines[0] == "1 paper without a readable file: only the abstract is indexed."
     assert (
         lines[1].startswith("1 item with neither a file nor an abstract left out: Nothing ") and "\x1b" not in first.out
     )

@@ -225,6 +225,41 @@ async def test_an_item_without_a_file_is_indexed_by_its_abstract(
     assert not page.exists()
 
 
+async def test_an_item_whose_file_is_refused_is_indexed_by_its_abstract(
+    sync: Sync, zotero: MadeZotero, library: Library
+) -> None:
+    zotero.item("BBBB1111", title="Cards", abstractNote="We punch cards, at night.", authors=[("Al", "Bell")])
+    zotero.file("FILE2222", "BBBB1111", "cards.pdf", b"%PDF-1.5 cut off")
+    for _ in range(2):  # a second sync reads nothing, and says the same
+        report = await sync()
+        assert report["abstract_only"] == ["bellcards"] and report["warnings"] == []
+        (refused,) = report["refused"]
+        assert refused["path"].endswith("cards.pdf") and "only the abstract is indexed" in refused["reason"]
+        assert "punch cards, at night" in library.paper_chunks("bellcards")[0].text
+    assert (report["unchanged"], report["added"]) == (2, [])
+
+    zotero.change("BBBB1111", abstractNote="We punch cards, by day.")
+    assert (await sync())["updated"] == ["bellcards"]
+    assert "by day" in library.paper_chunks("bellcards")[0].text
+
+    zotero.erase("FILE2222")
+    zotero.file("FILE4444", "BBBB1111", "cards.md", page_of("cards"))
+    report = await sync()
+    assert (report["updated"], report["abstract_only"], report["refused"]) == (["bellcards"], [], [])
+    assert "The cards was measured" in library.paper_chunks("bellcards")[0].text
+
+
+async def test_a_paper_stays_as_it_is_when_its_file_becomes_unreadable(
+    sync: Sync, zotero: MadeZotero, library: Library
+) -> None:
+    zotero.change(LOOMS, abstractNote="Of looms.")
+    await sync()
+    (zotero.folder / "storage" / "FILE1111" / "Lovelace – 2020.md").write_bytes(b"\0")
+    (refused,) = (await sync())["refused"]
+    assert "binary" in refused["reason"] and "abstract" not in refused["reason"]
+    assert "forty looms over three summers" in library.paper_chunks("lovelace2020looms")[0].text
+
+
 async def test_the_best_file_is_taken(sync: Sync, zotero: MadeZotero, library: Library, tmp_path: Path) -> None:
     write_pdf(
         tmp_path / "a.pdf", [Line("Looms of the night", 18), *(Line(f"Loom {n} wove until late.") for n in range(20))]
